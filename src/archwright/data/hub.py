@@ -1,0 +1,75 @@
+"""Data sets by their name for the `datasets` library, when it is installed."""
+
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from archwright.data.examples import Draft, Examples, listed, quoted
+from archwright.data.files import SHARES, Columns, collect
+from archwright.errors import BadInput
+
+PREFIX = "hf:"
+VALIDATION_SPLITS = ("validation", "valid", "dev", "validation_matched")
+
+
+def hub_draft(name: str, *, columns: Columns) -> Draft:
+    """A data set `hf:NAME` or `hf:NAME:CONFIG`; a split whose labels are hidden (-1) counts as missing."""
+    splits = load_splits(name)
+    if "train" not in splits:
+        raise BadInput(f"{name} needs a split 'train', it has {listed(splits)}.")
+    seen = {split for split, rows in splits.items() if not hidden(rows, columns.label)}
+    held_out = [*[split for split in VALIDATION_SPLITS if split in seen][:1], *({"test"} & seen)]
+    examples = {split: read_split(splits[split], columns, f"{name} split {split!r}") for split in ["train", *held_out]}
+    names = class_names(splits["train"], columns.label)
+    return Draft(
+        name=name,
+        train=examples["train"],
+        validation=examples[held_out[0]] if len(held_out) > 1 else None,
+        test=examples[held_out[-1]] if held_out else None,
+        shares=SHARES[len(held_out)],
+        labels=names,
+        regression=False if names else None,
+        note=f"the split {held_out[0]!r} is the test set" if len(held_out) == 1 else "",
+    )
+
+
+def load_splits(name: str) -> dict[str, Any]:
+    """The splits of a data set, from the cache, a folder or the hub."""
+    dataset, _, config = name.removeprefix(PREFIX).partition(":")
+    if not dataset:
+        raise BadInput(f"a `datasets` name is written hf:NAME or hf:NAME:CONFIG, got {quoted(name)}.")
+    if find_spec("datasets") is None:
+        raise BadInput(f"{name} needs the library `datasets`; install it: pip install datasets")
+    try:
+        return dict(import_module("datasets").load_dataset(dataset, config or None))
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BadInput(
+            f"cannot load {name}: {quoted(reason, 200)}; check the name, hf:NAME or hf:NAME:CONFIG."
+        ) from None
+
+
+def class_names(rows: Any, column: str) -> tuple[str, ...] | None:
+    """The label names the data set brings, in id order."""
+    feature = rows.features.get(column)
+    names = getattr(feature, "names", None)
+    return tuple(names) if names else None
+
+
+def hidden(rows: Any, column: str) -> bool:
+    """Whether the labels were held back, as in GLUE's test sets on the hub."""
+    return class_names(rows, column) is not None and any(label == -1 for label in rows[column])
+
+
+def read_split(rows: Any, columns: Columns, source: str) -> Examples:
+    """Examples of one split, class numbers replaced by names."""
+    if len(rows) == 0:
+        raise BadInput(f"{source} has no rows.")
+    examples = collect(list(enumerate(rows, start=1)), columns, source)
+    names = class_names(rows, columns.label)
+    if names is None:
+        return examples
+    if any(int(label) not in range(len(names)) for label in examples.labels):
+        raise BadInput(f"{source} has rows without a label; its classes are {listed(names)}.")
+    return replace(examples, labels=[names[int(label)] for label in examples.labels])

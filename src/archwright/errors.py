@@ -1,0 +1,9 @@
+"""The two ways a command ends badly: what the user gave was wrong, or the work itself failed."""
+
+
+class BadInput(ValueError):
+    """One line with the rule, the value and the way out; the command line ends with exit code 2."""
+
+
+class Failed(RuntimeError):
+    """One line on what went wrong while working and how to go on; the command line ends with exit code 1."""

@@ -1,0 +1,42 @@
+"""The model card of an export: how to load it, what is left of the network, how exact it is."""
+
+from archwright.export.formats import Format
+from archwright.export.parity import Difference, Parity
+
+HEADER = """\
+---
+library_name: {library}
+pipeline_tag: text-classification
+tags: [archwright, pruned, {family}]
+---
+# {name}
+
+A pruned {family} network with {parameters:,} parameters, as `{format}`: {summary}.
+"""
+
+
+def model_card(parity: Parity, kind: Format, *, name: str) -> str:
+    header = HEADER.format(name=name, library=kind.library, summary=kind.summary, **vars(parity))
+    usage = f"```python\n{kind.usage.format(folder=name)}```\n"
+    notes = [kind.notes[parity.pooling]] if parity.pooling in kind.notes else []
+    return "\n".join([header, usage, *notes, layer_table(parity), parity_lines(parity)])
+
+
+def layer_table(parity: Parity) -> str:
+    rows = [f"| {place} | {heads} | {units} |" for place, (heads, units) in enumerate(parity.layers, 1)]
+    return "\n".join(["## What is left", "", "| layer | heads | units |", "|---|---|---|", *rows, ""])
+
+
+def parity_lines(parity: Parity) -> str:
+    lines = ["## Parity", "", f"Against the sub-network inside its super-network: {described(parity.difference)}."]
+    lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
+    if parity.int8:
+        lines.append(f"`{parity.int8.file}` (8-bit, {parity.int8.bytes:,} bytes): {described(parity.int8.difference)}.")
+    return "\n".join([*lines, "All numbers are in `parity.json`.", ""])
+
+
+def described(difference: Difference) -> str:
+    shapes = ", ".join(f"{shape['rows']:.0f} x {shape['length']:.0f}" for shape in difference.shapes)
+    same = difference.same_predictions
+    labels = "" if same is None else f", {same:.1%} of the predictions equal"
+    return f"largest logit difference {difference.largest:.1e} on batches of {shapes}{labels}"

@@ -1,0 +1,130 @@
+"""A folder that is there whole or not at all."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from archwright.errors import BadInput
+from archwright.export.parity import SCHEMA
+
+REPORT = "parity.json"
+CARD = "README.md"
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """A place to write to that becomes `folder` when the block ends well, and vanishes otherwise.
+
+    What is left of an export that was killed lies hidden beside the folder and goes with the next export.
+    """
+    folder = Path(os.path.abspath(folder))
+    check_free(folder)
+    with workplace(folder) as place:
+        inside = place / folder.name  # the name of the folder to be, because loaders name modules after it
+        inside.mkdir()
+        yield inside
+        sync(inside)
+        put(inside, folder, earlier=place / "earlier")
+        sync_entry(folder.parent)
+
+
+def put(new: Path, folder: Path, *, earlier: Path) -> None:
+    """Renames `new` to `folder`; what was there goes to `earlier`, or stays if the renaming fails."""
+    if folder.exists() and any(folder.iterdir()):
+        folder.rename(earlier)
+    try:
+        new.rename(folder)
+    except OSError:
+        if earlier.exists():
+            earlier.rename(folder)
+        raise
+
+
+def check_free(folder: Path) -> None:
+    """Raises BadInput unless the folder is new, empty, or an export of ours and nothing else."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"an export needs a folder, got the file {folder}; choose another name.")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+    foreign = sorted(found - exported_files(folder))
+    if foreign:
+        raise BadInput(
+            f"an export needs a new or empty folder or an earlier export, got {folder} with {foreign[0]}; "
+            "choose another folder."
+        )
+
+
+def exported_files(folder: Path) -> set[str]:
+    """The files that the parity report in the folder names, with itself; none without a report of ours."""
+    try:
+        report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return set()
+    ours = isinstance(report, dict) and report.get("schema") == SCHEMA
+    return {REPORT, CARD, *report["files"]} if ours else set()
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """A hidden folder beside the other that one export at a time has for itself; gone after the block."""
+    missing = [path for path in folder.parents if not path.exists()]  # innermost first
+    place = folder.parent / f".{folder.name}.partial"
+    try:
+        lock = opened(place, folder)
+        try:
+            take(lock, folder)
+            empty(place)
+            try:
+                yield place
+            finally:
+                shutil.rmtree(place)
+        finally:
+            os.close(lock)
+    except BaseException:
+        for path in missing:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+        raise
+
+
+def opened(place: Path, folder: Path) -> int:
+    """A handle of the hidden folder, made if need be with the folders above it."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        return os.open(place, os.O_RDONLY)
+    except OSError as error:
+        raise BadInput(f"an export needs a folder one may write to, got {folder} ({error.strerror}).") from error
+
+
+def empty(place: Path) -> None:
+    for left in place.iterdir():
+        shutil.rmtree(left)
+
+
+def take(lock: int, folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise BadInput(f"another export is writing {folder}; wait for it or choose another folder.") from error
+
+
+def sync(folder: Path) -> None:
+    """Every file inside is on the disk, not only in memory, and as readable as the folder itself."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(folder.stat().st_mode & 0o666)
+        sync_entry(path)
+    sync_entry(folder)
+
+
+def sync_entry(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

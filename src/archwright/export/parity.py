@@ -1,0 +1,119 @@
+"""Proof that an exported network computes what the sub-network computes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+SCHEMA = "archwright/parity/1"
+
+Run = Callable[[Mapping[str, Tensor]], Tensor]
+Latency = Callable[[Run], Mapping[str, float]]
+"""Times the exported network; its answer goes into the report, e.g. the ratio to the original with its interval."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two networks are apart on some batches."""
+
+    largest: float
+    """Largest absolute difference of two logits."""
+    largest_logit: float
+    same_predictions: float | None
+    """Share of rows with the same label; None for regression."""
+    shapes: list[dict[str, float]]
+    """Rows, length and largest difference of every batch."""
+
+    @property
+    def share(self) -> float:
+        """The largest difference in units of the largest logit or of 1, which the limits are about."""
+        return self.largest / max(1.0, self.largest_logit)
+
+
+@dataclass(frozen=True)
+class Int8:
+    """The 8-bit twin of an export; its difference is reported, not limited."""
+
+    file: str
+    bytes: int
+    difference: Difference
+    latency: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What an export is, and how far it is from the network that was exported."""
+
+    format: str
+    family: str
+    layers: list[list[int]]
+    """Heads and units of every layer of the network that was exported."""
+    pooling: str
+    limit: float
+    """Largest allowed difference, in units of the largest logit or of 1."""
+    difference: Difference
+    parameters: int
+    """Of the network that was exported."""
+    stored_parameters: int
+    """Of the checkpoint: zeros and a pooling layer are more, constants that were merged are fewer."""
+    bytes: int
+    """Size of the file with the weights."""
+    files: dict[str, int]
+    """Every file of the folder but the report and the model card, with its size in bytes."""
+    latency: Mapping[str, float] | None
+    int8: Int8 | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self), "difference_share": self.difference.share}
+
+
+def difference(reference: Run, run: Run, batches: Sequence[Mapping[str, Tensor]]) -> Difference:
+    """Compares the two on every batch, with at least one batch."""
+    with torch.inference_mode():
+        pairs = [(reference(dict(batch)).float(), run(batch).float()) for batch in batches]
+    apart = [(ours - theirs).abs().max() for ours, theirs in pairs]
+    return Difference(
+        largest=float(torch.stack(apart).max()),
+        largest_logit=float(torch.stack([ours.abs().max() for ours, _ in pairs]).max()),
+        same_predictions=same_predictions(pairs),
+        shapes=[
+            {"rows": len(batch["input_ids"]), "length": batch["input_ids"].shape[1], "largest": float(worst)}
+            for batch, worst in zip(batches, apart, strict=True)
+        ],
+    )
+
+
+def same_predictions(pairs: Sequence[tuple[Tensor, Tensor]]) -> float | None:
+    if pairs[0][0].shape[-1] == 1:
+        return None
+    same = torch.cat([ours.argmax(-1) == theirs.argmax(-1) for ours, theirs in pairs])
+    return float(same.float().mean())
+
+
+def varied_batches(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None = None,
+    *,
+    max_length: int = 128,
+) -> list[dict[str, Tensor]]:
+    """Batches of several shapes: the shortest text, the longest, the middle one, and eight of all lengths together."""
+    order = sorted(range(len(texts)), key=lambda row: len(texts[row]) + (len(pairs[row]) if pairs else 0))
+    spread = [order[place * (len(order) - 1) // 7] for place in range(8)]
+    chosen = [[order[0]], [order[-1]], [order[len(order) // 2]], spread, order[:3]]
+    batches = []
+    for rows in chosen:
+        second = [pairs[row] for row in rows] if pairs else None
+        inputs = tokenizer(
+            [texts[row] for row in rows],
+            second,
+            padding=True,
+            truncation=True,
+            max_length=max_length,
+            return_tensors="pt",
+        )
+        batches.append(dict(inputs))
+    return batches

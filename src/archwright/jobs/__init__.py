@@ -1,0 +1,78 @@
+"""The commands: one file each. A newcomer reads this room first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from archwright.errors import BadInput
+from archwright.jobs import options as o
+
+
+@dataclass(frozen=True)
+class Command:
+    summary: str
+    target: str
+    """module:function; imported only when the command runs."""
+    groups: tuple[type, ...]
+    """Types of the function's parameters, in order."""
+    positional: tuple[str, ...] = ()
+    example: str = ""
+
+
+COMMANDS: dict[str, Command] = {
+    "compress": Command(
+        "shrink a pre-trained model for a task: super-network fine-tuning + Pareto search",
+        "archwright.jobs.compress:compress",
+        (o.Model, o.Data, o.Supernet, o.Search, o.Budget, o.Measure, o.Output, o.Preview),
+        example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
+    ),
+    "select": Command(
+        "from a finished run, pick a sub-network by budget, and export it",
+        "archwright.jobs.select:select",
+        (o.Run, o.Budget, o.Loss, o.Recovery, o.Export, o.Target),
+        positional=("run",),
+        example="archwright select runs/sst2 --params 50% --to compact",
+    ),
+    "export": Command(
+        "a sub-network as an ordinary checkpoint or ONNX, with a parity report",
+        "archwright.jobs.export:export",
+        (o.Run, o.Which, o.Export, o.Target),
+        positional=("run",),
+        example="archwright export runs/sst2 --trial 17 --to onnx --int8",
+    ),
+    "worker": Command(
+        "join a run on a shared store from another process or machine",
+        "archwright.jobs.worker:worker",
+        (o.Run, o.Joining),
+        positional=("run",),
+        example="archwright worker runs/sst2",
+    ),
+    "bench": Command(
+        "speed and memory of archwright itself, as ratios measured in one run",
+        "archwright.jobs.bench:bench",
+        (o.Bench,),
+        positional=("what",),
+        example="archwright bench compress",
+    ),
+}
+
+
+def call(command: Command, options: Mapping[str, Any]) -> Any:
+    """Run the job with plain options; those of its preset fill in what was not given."""
+    module, _, name = command.target.partition(":")
+    known = {f.name for group in command.groups for f in fields(group)}
+    if unknown := set(options) - known:
+        raise BadInput(f"unknown option {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}.")
+    preset = options.get("preset", "default")
+    if preset not in o.PRESETS:
+        raise BadInput(f"preset must be one of {', '.join(o.PRESETS)}, got {preset!r}.")
+    values = {**(o.PRESETS[preset] if "preset" in known else {}), **options}
+    groups = [group(**{f.name: values[f.name] for f in fields(group) if f.name in values}) for group in command.groups]
+    return getattr(import_module(module), name)(*groups)
+
+
+def open_run(folder: str | Path) -> Any:
+    """A finished run with `.front`, `.select(...)` and `.show()`, as `compress` returned it."""
+    return import_module("archwright.jobs.run").finished(Path(folder))

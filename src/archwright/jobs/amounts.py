@@ -1,0 +1,34 @@
+"""Budgets as people write them: 60%, 5M, 0.5."""
+
+from archwright.errors import BadInput
+
+UNITS = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
+
+
+def amount(value: str | float, whole: float, *, option: str) -> float:
+    """An absolute number from `60%` or 0.6 (of `whole`), `5M` or 5000000."""
+    text = str(value).strip().replace("_", "").replace(",", "")
+    try:
+        if text.endswith("%"):
+            number = float(text[:-1]) / 100 * whole
+        elif text[-1:].upper() in UNITS:
+            number = float(text[:-1]) * UNITS[text[-1].upper()]
+        else:
+            number = float(text) * (whole if 0 < float(text) <= 1 else 1)
+    except ValueError:
+        raise BadInput(f"{option} must be a share such as 60% or a number such as 5M, got {value!r}.") from None
+    if not 0 < number < float("inf"):
+        raise BadInput(f"{option} must be above zero, got {value!r}.")
+    return number
+
+
+def points(value: str | float, *, option: str) -> float:
+    """A loss of the metric as a fraction: `1%` and 0.01 are one point."""
+    text = str(value).strip()
+    try:
+        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise BadInput(f"{option} must be points of the metric such as 1%, got {value!r}.") from None
+    if not 0 <= number <= 1:
+        raise BadInput(f"{option} must be 0% to 100%, got {value!r}.")
+    return number

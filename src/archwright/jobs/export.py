@@ -1,0 +1,151 @@
+"""`archwright export`: a sub-network of a run as an ordinary checkpoint or ONNX, with a parity report."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from archwright.data.batching import Encoded, batch_of
+from archwright.errors import BadInput
+from archwright.export import FORMATS, Parity
+from archwright.export import export as write
+from archwright.jobs import options as o
+from archwright.jobs.run import finished
+from archwright.jobs.searching import Ground
+from archwright.jobs.worker import ground_of
+from archwright.networks.load import saved_network
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives import time_interleaved
+from archwright.store import RunFolder
+from archwright.subnet.extract import extract
+from archwright.subnet.slicing import subnetwork
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ORIGINAL = -1
+Logits = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A checkpoint and the proof that it computes what the sub-network computed."""
+
+    folder: Path
+    parity: Parity
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.parity.as_json(), "folder": str(self.folder)}
+
+    def show(self, console: "Console") -> None:
+        for line in self.lines():
+            console.print(line, soft_wrap=True, highlight=False)
+
+    def lines(self) -> list[str]:
+        parity, apart = self.parity, self.parity.difference
+        shapes = ", ".join(f"{shape['rows']:g} x {shape['length']:g}" for shape in apart.shapes)
+        lines = [
+            f"written:  {self.folder} ({parity.format}, {parity.bytes / 1e6:.1f} MB, {parity.parameters:,} parameters)",
+            f"verified: loaded again, its logits differ by at most {apart.largest:.1e} (largest logit "
+            f"{apart.largest_logit:.1f}, limit {parity.limit:.0e}) on real texts of shapes {shapes}",
+        ]
+        if parity.latency:
+            lines.append(
+                "latency:  {median:.2f} ms ({ratio:.0%} of the original's {original:.2f} ms)".format(**parity.latency)
+            )
+        if parity.int8:
+            same = parity.int8.difference.same_predictions
+            lines.append(
+                f"int8:     {parity.int8.file}, {parity.int8.bytes / 1e6:.1f} MB, logits differ by at most "
+                f"{parity.int8.difference.largest:.2f}"
+                + ("" if same is None else f", {same:.0%} of the labels are the same")
+            )
+        return lines
+
+
+def export(run: o.Run, which: o.Which, export: o.Export, target: o.Target) -> Exported:
+    """Writes one network of the run and proves it."""
+    if export.to is None:
+        raise BadInput(f"--to is needed: one of {', '.join(FORMATS)}.")
+    torch.set_num_threads(target.threads or os.cpu_count() or 1)
+    found = finished(run.run)
+    return exported(
+        found.folder, which.trial, export.to, folder=target.out, int8=export.int8, recovered=which.recovered
+    )
+
+
+def exported(
+    run: RunFolder, trial: int, to: str, *, folder: Path | None = None, int8: bool = False, recovered: bool = False
+) -> Exported:
+    ground = ground_of(run)
+    network, reference = network_of(ground, trial, recovered)
+    place = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
+    parity = write(
+        network,
+        ground.scene.tokenizer,
+        place,
+        to=to,
+        int8=int8,
+        reference=reference,
+        batches=shapes(ground.scene.encoded["validation"]),
+        latency=latency_of(ground, saved_network(run.original)),
+    )
+    return Exported(place, parity)
+
+
+def latency_of(ground: Ground, original: PrunedForSequenceClassification) -> Callable[[Logits], Mapping[str, float]]:
+    """Times an exported network beside the original, alternately, on one text of typical length."""
+    ids = torch.randint(1000, 2000, (1, ground.length), generator=torch.Generator().manual_seed(ground.seed))
+    named = batch_of(ground.scene.encoded["validation"], np.arange(1)).inputs
+    inputs = {name: torch.zeros_like(ids) for name in named} | {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+    }
+    whole = answers(original, None)
+
+    def latency(exported: Logits) -> Mapping[str, float]:
+        calls = {"exported": lambda: exported(inputs), "original": lambda: whole(inputs)}
+        timings = time_interleaved(calls, rounds=ground.measure.rounds, rng=np.random.default_rng(ground.seed))
+        ours, theirs = timings["exported"], timings["original"]
+        return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
+
+    return latency
+
+
+def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedForSequenceClassification, Logits]:
+    """The network to write, and what it is compared with: the sub-network where it was trained."""
+    if recovered:
+        folder = ground.run.recovered(trial)
+        if not folder.exists():
+            raise BadInput(
+                f"trial {trial} has not been recovered; run `archwright select` with --recover-epochs first."
+            )
+        network = saved_network(folder)
+        return network, answers(network, None)
+    if trial == ORIGINAL:
+        network = saved_network(ground.run.original)
+        return network, answers(network, None)
+    keep = ground.space.build(finished(ground.run.path).member(trial).config)
+    return extract(ground.network, keep).eval(), answers(ground.network, keep)
+
+
+def answers(network: PrunedForSequenceClassification, keep: Any) -> Logits:
+    def logits(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        with torch.no_grad(), nullcontext() if keep is None else subnetwork(network, keep):
+            found: torch.Tensor = network(**inputs).logits
+            return found
+
+    return logits
+
+
+def shapes(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
+    """Real texts in several shapes: one short, one long, few and many of mixed lengths."""
+    order = np.argsort(encoded.lengths, kind="stable")
+    spread = order[np.linspace(0, len(order) - 1, min(16, len(order))).astype(int)]
+    chosen = [order[:1], order[-1:], order[len(order) // 2 :][:3], spread[::2], spread]
+    return [batch_of(encoded, rows).inputs for rows in chosen if len(rows)]

@@ -1,0 +1,185 @@
+"""The result of a run as one JSON document: the front, measured again with everything that was not searched for."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+import archwright
+from archwright.jobs import options as o
+from archwright.jobs.searching import ERROR, LATENCY, Ground, latency_table
+from archwright.judge import hypervolume, hypervolume_over_time
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives import COSTS, Timings, measure_latency
+from archwright.objectives.error import error
+from archwright.search import config_of, front
+from archwright.subnet.keep import Keep, nonembedding_parameters, sizes
+
+SCHEMA = "archwright/compress/1"
+REFERENCE = (1.0, 1.0)
+"""Error and share of the non-embedding parameters at which the hypervolume of a single run ends."""
+ORIGINAL, SUPERNET = "original", "supernet"
+
+
+def result_of(
+    ground: Ground, study: Any, original: PrunedForSequenceClassification, model: o.Model, settings: o.Supernet
+) -> dict[str, Any]:
+    """Everything that out.json, the report and `select` need."""
+    trials = study.get_trials(deepcopy=False)
+    keeps = {
+        trial.number: ground.space.build(config_of(ground.space.choices, trial))
+        for trial in front(trials, space=ground.space)
+    }
+    with ground.run.phase("measure"):
+        timings = timed_front(ground, keeps)
+        members = [member(ground, number, keep, study, timings) for number, keep in keeps.items()]
+        whole = ground.space.anatomy.full
+        originals = {
+            ORIGINAL: numbers(ground, original, whole, timings, ORIGINAL),
+            SUPERNET: numbers(ground, ground.network, whole, timings, ORIGINAL),
+        }
+    history = trial_rows(ground, trials)
+    points = [(row["validation_error"], row["nonembedding_share"]) for row in history]
+    of = ground.space.anatomy
+    return {
+        "schema": SCHEMA,
+        "archwright": archwright.__version__,
+        "run": ground.run.path.name,
+        "model": model.model,
+        "family": ground.network.config.backbone["model_type"],
+        "pooling": ground.network.config.pooling,
+        "task": ground.scene.task.name,
+        "task_note": ground.scene.task.note,
+        "rows": {split: len(rows) for split, rows in ground.scene.task.splits.items()},
+        "metric": ground.scene.task.metric,
+        "space": settings.space,
+        "strategy": settings.strategy,
+        "order": settings.order,
+        "sampler": ground.search.sampler,
+        "seed": ground.seed,
+        "objectives": [ERROR, *(name for name in ground.search.objectives if name != ERROR)],
+        "layers": of.layers,
+        "heads": of.heads,
+        "units": of.units,
+        **originals,
+        "front": sorted(members, key=lambda entry: entry["nonembedding_parameters"]),
+        "trials": history,
+        "hypervolume": hypervolume(points, REFERENCE),
+        "hypervolume_over_time": hypervolume_over_time(points, REFERENCE),
+        "latency": latency_facts(ground, timings, keeps),
+        "seconds": sum(ground.run.seconds.values()),
+        "seconds_by_phase": ground.run.seconds,
+        "environment": environment(),
+    }
+
+
+def timed_front(ground: Ground, keeps: Mapping[int, Keep]) -> Timings:
+    """The original and all members of the front, timed together."""
+    named = {ORIGINAL: ground.space.anatomy.full, **{str(number): keep for number, keep in keeps.items()}}
+    return measure_latency(
+        ground.network, named, batch=1, length=ground.length, rounds=ground.measure.rounds, seed=ground.seed
+    )
+
+
+def member(ground: Ground, number: int, keep: Keep, study: Any, timings: Timings) -> dict[str, Any]:
+    """One entry of the front."""
+    trial = study.get_trials(deepcopy=False)[number]
+    return {
+        "trial": number,
+        "config": config_of(ground.space.choices, trial),
+        "keep": [list(pair) for pair in sizes(keep)],
+        **numbers(ground, ground.network, keep, timings, str(number), validation=trial.values[0]),
+    }
+
+
+def numbers(
+    ground: Ground,
+    network: PrunedForSequenceClassification,
+    keep: Keep,
+    timings: Timings,
+    name: str,
+    *,
+    validation: float | None = None,
+) -> dict[str, Any]:
+    """Errors, counts and latency of a network."""
+    of, metric = ground.space.anatomy, ground.scene.task.metric
+    found = error(network, ground.scene.validation, keep, metric=metric) if validation is None else validation
+    counts = {name: int(cost.measure(of, keep, length=ground.length)) for name, cost in COSTS.items()}
+    return {
+        ERROR: found,
+        "test_error": error(network, ground.scene.test, keep, metric=metric),
+        **counts,
+        "nonembedding_share": counts["nonembedding_parameters"] / nonembedding_parameters(of, of.full),
+        LATENCY: timings[name]._asdict(),
+    }
+
+
+def trial_rows(ground: Ground, trials: list[Any]) -> list[dict[str, Any]]:
+    """Every measured trial in the order of completion."""
+    done = sorted((t for t in trials if t.values is not None), key=lambda t: (t.datetime_complete, t.number))
+    begun = min(t.datetime_start for t in done)
+    whole = nonembedding_parameters(ground.space.anatomy, ground.space.anatomy.full)
+    return [
+        {
+            "trial": trial.number,
+            "values": list(trial.values),
+            ERROR: trial.values[0],
+            "nonembedding_share": nonembedding_parameters(
+                ground.space.anatomy, ground.space.build(config_of(ground.space.choices, trial))
+            )
+            / whole,
+            "seconds": (trial.datetime_complete - begun).total_seconds(),
+        }
+        for trial in done
+    ]
+
+
+def latency_facts(ground: Ground, timings: Timings, keeps: Mapping[int, Keep]) -> dict[str, Any]:
+    table = latency_table(ground)
+    pairs = [[table.predict(keep), timings[str(number)].median] for number, keep in keeps.items()] if table else None
+    return {
+        "batch": 1,
+        "length": ground.length,
+        "threads": 1,
+        "rounds": ground.measure.rounds,
+        "sentinel_drift": timings.drift,
+        "predicted_vs_measured": pairs,
+    }
+
+
+def environment() -> dict[str, Any]:
+    """What a number depends on besides the seed."""
+    return {
+        "commit": commit(),
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "transformers": transformers.__version__,
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def commit() -> str | None:
+    """The commit of this checkout of archwright; None for an installed package."""
+    here = Path(__file__).resolve().parent
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return None
+    return found.stdout.strip() or None
+
+
+def cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

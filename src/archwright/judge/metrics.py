@@ -1,0 +1,79 @@
+"""Scores of predictions, higher is better. Predictions and labels are class ids, or numbers for correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from archwright.errors import BadInput
+
+Metric = Callable[[ArrayLike, ArrayLike], float]
+
+
+def accuracy(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """The share of correct predictions, 0 to 1."""
+    guess, truth = _pair(predictions, labels)
+    return float((guess == truth).mean())
+
+
+def f1(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """Harmonic mean of precision and recall of class 1, 0 to 1; 0 when class 1 neither occurs nor is predicted."""
+    guess, truth = _pair(predictions, labels)
+    hits = int(((guess == 1) & (truth == 1)).sum())
+    total = int((guess == 1).sum() + (truth == 1).sum())
+    return 2 * hits / total if total else 0.0
+
+
+def matthews(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """Matthews correlation of two or more classes, -1 to 1 (Gorodkin 2004).
+
+    0 when either side is constant: its variance is 0, the quotient undefined, and such a classifier knows nothing.
+    """
+    guess, truth = _pair(predictions, labels)
+    if np.ptp(guess) == 0 or np.ptp(truth) == 0:
+        return 0.0
+    classes = np.union1d(guess, truth)
+    guesses = (guess[:, None] == classes).astype(float)  # rows x classes
+    truths = (truth[:, None] == classes).astype(float)
+    spread = _covariance(guesses, guesses) * _covariance(truths, truths)
+    return _covariance(guesses, truths) / float(np.sqrt(spread))
+
+
+def pearson(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """Linear correlation, -1 to 1; 0 when either side is constant, where it is undefined and nothing was learnt."""
+    guess, truth = _pair(predictions, labels)
+    if np.ptp(guess) == 0 or np.ptp(truth) == 0:
+        return 0.0
+    return float(stats.pearsonr(guess, truth).statistic)
+
+
+def spearman(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """Rank correlation, -1 to 1, ties get the mean rank; 0 when either side is constant, as for `pearson`."""
+    guess, truth = _pair(predictions, labels)
+    return pearson(stats.rankdata(guess), stats.rankdata(truth))
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": accuracy,
+    "f1": f1,
+    "matthews": matthews,
+    "spearman": spearman,
+    "pearson": pearson,
+}
+
+
+def _pair(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    guess, truth = np.asarray(predictions, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    if guess.shape != truth.shape or guess.ndim != 1 or not guess.size:
+        raise BadInput(f"a metric needs one prediction per label, got shapes {guess.shape} and {truth.shape}.")
+    if not (np.isfinite(guess).all() and np.isfinite(truth).all()):
+        raise BadInput("a metric needs finite numbers, got NaN or infinity; the network or the labels are damaged.")
+    return guess, truth
+
+
+def _covariance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Summed over classes: mean of products minus product of means."""
+    return float((one * other).mean(axis=0).sum() - (one.mean(axis=0) * other.mean(axis=0)).sum())

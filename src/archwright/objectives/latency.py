@@ -1,0 +1,194 @@
+"""Milliseconds one can trust: many rounds in shuffled order, an interval for every median, a sentinel against drift."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from archwright.errors import BadInput
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.progress import progress
+from archwright.subnet.extract import extract
+from archwright.subnet.keep import Keep
+
+RESAMPLES = 1000
+"""Bootstrap samples behind an interval."""
+
+Clock = Callable[[], float]
+"""Seconds."""
+
+
+class Timing(NamedTuple):
+    """Milliseconds: the median, and the bounds of its 95 % bootstrap interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Timings:
+    """What was timed together, and so may be compared."""
+
+    by_name: dict[str, Timing]
+    samples: dict[str, NDArray[np.float64]]
+    """Milliseconds, one per round; entry i of every name comes from the same round."""
+    drift: float | None
+    """Sentinel's median in the last third against the first third, minus 1: 0.05 is a machine that got 5 % slower."""
+    rounds: int
+
+    def __getitem__(self, name: str) -> Timing:
+        return self.by_name[name]
+
+
+def overlap(a: Timing, b: Timing) -> bool:
+    """Whether the two cannot be told apart."""
+    return a.low <= b.high and b.low <= a.high
+
+
+def rank(timings: Mapping[str, Timing]) -> dict[str, int]:
+    """1 + the number of surely faster ones; whoever overlaps, also through others in between, shares a rank."""
+    ranks: dict[str, int] = {}
+    reach = -np.inf
+    place = 1
+    for done, (name, timing) in enumerate(sorted(timings.items(), key=lambda item: item[1].low)):
+        place = place if timing.low <= reach else done + 1
+        reach = max(reach, timing.high)
+        ranks[name] = place
+    return ranks
+
+
+def time_interleaved(
+    calls: Mapping[str, Callable[[], Any]],
+    *,
+    rounds: int,
+    rng: np.random.Generator,
+    warmup: int = 3,
+    sentinel: str | None = None,
+    clock: Clock = time.perf_counter,
+) -> Timings:
+    """Every call once per round, in a new order each round, on one torch thread (other runtimes: the caller's care).
+
+    The sentinel, one of the calls, is timed three more times per round, at its start, middle and end; these readings
+    only tell the drift. An untimed run precedes every timed one, because a network in use
+    finds its weights in the cache.
+    """
+    if rounds < 1:
+        raise BadInput(f"timing needs at least 1 round, got {rounds}.")
+    if sentinel is not None and sentinel not in calls:
+        raise ValueError(f"the sentinel must be one of the calls, got {sentinel!r}; choose from {sorted(calls)}.")
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    readings: list[float] = []
+    with one_thread(), progress("time", rounds, "rounds") as bar:
+        for call in calls.values():
+            repeat(call, warmup)
+        for _ in range(rounds):
+            for name, watching in turns(list(calls), sentinel, rng):
+                (readings if watching else samples[name]).append(milliseconds(calls[name], clock))
+            bar.advance()
+    arrays = {name: np.array(values) for name, values in samples.items()}
+    by_name = {name: timing_of(values, rng) for name, values in arrays.items()}
+    return Timings(by_name, arrays, None if sentinel is None else drift_of(readings), rounds)
+
+
+def turns(names: list[str], sentinel: str | None, rng: np.random.Generator) -> list[tuple[str, bool]]:
+    """One round: every name once, and the sentinel's readings, marked True."""
+    order = [(names[i], False) for i in rng.permutation(len(names))]
+    if sentinel is None:
+        return order
+    middle, reading = len(order) // 2, (sentinel, True)
+    return [reading, *order[:middle], reading, *order[middle:], reading]
+
+
+def repeat(call: Callable[[], Any], times: int) -> None:
+    for _ in range(times):
+        call()
+
+
+def milliseconds(call: Callable[[], Any], clock: Clock) -> float:
+    call()
+    start = clock()
+    call()
+    return 1000 * (clock() - start)
+
+
+def timing_of(samples: NDArray[np.float64], rng: np.random.Generator) -> Timing:
+    """The median with its percentile bootstrap interval."""
+    draws = rng.choice(samples, size=(RESAMPLES, len(samples)))
+    low, high = np.quantile(np.median(draws, axis=1), (0.025, 0.975))
+    return Timing(float(np.median(samples)), float(low), float(high))
+
+
+def drift_of(readings: list[float]) -> float:
+    third = len(readings) // 3
+    return float(np.median(readings[-third:]) / np.median(readings[:third]) - 1)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch computes on one thread inside, and on as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def measure_latency(
+    model: PrunedForSequenceClassification,
+    keeps: Mapping[str, Keep],
+    *,
+    batch: int,
+    length: int,
+    rounds: int = 30,
+    seed: int = 0,
+    clock: Clock = time.thread_time,
+) -> Timings:
+    """Milliseconds per batch of every sub-network, extracted and timed together; the first one is the sentinel too.
+
+    The clock counts the processor time of the one thread that computes: on an idle machine that is the time one waits,
+    and on a busy one it stays so, where a wall clock would time the neighbours.
+    """
+    rng = np.random.default_rng(seed)
+    inputs = random_inputs(model, batch=batch, length=length, rng=rng)
+    calls = {name: forward(extracted(model, keep), inputs) for name, keep in keeps.items()}
+    with torch.inference_mode():
+        return time_interleaved(calls, rounds=rounds, rng=rng, sentinel=next(iter(calls), None), clock=clock)
+
+
+def extracted(model: PrunedForSequenceClassification, keep: Keep) -> PrunedForSequenceClassification:
+    """The sub-network with tensors of its own, but for the table of word vectors.
+
+    A batch reads a few rows of it; one copy per network of a front would be most of the memory.
+    """
+    network = extract(model, keep).eval()
+    network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())
+    return network
+
+
+def forward(network: PrunedForSequenceClassification, inputs: dict[str, torch.Tensor]) -> Callable[[], Any]:
+    return lambda: network(**inputs)
+
+
+def random_inputs(
+    model: PrunedForSequenceClassification, *, batch: int, length: int, rng: np.random.Generator
+) -> dict[str, torch.Tensor]:
+    """A batch without padding, of any tokens but the padding one, as the family's tokenizer would shape it."""
+    stock = model.config.stock()
+    positions = model.backbone.embeddings.position_embeddings
+    room = positions.num_embeddings - (0 if positions.padding_idx is None else positions.padding_idx + 1)
+    if batch < 1 or not 1 <= length <= room:
+        raise BadInput(f"latency needs a batch of at least 1 and 1 to {room} tokens, got {batch} and {length}.")
+    pad = model.config.pad_token_id or 0
+    ids = rng.integers(stock.vocab_size - 1, size=(batch, length))
+    inputs = {"input_ids": torch.from_numpy(ids + (ids >= pad))}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    if getattr(stock, "type_vocab_size", 0) > 1:
+        inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+    return inputs

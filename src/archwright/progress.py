@@ -1,0 +1,179 @@
+"""How far a long piece of work has come: a bar with the time left on a terminal, plain lines elsewhere."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DELAY = 2.0
+"""Seconds of work before anything is shown."""
+PAUSE = 5.0
+"""Seconds between two plain lines."""
+
+_quiet_blocks = 0  # of the whole process, like the stderr it is about: threads started inside are silent too
+
+
+class Bar(Protocol):
+    """What a `progress` block hands out."""
+
+    def advance(self, n: float = 1, **numbers: float) -> None:
+        """`n` more units are done; `numbers` are shown beside, e.g. loss=0.3."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No `progress` block that begins inside shows anything."""
+    global _quiet_blocks
+    _quiet_blocks += 1
+    try:
+        yield
+    finally:
+        _quiet_blocks -= 1
+
+
+@contextmanager
+def progress(description: str, total: float | None, unit: str = "steps") -> Iterator[Bar]:
+    """A bar of `total` units (None: unknown), shown on stderr once the work takes longer than two seconds.
+
+    >>> with progress("search", trials, "trials") as bar:
+    ...     for _ in range(trials):
+    ...         bar.advance(error=0.1)
+    """
+    bar = _Silent() if _quiet_blocks else _bar_for_stderr(description, total, unit)
+    bar.start()
+    try:
+        yield bar
+    finally:
+        bar.stop()
+
+
+class _Shown(Bar, Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class _Silent:
+    def start(self) -> None:
+        pass
+
+    def advance(self, n: float = 1, **numbers: float) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class _Lines:
+    """Plain lines for log files: percentage, time left and numbers, at most one per `PAUSE` seconds."""
+
+    def __init__(self, description: str, total: float | None, unit: str) -> None:
+        self.description, self.total, self.unit = description, total, unit
+        self.done = 0.0
+        self.numbers: dict[str, float] = {}
+
+    def start(self) -> None:
+        self.begun = time.monotonic()
+        self.next = self.begun + DELAY
+
+    def advance(self, n: float = 1, **numbers: float) -> None:
+        self.done += n
+        self.numbers = numbers or self.numbers
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + PAUSE
+            self.write(time_left(self.done, self.total, time.monotonic() - self.begun))
+
+    def stop(self) -> None:
+        seconds = time.monotonic() - self.begun
+        if seconds >= DELAY:
+            self.write(f"after {duration(seconds)}")
+
+    def write(self, when: str) -> None:
+        share = f" ({self.done / self.total:.0%})" if self.total else ""
+        parts = (f"{_amount(self.done, self.total)} {self.unit}{share}", when, shown(self.numbers))
+        print(f"{self.description}: " + ", ".join(part for part in parts if part), file=sys.stderr, flush=True)
+
+
+class _Terminal:
+    """A rich bar; a timer shows it after `DELAY` seconds, also when the first unit takes longer than that."""
+
+    def __init__(self, description: str, total: float | None, unit: str) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        fields = ("description", "fields[amount]", "fields[numbers]")
+        name, amount, numbers = (TextColumn(f"{{task.{field}}}", markup=False) for field in fields)
+        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        self.rich = Progress(name, BarColumn(), amount, *times, numbers, console=_console())
+        self.total, self.unit, self.done = total, unit, 0.0
+        self.numbers: dict[str, float] = {}
+        self.task = self.rich.add_task(description, total=total, amount=self.amount(), numbers="")
+        self.timer = threading.Timer(DELAY, self.show)
+        self.timer.daemon = True
+        self.lock = threading.Lock()  # between the timer and the end of the block
+        self.ended = False
+
+    def amount(self) -> str:
+        return f"{_amount(self.done, self.total)} {self.unit}"
+
+    def show(self) -> None:
+        with self.lock:
+            if not self.ended:
+                self.rich.start()
+
+    def start(self) -> None:
+        self.timer.start()
+
+    def advance(self, n: float = 1, **numbers: float) -> None:
+        self.done += n
+        self.numbers = numbers or self.numbers
+        self.rich.update(self.task, completed=self.done, amount=self.amount(), numbers=shown(self.numbers))
+
+    def stop(self) -> None:
+        self.timer.cancel()
+        with self.lock:
+            self.ended = True
+            if self.rich.live.is_started:
+                self.rich.stop()
+
+
+def _bar_for_stderr(description: str, total: float | None, unit: str) -> _Shown:
+    if not sys.stderr.isatty() or _console().is_dumb_terminal:
+        return _Lines(description, total, unit)
+    return _Terminal(description, total, unit)
+
+
+@cache
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)  # one for all bars, so that a bar inside a bar is drawn below it
+
+
+def _amount(done: float, total: float | None) -> str:
+    return f"{done:.10g}" if total is None else f"{done:.10g}/{total:.10g}"
+
+
+def shown(numbers: dict[str, float]) -> str:
+    """`{"loss": 0.31234}` as `loss 0.312`."""
+    return ", ".join(f"{name} {value:.3g}" for name, value in numbers.items())
+
+
+def duration(seconds: float) -> str:
+    """`12 s`, `3 min 20 s` or `2 h 05 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes_left:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def time_left(done: float, total: float | None, seconds: float) -> str:
+    """What remains at the speed so far, `about 40 s left`; nothing when that cannot be said."""
+    if not total or done <= 0:
+        return ""
+    return f"about {duration(max(0.0, seconds * (total - done) / done))} left"

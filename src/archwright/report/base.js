@@ -1,0 +1,48 @@
+// What every page needs: the data, elements built from text only, and numbers for people.
+const data = JSON.parse(document.getElementById("data").textContent);
+const DASH = "–";
+const SVG = "http://www.w3.org/2000/svg";
+
+const byId = (id) => document.getElementById(id);
+const known = (value) => typeof value === "number" && Number.isFinite(value);
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Children are nodes or text; text never becomes markup.
+function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children.flat().map((child) => (child instanceof Node ? child : String(child))));
+  return node;
+}
+
+function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+const say = (id, text) => { byId(id).textContent = text; };
+const text = (value) => (value === null || value === undefined || value === "" ? DASH : String(value));
+const percent = (value, digits = 0) => (known(value) ? (value * 100).toFixed(digits) + "\u00a0%" : DASH);
+
+// Three digits and a unit prefix: 22.7 M.
+function count(value) {
+  if (!known(value)) return DASH;
+  const prefix = [[1e12, "\u00a0T"], [1e9, "\u00a0G"], [1e6, "\u00a0M"], [1e3, "\u00a0k"]].find(([limit]) => Math.abs(value) >= limit * 0.9995);
+  return prefix ? (value / prefix[0]).toPrecision(3) + prefix[1] : String(Math.round(value * 100) / 100);
+}
+
+const bytes = (value) => (known(value) ? count(value) + (Math.abs(value) < 1000 ? "\u00a0B" : "B") : DASH);
+const milliseconds = (value) => (known(value) ? value.toFixed(value < 10 ? 2 : 1) + "\u00a0ms" : DASH);
+const points = (value) => (known(value) ? (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value * 100).toFixed(1) : DASH);
+
+function seconds(value) {
+  if (!known(value)) return DASH;
+  if (value < 90) return value.toFixed(value < 10 ? 1 : 0) + " s";
+  return value < 5400 ? (value / 60).toFixed(1) + " min" : (value / 3600).toFixed(1) + " h";
+}
+
+function definitions(pairs) {
+  return el("dl", {}, pairs.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, text(value))]));
+}

@@ -1,0 +1,33 @@
+"""Search: spaces as data, objectives and limits, samplers, and the loop that joins them. Knows no torch."""
+
+from archwright.search.choices import Bits, Choices, Config, Value, crossover, largest, middle, mutate, sample, smallest
+from archwright.search.encoding import config_of, distributions, encode
+from archwright.search.front import front
+from archwright.search.loop import search
+from archwright.search.samplers import SAMPLERS
+from archwright.search.space import Candidate, Limit, Objective, Space
+from archwright.search.workers import revive
+
+__all__ = [
+    "SAMPLERS",
+    "Bits",
+    "Candidate",
+    "Choices",
+    "Config",
+    "Limit",
+    "Objective",
+    "Space",
+    "Value",
+    "config_of",
+    "crossover",
+    "distributions",
+    "encode",
+    "front",
+    "largest",
+    "middle",
+    "mutate",
+    "revive",
+    "sample",
+    "search",
+    "smallest",
+]

@@ -1,0 +1,138 @@
+"""What may be chosen, as data, and all that follows from it: drawing, mutating, crossing and the corners."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.errors import BadInput
+
+Value = int | float | str | bool
+Config = dict[str, Any]
+
+INLINE_BITS = 64
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A choice of on/off switches; in a config it is one string, the packed bits in base64."""
+
+    length: int
+
+    @property
+    def inline(self) -> bool:
+        """True when the study keeps one 0/1 parameter per switch, so that model-based samplers can use it."""
+        return self.length <= INLINE_BITS
+
+    def pack(self, bits: NDArray[np.bool_]) -> str:
+        if bits.shape != (self.length,):
+            raise BadInput(
+                f"bits must be one row of {self.length} switches, got shape {bits.shape}; pass one per switch."
+            )
+        return base64.b64encode(np.packbits(bits.astype(bool)).tobytes()).decode("ascii")
+
+    def unpack(self, text: str) -> NDArray[np.bool_]:
+        expected = (self.length + 7) // 8
+        try:
+            packed = np.frombuffer(base64.b64decode(text, validate=True), dtype=np.uint8)
+        except binascii.Error as error:
+            raise BadInput(f"packed bits must be base64, got {text[:20]!r}; write them with Bits.pack.") from error
+        if packed.size != expected:
+            raise BadInput(
+                f"{self.length} bits need {expected} bytes, got {packed.size}; is the config of another model?"
+            )
+        return np.unpackbits(packed, count=self.length).astype(bool)
+
+
+Choice = Sequence[Value] | Bits
+Choices = Mapping[str, Choice]
+
+
+def sample(choices: Choices, rng: np.random.Generator) -> Config:
+    """A random config; switches are uniform in *size*: how many are on is drawn first, then which (Klein et al., B)."""
+    return {name: _draw(choice, rng) for name, choice in choices.items()}
+
+
+def mutate(choices: Choices, config: Config, rng: np.random.Generator) -> Config:
+    """A copy with another value in one random dimension (Klein et al., Algorithm 5); each switch is a dimension."""
+    sizes = {name: _dimensions(choice) for name, choice in choices.items()}
+    if not any(sizes.values()):
+        return dict(config)
+    place = int(rng.integers(sum(sizes.values())))
+    for name, size in sizes.items():
+        if place < size:
+            return {**config, name: _change(choices[name], config[name], place, rng)}
+        place -= size
+    raise AssertionError("unreachable: place is smaller than the sum of the sizes")
+
+
+def crossover(choices: Choices, one: Config, other: Config, rng: np.random.Generator) -> Config:
+    """A child that takes every value, and every single switch, from either parent with equal chance."""
+    return {name: _mix(choice, one[name], other[name], rng) for name, choice in choices.items()}
+
+
+def smallest(choices: Choices) -> Config:
+    """The first of every sequence and all switches off."""
+    return _corner(choices, 0.0)
+
+
+def middle(choices: Choices) -> Config:
+    """The middle of every sequence and the first half of the switches on."""
+    return _corner(choices, 0.5)
+
+
+def largest(choices: Choices) -> Config:
+    """The last of every sequence and all switches on."""
+    return _corner(choices, 1.0)
+
+
+def dimensions(choices: Choices) -> int:
+    """How many things can be varied one by one: sequences with more than one value, and switches."""
+    return sum(_dimensions(choice) for choice in choices.values())
+
+
+def _draw(choice: Choice, rng: np.random.Generator) -> Value:
+    if not isinstance(choice, Bits):
+        return choice[int(rng.integers(len(choice)))]
+    bits = np.zeros(choice.length, dtype=bool)
+    count = int(rng.integers(choice.length + 1))
+    bits[rng.choice(choice.length, size=count, replace=False)] = True
+    return choice.pack(bits)
+
+
+def _dimensions(choice: Choice) -> int:
+    return choice.length if isinstance(choice, Bits) else int(len(choice) > 1)
+
+
+def _change(choice: Choice, value: Any, place: int, rng: np.random.Generator) -> Value:
+    if isinstance(choice, Bits):
+        bits = choice.unpack(value)
+        bits[place] = ~bits[place]
+        return choice.pack(bits)
+    position = choice.index(value)
+    step = int(rng.integers(1, len(choice)))
+    return choice[(position + step) % len(choice)]
+
+
+def _mix(choice: Choice, one: Any, other: Any, rng: np.random.Generator) -> Value:
+    if isinstance(choice, Bits):
+        mask = rng.random(choice.length) < 0.5
+        return choice.pack(np.where(mask, choice.unpack(one), choice.unpack(other)))
+    picked: Value = one if rng.random() < 0.5 else other
+    return picked
+
+
+def _corner(choices: Choices, share: float) -> Config:
+    return {name: _at(choice, share) for name, choice in choices.items()}
+
+
+def _at(choice: Choice, share: float) -> Value:
+    if isinstance(choice, Bits):
+        return choice.pack(np.arange(choice.length) < int(share * choice.length))
+    return choice[min(int(share * len(choice)), len(choice) - 1)]

@@ -1,0 +1,91 @@
+"""Who is better when there are several objectives: Pareto front, ranks by non-dominated sorting, crowding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from archwright.search.encoding import config_of, key_of
+from archwright.search.space import Space
+
+Losses = NDArray[np.float64]  # points x objectives, smaller is better
+
+
+def front(
+    trials: Sequence[FrozenTrial],
+    directions: Sequence[StudyDirection] | None = None,
+    *,
+    space: Space | None = None,
+) -> list[FrozenTrial]:
+    """The Pareto front of the completed trials within all limits, by the second objective; all minimised by default.
+
+    Of trials with equal values only the first stays; with `space` also of those with the same canonical config.
+    """
+    usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and is_feasible(trial)]
+    if not usable:
+        return []
+    losses = np.array([losses_of(trial, directions) for trial in usable])
+    best = [trial for trial, on_front in zip(usable, pareto_mask(losses), strict=True) if on_front]
+    distinct = _firsts(_firsts(best, lambda trial: tuple(trial.values)), lambda trial: _design(trial, space))
+    return sorted(distinct, key=lambda trial: (trial.values[1:], trial.values[0]))
+
+
+def is_feasible(trial: FrozenTrial) -> bool:
+    """True when no limit was found to be exceeded."""
+    return all(excess <= 0 for excess in trial.constraints.values())
+
+
+def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection] | None = None) -> tuple[float, ...]:
+    """The values of a completed trial, turned so that smaller is better."""
+    signs = [-1.0 if direction is StudyDirection.MAXIMIZE else 1.0 for direction in directions or []]
+    return tuple(sign * value for sign, value in zip(signs or [1.0] * len(trial.values), trial.values, strict=True))
+
+
+def pareto_mask(losses: Losses) -> NDArray[np.bool_]:
+    """True for every point that no other dominates; equal points stay together."""
+    unique, inverse = np.unique(losses, axis=0, return_inverse=True)  # sorted by the first objective, then the second
+    on_front = np.zeros(len(unique), dtype=bool)
+    left = np.arange(len(unique))
+    while left.size:  # the first of what is left is dominated by nobody
+        on_front[left[0]] = True
+        left = left[(unique[left] < unique[left[0]]).any(axis=1)]
+    return on_front[inverse.reshape(-1)]
+
+
+def ranks(losses: Losses) -> NDArray[np.int64]:
+    """0 for the Pareto front, 1 for the front of the rest, and so on (non-dominated sorting)."""
+    found = np.zeros(len(losses), dtype=np.int64)
+    left = np.arange(len(losses))
+    rank = 0
+    while left.size:
+        best = pareto_mask(losses[left])
+        found[left[best]] = rank
+        left, rank = left[~best], rank + 1
+    return found
+
+
+def crowding(losses: Losses) -> Losses:
+    """How much room each point has among its neighbours, larger is lonelier (Deb et al. 2002); ends are infinite."""
+    room = np.zeros(len(losses))
+    for column in losses.T:
+        order = np.argsort(column, kind="stable")
+        width = column[order[-1]] - column[order[0]]
+        if width > 0:
+            room[order[1:-1]] += (column[order[2:]] - column[order[:-2]]) / width
+            room[order[[0, -1]]] = np.inf
+    return room
+
+
+def _firsts(trials: Sequence[FrozenTrial], key: Callable[[FrozenTrial], Hashable]) -> list[FrozenTrial]:
+    found: dict[Hashable, FrozenTrial] = {}
+    for trial in trials:
+        found.setdefault(key(trial), trial)
+    return list(found.values())
+
+
+def _design(trial: FrozenTrial, space: Space | None) -> str:
+    return key_of(space.canonical(config_of(space.choices, trial))) if space else str(trial.number)

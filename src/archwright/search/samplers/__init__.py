@@ -1,0 +1,16 @@
+"""Every way to decide what to try next; adding one is one file and one line here."""
+
+from archwright.search.samplers.ehvi import Ehvi
+from archwright.search.samplers.evolution import Evolution
+from archwright.search.samplers.local import Local
+from archwright.search.samplers.nsga2 import Nsga2
+from archwright.search.samplers.random import Random
+from archwright.search.samplers.sampler import Strategy
+
+SAMPLERS: dict[str, Strategy] = {
+    "random": Strategy("random search: every config drawn anew", Random),
+    "local": Strategy("local search: a neighbour of a random member of the current front", Local),
+    "evolution": Strategy("regularized evolution: mutates the best of 5 out of the 10 youngest", Evolution),
+    "ehvi": Strategy("expected hypervolume improvement: Gaussian processes, best for few trials", Ehvi, packed=False),
+    "nsga2": Strategy("NSGA-II: generations of 20 with crossover and mutation", Nsga2),
+}

@@ -1,0 +1,81 @@
+"""Expected hypervolume improvement, by Optuna's Gaussian processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+
+import numpy as np
+import optuna
+from optuna.samplers import GPSampler, RandomSampler
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from archwright.search.choices import Choices, Config, mutate, sample
+from archwright.search.encoding import config_of, distributions, encode
+from archwright.search.history import Tried
+from archwright.search.samplers.sampler import Rule, seed_from
+
+STARTUP = 10
+
+
+class Ehvi(Rule):
+    """Maximises log EHVI (Daulton et al. 2020; Ament et al. 2023) with a fresh model per trial, after 10 random ones.
+
+    The model sees a copy of the history, so it depends on nothing but that and the seed. A candidate over a limit
+    counts as bad as the worst seen in every objective: left out, the model would propose it again and again.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        super().__init__(choices)
+        self._space = distributions(choices)
+
+    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+        scored = [one.losses for one in tried if one.losses is not None]
+        if sum(one.told for one in tried) < STARTUP or len(scored) < 2:
+            return sample(self.choices, rng)
+        worst = np.array(scored).max(axis=0)
+        study = self._study(len(worst), seed_from(rng))
+        study.add_trials([self._copy(one, worst.tolist()) for one in tried])
+        with _one_thread():
+            return config_of(self.choices, study.ask(self._space))
+
+    def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+        return mutate(self.choices, config, rng)  # the model's best was tried: step aside instead of fitting it again
+
+    def _study(self, objectives: int, seed: int) -> optuna.Study:
+        independent = RandomSampler(seed=seed)
+        sampler = GPSampler(
+            seed=seed, independent_sampler=independent, n_startup_trials=2, warn_independent_sampling=False
+        )
+        with _quiet():
+            return optuna.create_study(sampler=sampler, directions=["minimize"] * objectives)
+
+    def _copy(self, one: Tried, worst: list[float]) -> FrozenTrial:
+        params, _ = encode(self.choices, one.config)
+        state = TrialState.COMPLETE if one.told else TrialState.RUNNING
+        values = list(one.losses or worst) if one.told else None
+        return create_trial(state=state, values=values, params=params, distributions=self._space)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Optuna's model computes with torch on tiny tensors, where a second thread makes it several times slower."""
+    torch = import_module("torch")  # by name: nothing else in this room needs it
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Optuna reports every study it creates; the model's is nobody's business."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(level)

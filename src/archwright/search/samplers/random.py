@@ -1,0 +1,18 @@
+"""Random search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from archwright.search.choices import Config, sample
+from archwright.search.history import Tried
+from archwright.search.samplers.sampler import Rule
+
+
+class Random(Rule):
+    """Draws every config anew (Bergstra & Bengio 2012)."""
+
+    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+        return sample(self.choices, rng)

@@ -1,0 +1,1 @@
+"""The search spaces, one file each."""

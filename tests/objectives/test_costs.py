@@ -1,0 +1,58 @@
+"""Costs are those of the extracted network, and their list can be read without torch."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives import COSTS, OBJECTIVES
+from archwright.subnet.extract import extract
+from archwright.subnet.keep import LayerKeep, anatomy
+
+KEEP = (LayerKeep(2, 7), LayerKeep(0, 0), LayerKeep((0, 3), 0))
+
+
+def test_parameters_are_counted_on_the_extracted_network(any_family: PrunedForSequenceClassification) -> None:
+    small = extract(any_family, KEEP)
+    of = anatomy(any_family.config)
+    total = sum(p.numel() for p in small.parameters())
+    embeddings = sum(p.numel() for n, p in small.named_parameters() if "embeddings" in n)
+    assert COSTS["parameters"].measure(of, KEEP, length=8) == total
+    assert COSTS["nonembedding_parameters"].measure(of, KEEP, length=8) == total - embeddings
+
+
+def test_flops_are_those_torch_counts(bert: PrunedForSequenceClassification) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    small = extract(bert, KEEP).eval()
+    small.set_attn_implementation("eager")  # the counter sees nothing of the fused kernel on a CPU
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        small(input_ids=torch.ones(1, 8, dtype=torch.long))
+    assert COSTS["flops"].measure(anatomy(bert.config), KEEP, length=8) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_cost_falls_with_the_network(name: str, bert: PrunedForSequenceClassification) -> None:
+    of = anatomy(bert.config)
+    whole, part, none = (
+        COSTS[name].measure(of, keep, length=8) for keep in (of.full, KEEP, (LayerKeep(0, 0),) * of.layers)
+    )
+    assert whole > part > none > 0
+
+
+def test_every_objective_has_one_line_of_description() -> None:
+    assert OBJECTIVES.keys() == {"validation_error", "latency_ms", *COSTS}
+    assert all(line and "\n" not in line for line in OBJECTIVES.values())
+
+
+def test_the_list_loads_no_torch_and_the_lazy_names_are_there() -> None:
+    code = """
+import sys, archwright.objectives as room
+assert room.OBJECTIVES and not {"torch", "transformers", "scipy"} & sys.modules.keys()
+assert all(getattr(room, name) is not None for name in room.__all__) and "torch" in sys.modules
+assert all(callable(getattr(room, name)) for name in ("predictions", "rank")) and not hasattr(room, "nothing")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,180 @@
+"""Timing by a clock that only the timed calls move, so that every number is known beforehand."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archwright.errors import BadInput
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
+from archwright.objectives.latency import extracted, random_inputs, timing_of
+from archwright.subnet.keep import LayerKeep, anatomy
+
+
+class World:
+    """A clock, and calls that take known seconds, longer and longer when there is drift."""
+
+    def __init__(self, seconds: dict[str, float], *, drift: float = 0.0, jitter: float = 0.0) -> None:
+        self.now, self.drift, self.log = 0.0, drift, []
+        self.noise = np.random.default_rng(7)
+        self.jitter = jitter
+        self.calls = {name: self.call(name, duration) for name, duration in seconds.items()}
+
+    def call(self, name: str, duration: float) -> Callable[[], None]:
+        def run() -> None:
+            self.log.append(name)
+            self.now += duration * (1 + self.drift * len(self.log)) * (1 + self.jitter * self.noise.exponential())
+
+        return run
+
+    def timings(self, *, rounds: int = 12, seed: int = 0, warmup: int = 3, sentinel: str | None = "a") -> Timings:
+        rng = np.random.default_rng(seed)
+        options = {"warmup": warmup, "sentinel": sentinel, "clock": lambda: self.now}
+        return time_interleaved(self.calls, rounds=rounds, rng=rng, **options)
+
+
+SECONDS = {"a": 0.001, "b": 0.002, "c": 0.004}
+
+
+def test_steady_calls_are_timed_exactly() -> None:
+    timings = World(SECONDS).timings()
+    for name, duration in SECONDS.items():
+        assert timings[name] == pytest.approx((1000 * duration,) * 3)
+        assert timings.samples[name].shape == (12,)
+    assert timings.drift == pytest.approx(0) and timings.rounds == 12
+
+
+def test_every_round_has_every_call_in_a_new_order() -> None:
+    world = World(SECONDS)
+    world.timings(rounds=20, warmup=2, sentinel=None)
+    assert world.log[:6] == ["a", "a", "b", "b", "c", "c"]
+    runs = np.array(world.log[6:]).reshape(20, 3, 2)
+    assert (runs[:, :, 0] == runs[:, :, 1]).all(), "the untimed run comes directly before the timed one"
+    orders = {tuple(order) for order in runs[:, :, 0]}
+    assert all(sorted(order) == ["a", "b", "c"] for order in orders) and len(orders) > 3
+
+
+def test_the_sentinel_is_read_at_start_middle_and_end() -> None:
+    world = World(SECONDS | {"d": 0.001})
+    timings = world.timings(rounds=10, warmup=0, sentinel="d")
+    for order in np.array(world.log).reshape(10, 7, 2)[:, :, 0]:
+        assert [order[0], order[3], order[6]] == ["d"] * 3
+        assert sorted(order[[1, 2, 4, 5]]) == ["a", "b", "c", "d"]
+    assert len(timings.samples["d"]) == 10, "readings are not samples"
+
+
+def test_drift_is_noticed() -> None:
+    world = World({"a": 0.001}, drift=0.01, jitter=0.0)
+    timings = world.timings(rounds=30, warmup=0)
+    runs = 30 * 8
+    assert timings.drift == pytest.approx((1 + 0.01 * runs * 5 / 6) / (1 + 0.01 * runs / 6) - 1, rel=0.02)
+    assert World({"a": 0.001}, drift=0.01).timings(sentinel=None).drift is None
+    assert World({"a": 0.001}, jitter=0.05).timings(rounds=100).drift == pytest.approx(0, abs=0.02)
+
+
+def test_interleaving_treats_all_alike_when_the_machine_slows_down() -> None:
+    timings = World({"a": 0.001, "b": 0.001}, drift=0.01).timings(rounds=200)
+    assert timings["a"].median == pytest.approx(timings["b"].median, rel=0.02)
+
+
+def test_seeds_repeat_and_differ() -> None:
+    one, same, other = (World(SECONDS, jitter=0.2) for _ in range(3))
+    first, again, different = one.timings(seed=1), same.timings(seed=1), other.timings(seed=2)
+    assert first.by_name == again.by_name and one.log == same.log
+    assert one.log != other.log and first.by_name != different.by_name
+
+
+@given(st.lists(st.floats(0.01, 1e4), min_size=1, max_size=40), st.integers(0, 100))
+def test_an_interval_holds_its_median_and_stays_inside_the_samples(samples: list[float], seed: int) -> None:
+    timing = timing_of(np.array(samples), np.random.default_rng(seed))
+    assert min(samples) <= timing.low <= timing.median <= timing.high <= max(samples)
+    assert timing == timing_of(np.array(samples), np.random.default_rng(seed))
+
+
+def test_the_interval_covers_the_true_median_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    timings = [timing_of(rng.lognormal(size=30), rng) for _ in range(300)]
+    assert 0.90 <= np.mean([timing.low <= 1.0 <= timing.high for timing in timings]) <= 0.99
+
+
+def test_overlap() -> None:
+    assert overlap(Timing(2, 1, 3), Timing(3, 3, 4)) and overlap(Timing(3, 3, 4), Timing(2, 1, 3))
+    assert overlap(Timing(2, 1, 9), Timing(3, 3, 4))
+    assert not overlap(Timing(2, 1, 2.9), Timing(3, 3, 4))
+
+
+def test_whoever_overlaps_shares_a_rank() -> None:
+    timings = {"slow": Timing(9, 8, 10), "x": Timing(2, 1, 3), "y": Timing(3.5, 2.5, 5), "z": Timing(5.5, 4.5, 6)}
+    assert rank(timings) == {"x": 1, "y": 1, "z": 1, "slow": 4}, "x and z are joined by y"
+    assert rank({"b": Timing(2, 2, 2), "a": Timing(1, 1, 1)}) == {"a": 1, "b": 2}
+    assert rank({}) == {}
+
+
+intervals = st.tuples(st.floats(0, 10), st.floats(0, 3), st.floats(0, 3)).map(
+    lambda t: Timing(t[0], t[0] - t[1], t[0] + t[2])
+)
+
+
+@given(st.lists(intervals, max_size=8))
+def test_ranks_differ_only_where_intervals_do(timings: list[Timing]) -> None:
+    ranks = rank({str(i): timing for i, timing in enumerate(timings)})
+    for i, one in enumerate(timings):
+        for j, other in enumerate(timings):
+            if overlap(one, other):
+                assert ranks[str(i)] == ranks[str(j)]
+            elif ranks[str(i)] < ranks[str(j)]:
+                assert one.high < other.low
+
+
+def test_one_thread_inside_and_as_before_afterwards() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    seen = []
+    try:
+        time_interleaved({"a": lambda: seen.append(torch.get_num_threads())}, rounds=2, rng=np.random.default_rng(0))
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+        with pytest.raises(ZeroDivisionError):
+            time_interleaved({"a": lambda: 1 / 0}, rounds=2, rng=np.random.default_rng(0))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_wrong_numbers_are_refused(bert: PrunedForSequenceClassification) -> None:
+    with pytest.raises(BadInput, match="at least 1 round, got 0"):
+        World(SECONDS).timings(rounds=0)
+    with pytest.raises(ValueError, match="one of the calls, got 'x'"):
+        World(SECONDS).timings(sentinel="x")
+    for batch, length in ((0, 8), (1, 0), (1, 41)):
+        with pytest.raises(BadInput, match=f"1 to 40 tokens, got {batch} and {length}"):
+            measure_latency(bert, {}, batch=batch, length=length)
+
+
+def test_sub_networks_of_every_family_are_timed(any_family: PrunedForSequenceClassification) -> None:
+    of = anatomy(any_family.config)
+    keeps = {"whole": of.full, "part": (LayerKeep(1, 5),) * 3, "none": (LayerKeep(0, 0),) * 3}
+    any_family.train()
+    timings = measure_latency(any_family, keeps, batch=2, length=40, rounds=3, seed=0)
+    assert timings.by_name.keys() == keeps.keys() and timings.drift is not None
+    assert all(0 < timing.low <= timing.median <= timing.high for timing in timings.by_name.values())
+    assert all(module.training for module in any_family.modules())
+    any_family(input_ids=torch.ones(1, 4, dtype=torch.long)).logits.sum().backward()
+
+
+def test_inputs_are_valid_and_without_padding(any_family: PrunedForSequenceClassification) -> None:
+    inputs = random_inputs(any_family, batch=50, length=40, rng=np.random.default_rng(0))
+    pad = any_family.config.pad_token_id
+    assert set(inputs["input_ids"].unique().tolist()) == set(range(50)) - {pad}
+    assert (inputs["attention_mask"] == 1).all()
+    assert ("token_type_ids" in inputs) == (any_family.config.stock().model_type in {"bert", "electra"})
+
+
+def test_a_timed_network_shares_nothing_but_the_word_vectors(any_family: PrunedForSequenceClassification) -> None:
+    theirs = {p.data_ptr() for p in any_family.parameters()}
+    network = extracted(any_family, anatomy(any_family.config).full)
+    shared = [name for name, p in network.named_parameters() if p.data_ptr() in theirs]
+    assert shared == ["backbone.embeddings.word_embeddings.weight"] and not network.training

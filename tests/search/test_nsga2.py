@@ -1,0 +1,45 @@
+"""Generations of NSGA-II: who survives, and that what was told decides, not when it was asked."""
+
+from designs import SMALL
+from pytest import approx
+
+from archwright.search.history import Tried
+from archwright.search.samplers.nsga2 import POPULATION, Nsga2, survivors
+
+
+def tried(*losses: float, misfit: tuple[int, float] = (0, 0.0), told: bool = True, name: int = 0) -> Tried:
+    return Tried({"heads": 1, "units": 0, "layers": name % 7}, str(name), losses or None, told, misfit)
+
+
+def test_survivors_by_rank_then_room_then_misfit() -> None:
+    pool = [
+        tried(0.0, 4.0),
+        tried(1.0, 2.0),
+        tried(1.1, 1.95),
+        tried(4.0, 0.0),
+        tried(5.0, 5.0),
+        tried(misfit=(0, 3.0)),
+        tried(misfit=(0, 1.0)),
+        tried(misfit=(-1, 9.0)),
+    ]
+    order = [pool.index(parent.one) for parent in survivors(pool, 8)]
+    assert order == [0, 3, 2, 1, 4, 7, 6, 5]  # the two in the middle: the one with more room first
+    assert [pool.index(parent.one) for parent in survivors(pool, 3)] == [0, 3, 2]
+    assert [parent.rank for parent in survivors(pool, 8)] == [0, 0, 0, 0, 1, 2, 3, 4]
+
+
+def test_good_parents_survive_bad_children() -> None:
+    rule = Nsga2(SMALL)
+    good = [tried(i / 100, 0.2 - i / 100, name=i) for i in range(POPULATION)]
+    bad = [tried(1.0 + i, 1.0 + i, name=100 + i) for i in range(POPULATION)]
+    keys = {parent.one.key for parent in rule._parents_of(2, good + bad)}
+    assert keys == {one.key for one in good}
+    assert min(parent.room for parent in rule._parents_of(2, good + bad)) == approx(4 / 19)
+
+
+def test_a_generation_still_running_is_not_settled() -> None:
+    rule = Nsga2(SMALL)
+    running = [tried(told=False, name=i) for i in range(POPULATION)]
+    done = [tried(0.5, 0.5, name=i) for i in range(POPULATION)]
+    assert rule._parents_of(1, running) == []
+    assert len(rule._parents_of(1, done)) == POPULATION

