@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -227,7 +227,7 @@ def test_every_step_uses_the_scheduled_rate_also_after_resuming() -> None:
         train(model, lambda _: [0], pull(model, 0.01), schedule, seed=0, checkpoints=memory)
     assert [lr for lr, _ in seen] == pytest.approx(expected[2:])
     # Under a constant gradient each step of Adam is as long as its rate.
-    assert float(model.linear.weight[0, 0]) == pytest.approx(1 - sum(expected), abs=1e-5)
+    assert model.linear.weight[0, 0].item() == pytest.approx(1 - sum(expected), abs=1e-5)
 
 
 def test_long_gradients_are_clipped_and_short_ones_are_not() -> None:
@@ -312,6 +312,26 @@ def test_progress_and_randomness_of_a_step_follow_its_number() -> None:
     train(model, lambda _: [0], update, Schedule(steps=4), seed=6)
     assert [progress for progress, _ in seen] == [0, 0.25, 0.5, 0.75]
     assert [value for _, value in seen] == [float(np.random.default_rng((6, step)).random()) for step in range(4)]
+
+
+def test_dropout_of_every_step_has_its_own_seed_also_after_resuming() -> None:
+    def seeds_seen(memory: Memory, dies: int) -> list[int]:
+        seen: list[int] = []
+        model = Parts()
+
+        def update(*_: Any) -> float:
+            seen.append(torch.initial_seed())
+            if len(seen) == dies:
+                raise KeyboardInterrupt
+            return pull(model, 0.1)()
+
+        with suppress(KeyboardInterrupt):
+            train(model, lambda _: [0], update, Schedule(steps=6), seed=6, checkpoints=memory, every_seconds=ALWAYS)
+        return seen
+
+    whole, memory = seeds_seen(Memory(), 0), Memory()
+    assert len(set(whole)) == 6
+    assert seeds_seen(memory, 3)[:2] + seeds_seen(memory, 0) == whole
 
 
 def test_distillation_is_the_divergence_from_the_softened_teacher() -> None:

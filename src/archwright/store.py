@@ -1,4 +1,4 @@
-"""Where results lie: run folders, studies, checkpoints. The only code that knows paths; files appear whole or not at all."""
+"""Where results lie: run folders, studies, checkpoints; the only code that knows paths. Files appear whole or not."""
 
 import fcntl
 import json
@@ -8,10 +8,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from archwright.errors import BadInput, Failed
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.study import Study
 
-MAY_CHANGE = ("trials", "minutes", "workers", "threads", "rounds", "out", "measure_int8", "preview")
-"""Options that a resumed run may have otherwise than when it began."""
+LASTING = ("trials", "minutes", "rounds", "measure_int8")
+"""Options that a resumed run may have otherwise than when it began, and that change its result."""
+MAY_CHANGE = (*LASTING, "workers", "threads", "checkpoint_seconds", "out", "preview")
+"""All options that it may have otherwise."""
+LOCK = ".lock"
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -38,6 +41,14 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def write_first(path: Path, content: str) -> None:
+    """The file with this content, unless another process was faster."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as beside:
+        write_whole(Path(beside) / path.name, content)
+        with suppress(FileExistsError):
+            os.link(Path(beside) / path.name, path)
 
 
 @contextmanager
@@ -104,6 +115,11 @@ class RunFolder:
             write_whole(path, json.dumps(value, indent=1))
         return read_json(path) if path.exists() else None
 
+    def note_once(self, name: str, value: Any) -> Any:
+        """The same for what several processes may find out at once: all get what the fastest one noted."""
+        write_first(self.path / f"{name}.json", json.dumps(value, indent=1))
+        return self.note(name)
+
     def checkpoints(self, phase: str) -> "FileCheckpoints":
         return FileCheckpoints(self.path / f"checkpoint-{phase}.safetensors")
 
@@ -121,24 +137,49 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Refuses a second command on the same folder; the lock ends with the process, however it ends."""
-        with open(self.path / ".lock", "w") as lock:
+        """Refuses a second command on the same folder; the lock ends with the process, however it ends.
+
+        What a killed command left half-written is swept away first.
+        """
+        with open(self.path / LOCK, "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BadInput(
-                    f"another command is working in {self.path}; wait for it, or help it with `archwright worker {self.path}`."
+                    f"another command works in {self.path}; wait for it, or join it: `archwright worker {self.path}`."
                 ) from None
+            self.sweep()
             yield
+
+    def sweep(self) -> None:
+        for left in self.path.glob(".*"):
+            if left.is_dir():
+                shutil.rmtree(left)
+            elif left.name != LOCK:
+                left.unlink()
+
+    def renew(self, options: Mapping[str, Any]) -> None:
+        """Notes the options of a resumed run, for the workers that join it."""
+        noted = {"id": self.identity, "options": {**self.settings, **options}}
+        if noted["options"] != self.settings:
+            write_whole(self.path / "run.json", json.dumps(noted, indent=1))
+
+    def is_finished(self, options: Mapping[str, Any]) -> bool:
+        """Whether a command with these options ended here."""
+        whole = (self.path / "result.json").exists() and self.report.exists()
+        return whole and self.note("finished") == {name: options[name] for name in LASTING}
+
+    def finish(self, options: Mapping[str, Any]) -> None:
+        self.note("finished", {name: options[name] for name in LASTING})
 
 
 def begin(path: Path, options: Mapping[str, Any]) -> RunFolder:
     """The run folder for these options: a new one, or the one that the same command left unfinished."""
     run = RunFolder(path)
-    if (path / "run.json").exists():
+    if is_run(path):
         refuse_other_options(run, options)
         return run
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or any(not is_left(entry) for entry in path.iterdir())):
         raise BadInput(f"--out must be a new or empty folder or an earlier run, got {path}; choose another one.")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -146,6 +187,11 @@ def begin(path: Path, options: Mapping[str, Any]) -> RunFolder:
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
     return run
+
+
+def is_left(path: Path) -> bool:
+    """Whether this is a run.json that a killed command did not finish."""
+    return path.name.startswith(".run.json.")
 
 
 def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:
@@ -158,13 +204,19 @@ def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:
             )
 
 
+def is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
+
+
 def existing_run(path: Path) -> RunFolder:
-    if not (path / "run.json").is_file():
+    if not is_run(path):
         raise BadInput(f"a run folder of `archwright compress` is needed, got {path}, which has no run.json.")
     return RunFolder(path)
 
 
-def open_study(run: RunFolder, url: str | None, *, sampler: "BaseSampler", directions: Sequence[str]) -> "Study":
+def open_study(
+    run: RunFolder, url: str | None, *, sampler: "BaseSampler", directions: Sequence[Literal["minimize", "maximize"]]
+) -> "Study":
     """The run's study in its store, made when it is not there yet."""
     import optuna
 
@@ -185,7 +237,8 @@ def storage(url: str | None, journal: Path) -> "BaseStorage":
     from sqlalchemy.exc import SQLAlchemyError
 
     if url is None:
-        return optuna.storages.JournalStorage(JournalFileBackend(str(journal)))
+        lock: Any = JournalLock(journal)
+        return optuna.storages.JournalStorage(JournalFileBackend(str(journal), lock))
     if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise BadInput(f"--store must begin with sqlite:/// or postgresql://, got {url!r}.")
     address = url.replace("postgresql://", "postgresql+psycopg://", 1)
@@ -194,6 +247,29 @@ def storage(url: str | None, journal: Path) -> "BaseStorage":
     except (SQLAlchemyError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise BadInput(f"--store must be a database that answers, got {url.split('@')[-1]!r}: {reason}") from error
+
+
+class JournalLock:
+    """Lets one process at a time append to a journal; ends with the process, so that nobody waits for the dead.
+
+    A last line that was cut short, by a full disk or a power cut, counts as never written and is taken away.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+
+    def acquire(self) -> bool:
+        self._file = open(self._journal, "a+b")  # noqa: SIM115 - closed by release
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file.seek(0, os.SEEK_END)
+        if size := self._file.tell():
+            self._file.seek(size - 1)
+            if self._file.read(1) != b"\n":
+                self._file.truncate(self._journal.read_bytes().rfind(b"\n") + 1)
+        return True
+
+    def release(self) -> None:
+        self._file.close()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a sub-network must compute, written out by hand from the state dict: no module of transformers, no code of ours."""
+"""What a sub-network must compute, written out by hand from the state dict: neither transformers nor our code."""
 
 import math
 from dataclasses import dataclass, field

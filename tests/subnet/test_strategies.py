@@ -26,7 +26,7 @@ KINDS = {
     "kd": (["big", "random", "random"], [False, True, True]),
     "full": (["big", "small", "random", "random"], [False, True, True, True]),
 }
-"""Sub-networks of one step and whether each learns from the full network, from the papers' text; random-linear aside."""
+"""Sub-networks of one step and whether each learns from the full network; random-linear aside."""
 
 
 def drawn(rng: np.random.Generator) -> Keep:

@@ -30,6 +30,8 @@ def layer_table(parity: Parity) -> str:
 def parity_lines(parity: Parity) -> str:
     lines = ["## Parity", "", f"Against the sub-network inside its super-network: {described(parity.difference)}."]
     lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
+    if parity.latency:
+        lines.append("Latency: " + ", ".join(f"{name} {value:.3g}" for name, value in parity.latency.items()) + ".")
     if parity.int8:
         lines.append(f"`{parity.int8.file}` (8-bit, {parity.int8.bytes:,} bytes): {described(parity.int8.difference)}.")
     return "\n".join([*lines, "All numbers are in `parity.json`.", ""])

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from archwright.errors import BadInput
-from archwright.export.parity import SCHEMA
 
+SCHEMA = "archwright/parity/1"
+"""What the report of an export says of itself; by it a folder is known to be ours."""
 REPORT = "parity.json"
 CARD = "README.md"
 
@@ -21,7 +22,7 @@ def whole(folder: Path) -> Iterator[Path]:
 
     What is left of an export that was killed lies hidden beside the folder and goes with the next export.
     """
-    folder = Path(os.path.abspath(folder))
+    folder = folder.resolve()
     check_free(folder)
     with workplace(folder) as place:
         inside = place / folder.name  # the name of the folder to be, because loaders name modules after it
@@ -48,25 +49,30 @@ def check_free(folder: Path) -> None:
     """Raises BadInput unless the folder is new, empty, or an export of ours and nothing else."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"an export needs a folder, got the file {folder}; choose another name.")
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
-    foreign = sorted(found - exported_files(folder))
+    foreign = first_foreign(folder) if folder.is_dir() else None
     if foreign:
         raise BadInput(
-            f"an export needs a new or empty folder or an earlier export, got {folder} with {foreign[0]}; "
+            f"an export needs a new or empty folder or an earlier export, got {folder} with {foreign}; "
             "choose another folder."
         )
+
+
+def first_foreign(folder: Path) -> str | None:
+    """Something in the folder that no export of ours has put there; looks deeper only where there is an export."""
+    ours = exported_files(folder)
+    found = folder.rglob("*") if ours else folder.iterdir()
+    names = (str(path.relative_to(folder)) for path in found if not (ours and path.is_dir()))
+    return next((name for name in names if name not in ours), None)
 
 
 def exported_files(folder: Path) -> set[str]:
     """The files that the parity report in the folder names, with itself; none without a report of ours."""
     try:
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return set()
     ours = isinstance(report, dict) and report.get("schema") == SCHEMA
-    return {REPORT, CARD, *report["files"]} if ours else set()
+    return {REPORT, CARD, *report.get("files", ())} if ours else set()
 
 
 @contextmanager

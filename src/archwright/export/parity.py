@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-SCHEMA = "archwright/parity/1"
+from archwright.export.folder import SCHEMA
 
 Run = Callable[[Mapping[str, Tensor]], Tensor]
 Latency = Callable[[Run], Mapping[str, float]]

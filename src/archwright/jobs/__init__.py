@@ -69,8 +69,20 @@ def call(command: Command, options: Mapping[str, Any]) -> Any:
     if preset not in o.PRESETS:
         raise BadInput(f"preset must be one of {', '.join(o.PRESETS)}, got {preset!r}.")
     values = {**(o.PRESETS[preset] if "preset" in known else {}), **options}
+    for group in command.groups:
+        check_choices(group, options)
     groups = [group(**{f.name: values[f.name] for f in fields(group) if f.name in values}) for group in command.groups]
     return getattr(import_module(module), name)(*groups)
+
+
+def check_choices(group: type, options: Mapping[str, Any]) -> None:
+    """Raises BadInput for a name that its list does not have."""
+    for field in fields(group):
+        listed, value = field.metadata.get("choices", ()), options.get(field.name)
+        known = listed() if callable(listed) else listed
+        for name in value if isinstance(value, tuple) else (value,):
+            if known and name is not None and name not in known:
+                raise BadInput(f"{field.name} must be one of {', '.join(known)}, got {name!r}.")
 
 
 def open_run(folder: str | Path) -> Any:

@@ -1,5 +1,7 @@
 """Budgets as people write them: 60%, 5M, 0.5."""
 
+import os
+
 from archwright.errors import BadInput
 
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
@@ -20,6 +22,13 @@ def amount(value: str | float, whole: float, *, option: str) -> float:
     if not 0 < number < float("inf"):
         raise BadInput(f"{option} must be above zero, got {value!r}.")
     return number
+
+
+def thread_count(wanted: int) -> int:
+    """Threads to compute with; 0 means all cores."""
+    if wanted < 0:
+        raise BadInput(f"--threads must not be negative, got {wanted}.")
+    return wanted or os.cpu_count() or 1
 
 
 def points(value: str | float, *, option: str) -> float:

@@ -14,13 +14,16 @@ from archwright.jobs import options as o
 from archwright.jobs.measuring import result_of
 from archwright.jobs.preview import Previewed, previewed
 from archwright.jobs.run import FinishedRun, finished
-from archwright.jobs.scene import Scene, build_scene
-from archwright.jobs.searching import Ground, check_search, searched
-from archwright.jobs.training import importance_order, original_network, planned, space_of, super_network
+from archwright.jobs.scene import EMBEDDED, Scene, build_scene
+from archwright.jobs.searching import Ground, check_latency, check_search, searched
+from archwright.jobs.training import fresh, importance_order, original_network, planned, space_of, super_network
 from archwright.networks.load import stock_config, supernet_config
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives import measure_latency
 from archwright.report import report_html
+from archwright.search import smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
-from archwright.store import begin, write_whole
+from archwright.store import begin, is_run, write_whole
 from archwright.subnet.keep import anatomy
 
 
@@ -37,13 +40,19 @@ def compress(
     """The finished run: its front, its report, and what to do with them."""
     if preview.preview is not None:
         return previewed(preview.preview, out=output.out, seed=output.seed)
-    torch.set_num_threads(output.threads or max(1, (os.cpu_count() or 1) // search.workers))
     check_training(supernet, output)
     scene = build_scene(model, data, seed=output.seed)
     check_search(search, budget, measure, space_before(scene, supernet))
-    groups = (model, data, supernet, search, budget, measure, output)
-    run = begin(output.out or default_folder(model, scene, supernet), as_options(groups))
+    torch.set_num_threads(output.threads or max(1, (os.cpu_count() or 1) // search.workers))
+    options = as_options((model, data, supernet, search, budget, measure, output))
+    folder = output.out or default_folder(model, scene, supernet)
+    if not is_run(folder):
+        check_network(scene, model, supernet, budget, measure)
+    run = begin(folder, options)
+    if run.is_finished(options):
+        return finished(run.path)
     with run.locked():
+        run.renew(options)
         begun = time.monotonic() - sum(run.seconds.values())
         plan = planned(run, scene, model, supernet, search.minutes)
         original = original_network(run, scene, model, supernet, plan.original)
@@ -58,6 +67,7 @@ def compress(
         result = result_of(ground, study, original, model, supernet)
         run.note("result", result)
         write_whole(run.report, report_html(result))
+        run.finish(options)
     return finished(run.path)
 
 
@@ -69,6 +79,7 @@ def check_training(settings: o.Supernet, output: o.Output) -> None:
         "--learning-rate": 0 < settings.learning_rate < 1,
         "--batch-size": settings.batch_size >= 1,
         "--temperature": settings.temperature > 0,
+        "--checkpoint-seconds": settings.checkpoint_seconds >= 0,
         "--seed": output.seed >= 0,
         "--threads": output.threads >= 0,
     }
@@ -84,6 +95,28 @@ def space_before(scene: Scene, settings: o.Supernet) -> SubnetSpace:
     return subnet_space(settings.space, anatomy(config))
 
 
+def check_network(scene: Scene, model: o.Model, settings: o.Supernet, budget: o.Budget, measure: o.Measure) -> None:
+    """What is wrong with the weights, or asks too much of them, found before anything is written."""
+    network = fresh(scene, model, settings)
+    check_room(
+        network, {"--max-length": max(e.lengths.max() for e in scene.encoded.values()), "--length": measure.length}
+    )
+    if budget.latency_ms is None:
+        return
+    space = subnet_space(settings.space, anatomy(network.config))
+    keeps = {"smallest": space.build(smallest(space.choices))}
+    timings = measure_latency(network, keeps, batch=1, length=scene.length(measure.length), rounds=measure.rounds)
+    check_latency(budget.latency_ms, timings["smallest"].low)
+
+
+def check_room(network: PrunedForSequenceClassification, lengths: dict[str, int]) -> None:
+    positions = network.backbone.embeddings.position_embeddings
+    room = positions.num_embeddings - (0 if positions.padding_idx is None else positions.padding_idx + 1)
+    for option, length in lengths.items():
+        if length > room:
+            raise BadInput(f"{option} must be at most {room}, the positions of this model, got {length} tokens.")
+
+
 def default_folder(model: o.Model, scene: Scene, settings: o.Supernet) -> Path:
     parts = (Path(model.model).name, scene.task.name, settings.space)
     return Path("runs") / "-".join(
@@ -92,6 +125,16 @@ def default_folder(model: o.Model, scene: Scene, settings: o.Supernet) -> Path:
 
 
 def as_options(groups: tuple[Any, ...]) -> dict[str, Any]:
-    """All options of a run as JSON values."""
+    """All options of a run as JSON values that mean the same in every folder."""
     values = {f.name: getattr(group, f.name) for group in groups for f in fields(group)}
+    values |= {"model": located(values["model"]), "store": located_store(values["store"])}
     return dict(json.loads(json.dumps(values, default=lambda value: str(Path(value).resolve()))))
+
+
+def located(model: str) -> str:
+    return str(Path(model).resolve()) if model not in EMBEDDED and Path(model).is_dir() else model
+
+
+def located_store(store: str | None) -> str | None:
+    scheme, found, file = (store or "").partition("sqlite:///")
+    return f"sqlite:///{Path(file).resolve()}" if found and not scheme else store

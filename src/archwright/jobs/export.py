@@ -1,10 +1,10 @@
 """`archwright export`: a sub-network of a run as an ordinary checkpoint or ONNX, with a parity report."""
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +72,6 @@ def export(run: o.Run, which: o.Which, export: o.Export, target: o.Target) -> Ex
     """Writes one network of the run and proves it."""
     if export.to is None:
         raise BadInput(f"--to is needed: one of {', '.join(FORMATS)}.")
-    torch.set_num_threads(target.threads or os.cpu_count() or 1)
     found = finished(run.run)
     return exported(
         found.folder, which.trial, export.to, folder=target.out, int8=export.int8, recovered=which.recovered
@@ -82,6 +81,7 @@ def export(run: o.Run, which: o.Which, export: o.Export, target: o.Target) -> Ex
 def exported(
     run: RunFolder, trial: int, to: str, *, folder: Path | None = None, int8: bool = False, recovered: bool = False
 ) -> Exported:
+    torch.set_num_threads(1)  # latency is about one thread, in every runtime
     ground = ground_of(run)
     network, reference = network_of(ground, trial, recovered)
     place = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
@@ -110,7 +110,8 @@ def latency_of(ground: Ground, original: PrunedForSequenceClassification) -> Cal
 
     def latency(exported: Logits) -> Mapping[str, float]:
         calls = {"exported": lambda: exported(inputs), "original": lambda: whole(inputs)}
-        timings = time_interleaved(calls, rounds=ground.measure.rounds, rng=np.random.default_rng(ground.seed))
+        rng = np.random.default_rng(ground.seed)
+        timings = time_interleaved(calls, rounds=ground.measure.rounds, rng=rng, clock=thread_time)
         ours, theirs = timings["exported"], timings["original"]
         return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
 

@@ -1,4 +1,4 @@
-"""What a user can choose, as frozen dataclasses; the command line, the Python API and the run folder are made of them."""
+"""What a user can choose, as frozen dataclasses; command line, Python API and run folder are made of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 PRESET_HELP = {
     "default": "tuned for few rows and a CPU: importance order, training from the fine-tuned original",
-    "paper": "Klein et al. 2024: no order, from the pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
+    "paper": "Klein et al. 2024: no order, from pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
 }
 
 
@@ -55,9 +55,10 @@ class Model:
     """What to shrink."""
 
     model: str = "minilm"
-    """A folder or hub id of a BERT, RoBERTa, DistilBERT or ELECTRA checkpoint, pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384."""
+    """A folder or hub id of a BERT, RoBERTa, DistilBERT or ELECTRA checkpoint, pre-trained or fine-tuned; minilm is the
+    embedded MiniLM-L6-H384."""
     pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean")})
-    """How the head reads the text: the first token or the mean over tokens; by default as the checkpoint was trained."""
+    """How the head reads the text: first token or mean over tokens; by default as the checkpoint was trained."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Data:
     """What to shrink it for."""
 
     task: str | None = None
-    """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...) or hf:NAME of the datasets library; movie-reviews if no files are given."""
+    """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...) or hf:NAME of the datasets library;
+    movie-reviews if no files are given."""
     data: Path | None = None
     """Folder with train.tsv and dev.tsv of a GLUE task."""
     train: Path | None = None
@@ -101,13 +103,15 @@ class Supernet:
     strategy: str = choice("full", listed("subnet.strategies", "STRATEGIES"))
     """Which sub-networks take part in a training step."""
     order: str = choice("taylor", ("taylor", "none"))
-    """Put heads, units and layers into the order of their importance for the task first, measured on the fine-tuned original and training rows."""
+    """Put heads, units and layers into the order of their importance for the task first, measured on the fine-tuned
+    original and training rows."""
     start: str = choice("original", ("original", "pretrained"))
     """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
     epochs: float = 4.0
     """Passes over the training rows for the super-network."""
     original_epochs: float | None = None
-    """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint that is fine-tuned for this task."""
+    """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint
+    that is fine-tuned for this task."""
     learning_rate: float = 2e-4
     """Peak learning rate of both trainings."""
     batch_size: int = 32
@@ -116,6 +120,8 @@ class Supernet:
     """Softens the answers that sub-networks learn from."""
     train_embeddings: bool = False
     """Train the embedding tables too; with few rows this costs time and gains nothing."""
+    checkpoint_seconds: float = 60.0
+    """Seconds between saved states of a training, from which the same command resumes after a crash; 0: each step."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ class Loss:
     """How much worse it may be."""
 
     max_loss: str | None = field(default=None, metadata={"metavar": "X%"})
-    """The smallest sub-network that loses at most so many points of the metric against the original on validation rows."""
+    """The smallest sub-network that loses at most so many points of the metric on the validation rows."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +214,8 @@ class Recovery:
     """Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers."""
     recover_learning_rate: float = 1e-4
     """Peak learning rate of that."""
+    threads: int = 0
+    """Threads of that; 0 for all cores."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +234,6 @@ class Target:
 
     out: Path | None = None
     """Folder to write; made from run, trial and format if not said."""
-    threads: int = 0
-    """Threads; 0 for all cores."""
 
 
 @dataclass(frozen=True)

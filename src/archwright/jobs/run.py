@@ -144,6 +144,7 @@ def nothing_fits(result: Mapping[str, Any], total_params: bool) -> str:
     fastest = min(entry["latency_ms"]["median"] for entry in front)
     gap = min(entry["validation_error"] for entry in front) - original["validation_error"]
     return (
-        f"no sub-network on the front is within the budget; the smallest has {least / original[name]:.1%} of the {name}, "
-        f"the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} points. Loosen the budget, or search longer."
+        f"no sub-network on the front is within the budget; the smallest has {least / original[name]:.1%} of the "
+        f"{name}, the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} points. "
+        "Loosen the budget, or search longer."
     )

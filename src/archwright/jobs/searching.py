@@ -90,16 +90,13 @@ def latency_table(ground: Ground) -> LatencyTable | None:
         table = LatencyTable.measure(
             ground.network, batch=1, length=ground.length, rounds=TABLE_ROUNDS, seed=ground.seed
         )
-        noted = ground.run.note("latency_table", table.to_json())
+        noted = ground.run.note_once("latency_table", table.to_json())
     return LatencyTable.from_json(noted)
 
 
 def objectives(ground: Ground, table: LatencyTable | None) -> list[Objective]:
     """The validation error first, then the costs in the order given."""
-    measures: dict[str, Callable[[Candidate], float]] = {
-        name: lambda c, cost=cost: cost.measure(ground.space.anatomy, c.built, length=ground.length)
-        for name, cost in COSTS.items()
-    }
+    measures = {name: counted(ground, name) for name in COSTS}
     if table is not None:
         measures[LATENCY] = lambda c: table.predict(c.built)
     metric = ground.scene.task.metric
@@ -108,27 +105,34 @@ def objectives(ground: Ground, table: LatencyTable | None) -> list[Objective]:
     return [Objective(name, measures[name]) for name in names]
 
 
+def counted(ground: Ground, name: str) -> Callable[[Candidate], float]:
+    """A cost that follows from the sizes alone."""
+    return lambda candidate: COSTS[name].measure(ground.space.anatomy, candidate.built, length=ground.length)
+
+
 def limits(ground: Ground, table: LatencyTable | None) -> list[Limit]:
     """Cheap before dear: counted parameters, then predicted latency."""
     found = []
     if bound := params_limit(ground.budget, ground.space):
         name, most = bound
-        found.append(Limit(name, lambda c: COSTS[name].measure(ground.space.anatomy, c.built, length=1), most))
+        found.append(Limit(name, counted(ground, name), most))
     if ground.budget.latency_ms is not None and table is not None:
         least = table.predict(ground.space.build(smallest(ground.space.choices)))
-        if ground.budget.latency_ms < least:
-            raise BadInput(
-                f"--latency-ms must be at least {least:.2f}, the smallest sub-network's, got {ground.budget.latency_ms}."
-            )
+        check_latency(ground.budget.latency_ms, least)
         found.append(Limit(LATENCY, lambda c: table.predict(c.built), ground.budget.latency_ms))
     return found
+
+
+def check_latency(most: float, least: float) -> None:
+    if most < least:
+        raise BadInput(f"--latency-ms must be at least {least:.2f}, as for the smallest one, got {most:g}.")
 
 
 def study_of(ground: Ground) -> Any:
     first = [CORNERS[name](ground.space.choices) for name in ground.search.corners]
     sampler = SAMPLERS[ground.search.sampler](ground.space.choices, seed=ground.seed, first=first)
-    directions = ["minimize"] * len({ERROR, *ground.search.objectives})
-    return open_study(ground.run, ground.search.store, sampler=sampler, directions=directions)
+    number = len({ERROR, *ground.search.objectives})
+    return open_study(ground.run, ground.search.store, sampler=sampler, directions=["minimize"] * number)
 
 
 def searched(ground: Ground, *, deadline: float | None = None) -> Any:

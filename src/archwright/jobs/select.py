@@ -1,6 +1,5 @@
 """`archwright select`: pick a sub-network of a finished run by budget, train it a little more, export it."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from archwright.jobs import options as o
+from archwright.jobs.amounts import thread_count
 from archwright.jobs.export import Exported, exported
 from archwright.jobs.networks import recover
 from archwright.jobs.run import Selected, finished
@@ -58,7 +58,7 @@ def select(
     run: o.Run, budget: o.Budget, loss: o.Loss, recovery: o.Recovery, export: o.Export, target: o.Target
 ) -> Answer:
     """The best member of the front within the budget."""
-    torch.set_num_threads(target.threads or os.cpu_count() or 1)
+    torch.set_num_threads(thread_count(recovery.threads))
     found = finished(run.run)
     pick = found.select(
         params=budget.params, latency_ms=budget.latency_ms, max_loss=loss.max_loss, total_params=budget.total_params
@@ -75,12 +75,13 @@ def select(
 
 def described(word: str, entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:
     """One line about a member of the front against the original."""
+    milliseconds = entry["latency_ms"]["median"]
     lost = 100 * (entry["validation_error"] - original["validation_error"])
     return (
         f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
         f"({entry['parameters']:,} in all), validation error {entry['validation_error']:.2%} ({lost:+.1f} points), "
-        f"test error {entry['test_error']:.2%}, {entry['latency_ms']['median']:.2f} ms "
-        f"({entry['latency_ms']['median'] / original['latency_ms']['median']:.0%} of the original), config {config_text(entry)}"
+        f"test error {entry['test_error']:.2%}, {milliseconds:.2f} ms "
+        f"({milliseconds / original['latency_ms']['median']:.0%} of the original), config {config_text(entry)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The trainings of a run: the original, the order of its parts, the super-network; each is done once and found again."""
+"""The trainings of a run: the original, the order of its parts, the super-network; each is done once."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -86,6 +86,7 @@ def original_network(
 ) -> PrunedForSequenceClassification:
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with."""
     if run.original.exists():
+        run.checkpoints("original").remove()  # a kill may have come between the two
         return saved_network(run.original)
     network = fresh(scene, model, settings)
     with run.phase("original"):
@@ -133,6 +134,7 @@ def super_network(
 ) -> PrunedForSequenceClassification:
     """The trained super-network, its heads and units in the given order."""
     if run.supernet.exists():
+        run.checkpoints("supernet").remove()
         return saved_network(run.supernet)
     network = STARTS[settings.start](original, lambda: fresh(scene, model, settings))
     network.backbone.embeddings.requires_grad_(settings.train_embeddings)
@@ -175,6 +177,7 @@ def fit(
         Schedule(steps=steps, learning_rate=settings.learning_rate),
         seed=scene.seed * len(STREAMS) + STREAMS[phase],
         checkpoints=run.checkpoints(phase),
+        every_seconds=settings.checkpoint_seconds,
         title=TITLES[phase],
     )
 

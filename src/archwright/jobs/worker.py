@@ -2,7 +2,8 @@
 
 import time
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import torch
 
@@ -43,6 +44,11 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
     ground = replace(ground, search=replace(ground.search, trials=joining.trials or ground.search.trials))
     table = latency_table(ground)
     done: list[int] = []
+
+    def told(trial: Any) -> None:
+        done.append(trial.number)
+        bar.advance()
+
     with progress("search", None, unit="trials") as bar:
         search(
             study_of(ground),
@@ -50,7 +56,7 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
             objectives(ground, table),
             limits=limits(ground, table),
             trials=ground.search.trials,
-            told=lambda trial: (done.append(trial.number), bar.advance())[0],
+            told=told,
         )
     return Helped(str(run.run), len(done))
 
@@ -60,7 +66,7 @@ def await_supernet(folder: RunFolder, minutes: float) -> None:
     while not folder.supernet.exists():
         if time.monotonic() > until:
             raise Failed(
-                f"the super-network of {folder.path} was not trained within {minutes:g} minutes; is its command running?"
+                f"{folder.path} has no super-network after {minutes:g} minutes; is its `archwright compress` running?"
             )
         time.sleep(1.0)
 
@@ -79,6 +85,12 @@ def ground_of(folder: RunFolder) -> Ground:
 
 def group_from(folder: RunFolder, group: type) -> Any:
     """The run's options of this group."""
-    noted = folder.settings
-    values = {f.name: noted[f.name] for f in fields(group) if f.name in noted}
-    return group(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    noted, hints = folder.settings, get_type_hints(group)
+    return group(**{f.name: declared(noted[f.name], hints[f.name]) for f in fields(group) if f.name in noted})
+
+
+def declared(value: Any, hint: Any) -> Any:
+    """A JSON value as the option declares it: lists are tuples, paths are paths."""
+    if isinstance(value, list):
+        return tuple(value)
+    return Path(value) if isinstance(value, str) and Path in (hint, *get_args(hint)) else value

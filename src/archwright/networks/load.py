@@ -4,6 +4,7 @@ import json
 import pickle
 import struct
 from pathlib import Path
+from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
@@ -89,11 +90,11 @@ def stock_config(source: str) -> AutoConfig:
     return config
 
 
-def load_stock(source: str, auto: type) -> PreTrainedModel:
+def load_stock(source: str, auto: Any) -> PreTrainedModel:
     return read_weights(source, auto, way_out="download the checkpoint again")
 
 
-def read_weights(source: str | Path, auto: type, *, way_out: str) -> PreTrainedModel:
+def read_weights(source: str | Path, auto: Any, *, way_out: str) -> PreTrainedModel:
     """The network in `source` with all of its tensors from there, or one clear line; only a pooler may be missing."""
     try:
         model, found = auto.from_pretrained(source, dtype=torch.float32, output_loading_info=True)

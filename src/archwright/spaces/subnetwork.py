@@ -53,7 +53,10 @@ def large_masks(space: SubnetSpace, config: Config) -> Keep:
     of = space.anatomy
     bits = Bits(of.layers * (of.heads + of.units)).unpack(config["bits"]).reshape(of.layers, -1)
     return tuple(
-        LayerKeep(simplest(np.flatnonzero(row[: of.heads])), simplest(np.flatnonzero(row[of.heads :]))) for row in bits
+        LayerKeep(
+            simplest(np.flatnonzero(row[: of.heads]).tolist()), simplest(np.flatnonzero(row[of.heads :]).tolist())
+        )
+        for row in bits
     )
 
 

@@ -88,7 +88,8 @@ def recorded_inputs(
 def layer_order(model: PrunedForSequenceClassification, batches: list[Any], loss: Loss) -> tuple[int, ...]:
     """Layers, the one to keep longest first: each time the layer goes whose removal raises the loss least."""
     full = [LayerKeep(*pair) for pair in model.config.layers]
-    left, removed = list(range(len(full))), []
+    left = list(range(len(full)))
+    removed: list[int] = []
     while len(left) > 1:
         with evaluating(model):
             costs = {layer: mean_loss(model, without(full, [*removed, layer]), batches, loss) for layer in left}

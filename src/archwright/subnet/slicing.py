@@ -75,10 +75,10 @@ def kept_layers(
 
 def claim(model: PrunedForSequenceClassification, undo: ExitStack) -> None:
     """One sub-network at a time: a second one would silently be cut out of the first."""
-    if "claimed" in vars(model):
+    if "claimed" in model.__dict__:
         raise RuntimeError("a sub-network of this model is already active; leave its `with` block first.")
-    vars(model)["claimed"] = True
-    undo.callback(vars(model).pop, "claimed")
+    model.__dict__["claimed"] = True
+    undo.callback(model.__dict__.pop, "claimed")
 
 
 def slice_attention(layer: nn.Module, family: Family, part: LayerKeep, undo: ExitStack) -> None:

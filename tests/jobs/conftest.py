@@ -1,0 +1,48 @@
+"""A tiny checkpoint, a few sentences, and one finished run that tests may read but not change."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.jobs.runs import compressed, saved_model, table_file
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(autouse=True)
+def same_threads() -> Iterator[None]:
+    """A job sets the number of threads of its process, which is ours."""
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jobs")
+
+
+@pytest.fixture(scope="session")
+def bert(place: Path, minilm: Path) -> Path:
+    return saved_model(place / "bert", minilm)
+
+
+@pytest.fixture(scope="session")
+def rows(place: Path) -> Path:
+    return table_file(place / "rows.csv")
+
+
+@pytest.fixture(scope="session")
+def given(bert: Path, rows: Path) -> dict[str, Any]:
+    """Model and data of most runs."""
+    return {"model": str(bert), "train": rows}
+
+
+@pytest.fixture(scope="session")
+def run(place: Path, given: dict[str, Any]) -> Any:
+    """A finished run with several members on its front."""
+    return compressed(place / "run", **given, epochs=6.0, original_epochs=6.0, learning_rate=3e-3, trials=14)
