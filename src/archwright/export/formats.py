@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Format:
     """One way to write a network, and to read it back as a user would."""
 
-    summary: str
+    description: str
     write: "Write"
     load: "Callable[[Path], Run]"
     weights: str
@@ -141,7 +141,7 @@ print(logits)
 
 FORMATS: dict[str, Format] = {
     "hf": Format(
-        summary="stock Hugging Face classes, for layers of equal units and all heads",
+        description="stock Hugging Face classes, for layers of equal units and all heads",
         write=write_hf,
         load=load_stock,
         weights="model.safetensors",
@@ -152,7 +152,7 @@ FORMATS: dict[str, Format] = {
         otherwise="export to compact",
     ),
     "hf-padded": Format(
-        summary="stock Hugging Face classes for any sizes: what was removed is filled with zeros, so not faster",
+        description="stock Hugging Face classes for any sizes: what was removed is filled with zeros, so not faster",
         write=write_padded,
         load=load_stock,
         weights="model.safetensors",
@@ -163,7 +163,7 @@ FORMATS: dict[str, Format] = {
         otherwise="export to compact",
     ),
     "compact": Format(
-        summary="small tensors and a modeling file of its own; loads with trust_remote_code=True",
+        description="small tensors and a modeling file of its own; loads with trust_remote_code=True",
         write=write_compact,
         load=load_compact,
         weights="model.safetensors",
@@ -173,7 +173,7 @@ FORMATS: dict[str, Format] = {
         otherwise="check that the reference is the network that was extracted",
     ),
     "onnx": Format(
-        summary="one ONNX file for onnxruntime, any batch size and length, optionally with 8-bit weights too",
+        description="one ONNX file for onnxruntime, any batch size and length, optionally with 8-bit weights too",
         write=write_onnx,
         load=load_onnx,
         weights="model.onnx",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 import onnxruntime
@@ -9,8 +10,12 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 
+from archwright.export.silence import silenced
 from archwright.export.stock import labelled_config
 from archwright.networks.pruned import PrunedForSequenceClassification
+
+EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0}
+"""What the network is traced with, valid in every vocabulary."""
 
 
 class Logits(nn.Module):
@@ -30,7 +35,7 @@ def write_onnx(network: PrunedForSequenceClassification, folder: Path, *, names:
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence", max=longest(network))}
     torch.onnx.export(
         Logits(network).eval(),
-        kwargs={name: torch.ones(2, 8, dtype=torch.int64) * (name != "token_type_ids") for name in names},
+        kwargs={name: torch.full((2, 8), EXAMPLE[name]) for name in names},
         f=folder / "model.onnx",
         input_names=list(names),
         output_names=["logits"],
@@ -67,3 +72,11 @@ def quantize(file: Path, to: Path) -> None:
     model = onnx.load(file)
     del model.graph.value_info[:]  # shapes known from tracing contradict those of the quantized graph
     quantize_dynamic(model, to, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+
+
+def int8_file_bytes(network: PrunedForSequenceClassification) -> int:
+    """Size of the network's ONNX file with 8-bit weights, written for this and thrown away."""
+    with TemporaryDirectory() as folder, silenced():
+        write_onnx(network, Path(folder), names=("input_ids", "attention_mask"))
+        quantize(Path(folder) / "model.onnx", Path(folder) / "model_int8.onnx")
+        return (Path(folder) / "model_int8.onnx").stat().st_size

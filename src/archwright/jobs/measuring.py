@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,21 @@ import transformers
 import archwright
 from archwright.jobs import options as o
 from archwright.jobs.searching import ERROR, LATENCY, Ground, latency_table
+from archwright.jobs.training import ORDER_ROWS
 from archwright.judge import hypervolume, hypervolume_over_time
 from archwright.networks.pruned import PrunedForSequenceClassification
-from archwright.objectives import COSTS, Timings, measure_latency
+from archwright.objectives import COSTS, Timings, measure_latency, rank
 from archwright.objectives.error import error
 from archwright.search import config_of, front
+from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, nonembedding_parameters, sizes
 
 SCHEMA = "archwright/compress/1"
+ORDER_NOTES = {
+    "taylor": "|activation x gradient| of heads and units, and the loss without each layer, on {rows} training rows of "
+    "{task} in the fine-tuned {model}",
+    "none": "as in {model}",
+}
 REFERENCE = (1.0, 1.0)
 """Error and share of the non-embedding parameters at which the hypervolume of a single run ends."""
 ORIGINAL, SUPERNET = "original", "supernet"
@@ -37,7 +44,12 @@ def result_of(
     }
     with ground.run.phase("measure"):
         timings = timed_front(ground, keeps)
-        members = [member(ground, number, keep, study, timings) for number, keep in keeps.items()]
+        ranks = rank({str(number): timings[str(number)] for number in keeps})
+        weigh = weights_of(ground)
+        members = [
+            {**member(ground, number, keep, study, timings), "latency_rank": ranks[str(number)], **weigh(keep)}
+            for number, keep in keeps.items()
+        ]
         whole = ground.space.anatomy.full
         originals = {
             ORIGINAL: numbers(ground, original, whole, timings, ORIGINAL),
@@ -60,6 +72,9 @@ def result_of(
         "space": settings.space,
         "strategy": settings.strategy,
         "order": settings.order,
+        "order_note": ORDER_NOTES[settings.order].format(
+            rows=ORDER_ROWS, task=ground.scene.task.name, model=model.model
+        ),
         "sampler": ground.search.sampler,
         "seed": ground.seed,
         "objectives": [ERROR, *(name for name in ground.search.objectives if name != ERROR)],
@@ -76,6 +91,15 @@ def result_of(
         "seconds_by_phase": ground.run.seconds,
         "environment": environment(),
     }
+
+
+def weights_of(ground: Ground) -> Callable[[Keep], dict[str, int]]:
+    """What weighs a member's int8 ONNX file, when its size is an objective or was asked for; else nothing."""
+    if "int8_bytes" not in ground.search.objectives and not ground.measure.measure_int8:
+        return lambda keep: {}
+    from archwright.export.onnx_file import int8_file_bytes  # onnx takes a second to import
+
+    return lambda keep: {"int8_file_bytes": int8_file_bytes(extract(ground.network, keep).eval())}
 
 
 def timed_front(ground: Ground, keeps: Mapping[int, Keep]) -> Timings:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import optuna
+from optuna._gp.thread_limiting import limit_threads_in_optimization
 from optuna.samplers import GPSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -36,7 +37,8 @@ class Ehvi(Rule):
         worst = np.array(scored).max(axis=0)
         study = self._study(len(worst), seed_from(rng))
         study.add_trials([self._copy(one, worst.tolist()) for one in tried])
-        return config_of(self.choices, study.ask(self._space))
+        with limit_threads_in_optimization():  # Optuna limits only parts of it; on tiny tensors threads are a brake
+            return config_of(self.choices, study.ask(self._space))
 
     def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
         return mutate(self.choices, config, rng)  # the model's best was tried: step aside instead of fitting it again
