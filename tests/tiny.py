@@ -46,6 +46,9 @@ class TinyBatch:
     inputs: dict[str, torch.Tensor]
     targets: torch.Tensor
 
+    def to(self, device: torch.device) -> "TinyBatch":
+        return TinyBatch({name: tensor.to(device) for name, tensor in self.inputs.items()}, self.targets.to(device))
+
 
 def randomise(model: torch.nn.Module, seed: int) -> None:
     """Every weight, bias and norm its own size, so that nothing is equal by being zero or one."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from safetensors import SafetensorError
+
 from archwright.errors import BadInput, Failed
 
 if TYPE_CHECKING:
@@ -22,8 +24,15 @@ if TYPE_CHECKING:
 
 LASTING = ("trials", "minutes", "rounds", "measure_int8")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
-MAY_CHANGE = (*LASTING, "workers", "threads", "checkpoint_seconds", "out", "preview")
+MAY_CHANGE = (*LASTING, "workers", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""
+KEYS = {
+    "run.json": ("id", "options"),
+    "plan.json": ("original", "supernet"),
+    "order.json": ("heads", "units", "layers"),
+    "result.json": ("schema", "original", "front", "trials"),
+}
+"""What a file must have to be used."""
 LOCK = ".lock"
 
 
@@ -66,16 +75,21 @@ def whole_folder(path: Path) -> Iterator[Path]:
         if path.exists():
             shutil.rmtree(path)
         os.replace(beside, path)
-    except BaseException:
+    except SafetensorError as error:
+        raise Failed(f"{path} could not be written ({error}); make room and run the same command again.") from error
+    finally:
         shutil.rmtree(beside, ignore_errors=True)
-        raise
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in one of our files."""
     try:
-        return json.loads(path.read_text())
+        value = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise Failed(f"{path} is damaged ({error}); delete it and run the same command again.") from error
+    if not isinstance(value, dict) or not set(KEYS.get(path.name, ())) <= set(value):
+        raise Failed(f"{path} is damaged (not what was written there); delete it and run the same command again.")
+    return value
 
 
 @dataclass(frozen=True)
@@ -221,24 +235,40 @@ def open_study(
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna.create_study(
-        study_name=f"archwright-{run.identity}",
-        storage=storage(url, run.path / "study.journal"),
-        sampler=sampler,
-        directions=list(directions),
-        load_if_exists=True,
-    )
+    journal = run.path / "study.journal"
+    try:
+        return optuna.create_study(
+            study_name=f"archwright-{run.identity}",
+            storage=storage(url, journal),
+            sampler=sampler,
+            directions=list(directions),
+            load_if_exists=True,
+        )
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise Failed(f"the trials in {journal} are damaged ({error}); delete it to search from the start.") from error
+
+
+def check_store(url: str | None) -> None:
+    """Raises BadInput for a database that cannot be used."""
+    if url is not None:
+        database(url)
 
 
 def storage(url: str | None, journal: Path) -> "BaseStorage":
     """A journal file, or the database at this address."""
     import optuna
     from optuna.storages.journal import JournalFileBackend
+
+    if url is not None:
+        return database(url)
+    lock: Any = JournalLock(journal)
+    return optuna.storages.JournalStorage(JournalFileBackend(str(journal), lock))
+
+
+def database(url: str) -> "BaseStorage":
+    import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
-    if url is None:
-        lock: Any = JournalLock(journal)
-        return optuna.storages.JournalStorage(JournalFileBackend(str(journal), lock))
     if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise BadInput(f"--store must begin with sqlite:/// or postgresql://, got {url!r}.")
     address = url.replace("postgresql://", "postgresql+psycopg://", 1)
@@ -287,7 +317,7 @@ class FileCheckpoints:
         write_whole(self.path, save(tensors, metadata={"step": str(state["step"])}))
 
     def load(self) -> dict[str, Any] | None:
-        from safetensors import SafetensorError, safe_open
+        from safetensors import safe_open
 
         if not self.path.exists():
             return None

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,6 +69,7 @@ def train(
 ) -> int:
     """Number of steps done now; `batches(epoch)` is the data of one epoch, and a checkpoint continues bit by bit."""
     parameters = [p for p in model.parameters() if p.requires_grad]
+    device = parameters[0].device
     optimizer = torch.optim.AdamW(decay_groups(model, schedule.weight_decay), lr=schedule.learning_rate, fused=True)
     start = resume(model, optimizer, checkpoints)
     saved = time.monotonic()
@@ -79,7 +81,8 @@ def train(
             for group in optimizer.param_groups:
                 group["lr"] = schedule.learning_rate * rate(step, schedule)
             torch.manual_seed(step_seed(seed, step))  # dropout
-            loss = update(batch, np.random.default_rng((seed, step)), step / schedule.steps)
+            with mixed_precision(device):
+                loss = update(batch, np.random.default_rng((seed, step)), step / schedule.steps)
             slope = nn.utils.clip_grad_norm_(parameters, schedule.clip)
             check(loss, float(slope), step, checkpoints is not None)
             optimizer.step()
@@ -90,6 +93,11 @@ def train(
                 saved = time.monotonic()
     model.eval()
     return schedule.steps - start
+
+
+def mixed_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """bfloat16 for the matrix products where the device is made for it; plain float32 on a CPU."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if device.type == "cuda" else nullcontext()
 
 
 def step_seed(seed: int, step: int) -> int:

@@ -1,6 +1,5 @@
 """A tiny checkpoint, a few sentences, and one finished run that tests may read but not change."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,10 @@ import torch
 
 from tests.jobs.runs import compressed, saved_model, table_file
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
 
 
 @pytest.fixture(autouse=True)

@@ -53,7 +53,7 @@ def test_wrong_names(
 
 
 NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "a column that is not there": ({"text_column": "txt"}, ("txt", "text, other")),
+    "a column that is not there": ({"text_column": "txt"}, ("txt", "text", "other", "score")),
     "a budget below the smallest": ({"params": "1%"}, ("--params", "smallest", "4.9%")),
     "a budget below the embeddings": ({"params": "50K", "total_params": True}, ("--params", "1,470,")),
     "a budget that is no number": ({"params": "much"}, ("--params", "much")),
@@ -63,7 +63,7 @@ NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no cost": ({"objectives": "validation_error"}, ("--objectives", "nonembedding_parameters")),
     "a cost twice": ({"objectives": "flops,flops"}, ("--objectives", "each once")),
     "a cost nobody knows": ({"objectives": "validation_error,flop"}, ("--objectives", "flops?")),
-    "ehvi in large": ({"sampler": "ehvi", "space": "large"}, ("ehvi",)),
+    "ehvi in large": ({"sampler": "ehvi", "space": "large"}, ("sampler", "204")),
     "an unknown space": ({"space": "tiny"}, ("--space", "small, layer, medium, large")),
     "an unknown preset": ({"preset": "papre"}, ("--preset", "paper?")),
     "a length the tokenizer cannot": ({"max_length": 5000}, ("--max-length", "512")),

@@ -18,7 +18,7 @@ TOP = {
     *("schema", "archwright", "run", "model", "family", "pooling", "task", "task_note", "rows", "metric", "space"),
     *("strategy", "order", "sampler", "seed", "objectives", "layers", "heads", "units", "original", "supernet"),
     *("front", "trials", "hypervolume", "hypervolume_over_time", "latency", "seconds", "seconds_by_phase"),
-    "environment",
+    *("environment", "order_note"),
 }
 NUMBERS = {
     *("validation_error", "test_error", "parameters", "nonembedding_parameters", "nonembedding_share"),

@@ -23,6 +23,8 @@ KEEP = (LayerKeep(2, 7), LayerKeep(0, 0), LayerKeep((0, 3), (1, 5, 6)))
 class Answers(nn.Module):
     """A network that gives back its input."""
 
+    device = torch.device("cpu")
+
     def forward(self, logits: torch.Tensor) -> SimpleNamespace:
         return SimpleNamespace(logits=logits)
 

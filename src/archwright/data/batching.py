@@ -47,6 +47,13 @@ class Batch:
     rows: NDArray[np.int64]
     """Positions in the encoded data, so that `results[batch.rows] = ...` restores the order."""
 
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch with its tensors on this device."""
+        if device.type == "cpu":
+            return self
+        inputs = {name: tensor.to(device) for name, tensor in self.inputs.items()}
+        return Batch(inputs, self.targets.to(device), self.rows)
+
 
 def encode(rows: Rows, tokenizer: Any, *, max_length: int) -> Encoded:
     """Tokenized rows, cut to `max_length` tokens and not padded."""

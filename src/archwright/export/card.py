@@ -16,7 +16,7 @@ A pruned {family} network with {parameters:,} parameters, as `{format}`: {summar
 
 
 def model_card(parity: Parity, kind: Format, *, name: str) -> str:
-    header = HEADER.format(name=name, library=kind.library, summary=kind.summary, **vars(parity))
+    header = HEADER.format(name=name, library=kind.library, summary=kind.description, **vars(parity))
     usage = f"```python\n{kind.usage.format(folder=name)}```\n"
     notes = [kind.notes[parity.pooling]] if parity.pooling in kind.notes else []
     return "\n".join([header, usage, *notes, layer_table(parity), parity_lines(parity)])

@@ -23,7 +23,7 @@ from archwright.objectives import measure_latency
 from archwright.report import report_html
 from archwright.search import smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
-from archwright.store import begin, is_run, write_whole
+from archwright.store import begin, check_store, is_run, write_whole
 from archwright.subnet.keep import anatomy
 
 
@@ -41,13 +41,14 @@ def compress(
     if preview.preview is not None:
         return previewed(preview.preview, out=output.out, seed=output.seed)
     check_training(supernet, output)
-    scene = build_scene(model, data, seed=output.seed)
+    scene = build_scene(model, data, seed=output.seed, device=output.device)
     check_search(search, budget, measure, space_before(scene, supernet))
     torch.set_num_threads(output.threads or max(1, (os.cpu_count() or 1) // search.workers))
     options = as_options((model, data, supernet, search, budget, measure, output))
     folder = output.out or default_folder(model, scene, supernet)
     if not is_run(folder):
         check_network(scene, model, supernet, budget, measure)
+        check_store(search.store)
     run = begin(folder, options)
     if run.is_finished(options):
         return finished(run.path)

@@ -138,8 +138,8 @@ def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedForSe
 def answers(network: PrunedForSequenceClassification, keep: Any) -> Logits:
     def logits(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         with torch.no_grad(), nullcontext() if keep is None else subnetwork(network, keep):
-            found: torch.Tensor = network(**inputs).logits
-            return found
+            found: torch.Tensor = network(**{name: tensor.to(network.device) for name, tensor in inputs.items()}).logits
+            return found.cpu()
 
     return logits
 

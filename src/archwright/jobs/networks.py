@@ -34,7 +34,7 @@ def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) ->
         raise BadInput(
             f"--recover-epochs must not be negative, got {settings.recover_epochs}; the rate must be in (0, 1)."
         )
-    ground, options = ground_of(run), group_from(run, o.Supernet)
+    ground, options = ground_of(run, device="auto"), group_from(run, o.Supernet)
     network = extract(ground.network, ground.space.build(config))
     network.backbone.embeddings.requires_grad_(options.train_embeddings)
     before = errors(ground, network)
@@ -45,7 +45,7 @@ def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) ->
         plain_update(
             network,
             loss=task_loss,
-            teacher=saved_network(run.original),
+            teacher=saved_network(run.original).to(ground.scene.device),
             distil=lambda logits, teacher: distillation(logits, teacher, options.temperature),
         ),
         Schedule(steps=steps, learning_rate=settings.recover_learning_rate),

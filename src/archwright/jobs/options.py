@@ -181,6 +181,8 @@ class Output:
     """The same seed gives the same front (one worker, no latency objective)."""
     threads: int = 0
     """Threads per process; 0 shares the cores between the workers."""
+    device: str = choice("auto", ("auto", "cpu", "cuda"))
+    """Where to train and evaluate; auto is the first CUDA device if there is one. Latency is always the CPU's."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,8 @@ class Joining:
 
     threads: int = 1
     """Threads of this worker."""
+    device: str = choice("auto", ("auto", "cpu", "cuda"))
+    """Where to evaluate."""
     wait_minutes: float = 60.0
     """How long to wait for the super-network to be trained."""
     trials: int | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from archwright.data import (
     Batch,
@@ -41,6 +42,7 @@ class Scene:
     """Whether the checkpoint brings a head for exactly this task."""
     encoded: dict[str, Encoded]
     seed: int
+    device: torch.device
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
@@ -64,8 +66,9 @@ class Scene:
         return wanted or median_length(self.encoded["validation"])
 
 
-def build_scene(model: o.Model, data: o.Data, *, seed: int) -> Scene:
+def build_scene(model: o.Model, data: o.Data, *, seed: int, device: str = "auto") -> Scene:
     """Everything that can be wrong about model and data is found here, before anything is written or trained."""
+    where = device_of(device)
     source = embedded(model.model)
     config = stock_config(source)
     words = vars(data) | {"name": data.task, "seed": seed}
@@ -76,7 +79,16 @@ def build_scene(model: o.Model, data: o.Data, *, seed: int) -> Scene:
         task = load_task(**asked, labels=own)
     tokenizer = load_tokenizer(source)
     encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
-    return Scene(source, task, tokenizer, own is not None, encoded, seed)
+    return Scene(source, task, tokenizer, own is not None, encoded, seed, where)
+
+
+def device_of(name: str) -> torch.device:
+    """The device of this name; auto is the best there is."""
+    if name != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda")
+    if name == "cuda":
+        raise BadInput("--device cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
+    return torch.device("cpu")
 
 
 def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:

@@ -1,6 +1,7 @@
 """The trainings of a run: the original, the order of its parts, the super-network; each is done once."""
 
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -40,7 +41,7 @@ def fresh(scene: Scene, model: o.Model, settings: o.Supernet) -> PrunedForSequen
         scene.source, labels=scene.task.labels, pooling=model.pooling, seed=scene.seed, keep_head=scene.fitted
     )
     network.backbone.embeddings.requires_grad_(settings.train_embeddings)
-    return network
+    return network.to(scene.device)
 
 
 def planned(run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, minutes: float | None) -> Plan:
@@ -87,7 +88,7 @@ def original_network(
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with."""
     if run.original.exists():
         run.checkpoints("original").remove()  # a kill may have come between the two
-        return saved_network(run.original)
+        return saved_network(run.original).to(scene.device)
     network = fresh(scene, model, settings)
     with run.phase("original"):
         fit(network, plain_update(network, loss=task_loss), run, scene, settings, phase="original", steps=steps)
@@ -105,7 +106,8 @@ def importance_order(
     noted = run.note("order")
     if noted is None:
         with run.phase("order"):
-            chosen = list(scene.training(settings.batch_size, stream=2)(0))[: -(-ORDER_ROWS // settings.batch_size)]
+            rows = scene.training(settings.batch_size, stream=2)(0)
+            chosen = [batch.to(scene.device) for batch in islice(rows, -(-ORDER_ROWS // settings.batch_size))]
             order = ORDERS[settings.order](original, chosen, task_loss)
         noted = run.note("order", asdict(order))
     return Order(
@@ -135,7 +137,7 @@ def super_network(
     """The trained super-network, its heads and units in the given order."""
     if run.supernet.exists():
         run.checkpoints("supernet").remove()
-        return saved_network(run.supernet)
+        return saved_network(run.supernet).to(scene.device)
     network = STARTS[settings.start](original, lambda: fresh(scene, model, settings))
     network.backbone.embeddings.requires_grad_(settings.train_embeddings)
     if order:

@@ -40,7 +40,7 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
     torch.set_num_threads(max(1, joining.threads))
     folder = existing_run(run.run)
     await_supernet(folder, joining.wait_minutes)
-    ground = ground_of(folder)
+    ground = ground_of(folder, device=joining.device)
     ground = replace(ground, search=replace(ground.search, trials=joining.trials or ground.search.trials))
     table = latency_table(ground)
     done: list[int] = []
@@ -71,13 +71,13 @@ def await_supernet(folder: RunFolder, minutes: float) -> None:
         time.sleep(1.0)
 
 
-def ground_of(folder: RunFolder) -> Ground:
+def ground_of(folder: RunFolder, *, device: str = "cpu") -> Ground:
     """What the run searches on, rebuilt from its folder."""
     model, data, supernet, search_, budget, measure, output = (
         group_from(folder, group) for group in (o.Model, o.Data, o.Supernet, o.Search, o.Budget, o.Measure, o.Output)
     )
-    scene = build_scene(model, data, seed=output.seed)
-    network = saved_network(folder.supernet)
+    scene = build_scene(model, data, seed=output.seed, device=device)
+    network = saved_network(folder.supernet).to(scene.device)
     order = importance_order(folder, scene, supernet, network)
     space = space_of(supernet.space, network, order)
     return Ground(folder, scene, network, space, search_, budget, measure, output.seed)

@@ -33,7 +33,7 @@ def predictions(
     batches = list(batches)
     part = nullcontext() if keep is None else subnetwork(model, keep)
     with evaluating(model), torch.no_grad(), part:  # inference mode would leak into modules that are swapped back
-        answers = [decided(model(**batch.inputs).logits) for batch in batches]
+        answers = [decided(model(**batch.to(model.device).inputs).logits).cpu() for batch in batches]
     return in_row_order(answers, batches)
 
 

@@ -167,8 +167,9 @@ def extracted(model: PrunedForSequenceClassification, keep: Keep) -> PrunedForSe
 
     A batch reads a few rows of it; one copy per network of a front would be most of the memory.
     """
-    network = extract(model, keep).eval()
-    network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())
+    network = extract(model, keep).cpu().eval()
+    if model.device.type == "cpu":
+        network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())
     return network
 
 

@@ -43,10 +43,10 @@ def head_features(heads: Part, head_size: int) -> Part:
     return tuple(head * head_size + i for head in heads for i in range(head_size))
 
 
-def as_index(part: Part, full: int) -> int | torch.Tensor | None:
+def as_index(part: Part, full: int, device: torch.device) -> int | torch.Tensor | None:
     if part == full:
         return None
-    return part if isinstance(part, int) else torch.tensor(part)
+    return part if isinstance(part, int) else torch.tensor(part, device=device)
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def slice_attention(layer: nn.Module, family: Family, part: LayerKeep, undo: Exi
         return
     mix = layer.get_submodule(family.mix)
     inner = head_features(part.heads, head_size_of(layer))
-    chosen = as_index(inner, mix.in_features)
+    chosen = as_index(inner, mix.in_features, mix.weight.device)
     for path in (family.query, family.key, family.value):
         slice_linear(layer.get_submodule(path), chosen, None, undo)
     slice_linear(mix, None, chosen, undo)
@@ -100,7 +100,7 @@ def slice_ffn(layer: nn.Module, family: Family, part: LayerKeep, undo: ExitStack
             swap(layer, path, module(), undo)
         return
     up, down = layer.get_submodule(family.up), layer.get_submodule(family.down)
-    chosen = as_index(part.units, up.out_features)
+    chosen = as_index(part.units, up.out_features, up.weight.device)
     slice_linear(up, chosen, None, undo)
     slice_linear(down, None, chosen, undo)
 

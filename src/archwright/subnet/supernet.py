@@ -21,6 +21,7 @@ def supernet_update(
     """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss."""
 
     def update(batch: Any, rng: np.random.Generator, progress: float) -> float:
+        batch = batch.to(model.device)
         teacher: Any = None
         first: Any = None
         for keep, learns in strategy(draw, rng, progress):
@@ -43,6 +44,7 @@ def plain_update(
     """A step of ordinary fine-tuning, optionally also towards the answers of a teacher network."""
 
     def update(batch: Any, rng: np.random.Generator, progress: float) -> float:
+        batch = batch.to(model.device)
         logits = model(**batch.inputs).logits
         value = loss(logits, batch.targets)
         total = value
