@@ -46,6 +46,8 @@ $(TEST_READY): $(RUN_READY)
 demo: $(RUN_READY)
 	$(BIN)/archwright compress --out $(DEMO)
 	@echo
+	$(BIN)/archwright select $(DEMO) --params 50% --recover-epochs 1 --to compact
+	@echo
 	@echo "Everything is in $(DEMO): open $(DEMO)/report.html in a browser to see the trade-off."
 
 lint: setup

@@ -19,7 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ORDERS = ("taylor", "none")
-OPTIONS = "--train-rows 4000 --validation-rows 800 --epochs 2 --trials 80 --threads 1".split(" ")
+OPTIONS = ["--train-rows", "4000", "--validation-rows", "800", "--epochs", "2", "--trials", "80", "--threads", "1"]
 NEAR_HALF = 0.5
 
 

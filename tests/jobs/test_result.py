@@ -24,7 +24,7 @@ NUMBERS = {
     *("validation_error", "test_error", "parameters", "nonembedding_parameters", "nonembedding_share"),
     *("flops", "latency_ms", "int8_bytes"),
 }
-MEMBER = {"trial", "config", "keep", *NUMBERS}
+MEMBER = {"trial", "config", "keep", "latency_rank", "int8_file_bytes", *NUMBERS}
 ROW = {"trial", "values", "validation_error", "nonembedding_share", "seconds"}
 COUNTS = ("parameters", "nonembedding_parameters", "flops", "int8_bytes")
 
@@ -150,6 +150,8 @@ def test_every_objective(cost: str, tmp_path: Path, given: dict[str, Any]) -> No
     assert found["objectives"] == ["validation_error", cost]
     timed = found["latency"]["predicted_vs_measured"]
     assert (timed is not None) == (cost == "latency_ms")
+    weighed = [entry["int8_file_bytes"] for entry in found["front"]]
+    assert all(weighed) if cost == "int8_bytes" else not any(weighed)
     if cost in COUNTS:
         values = {row["trial"]: row["values"][1] for row in found["trials"]}
         assert all(values[entry["trial"]] == entry[cost] for entry in found["front"])

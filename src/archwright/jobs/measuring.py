@@ -93,10 +93,10 @@ def result_of(
     }
 
 
-def weights_of(ground: Ground) -> Callable[[Keep], dict[str, int]]:
-    """What weighs a member's int8 ONNX file, when its size is an objective or was asked for; else nothing."""
+def weights_of(ground: Ground) -> Callable[[Keep], dict[str, int | None]]:
+    """What weighs a member's int8 ONNX file, when its size is an objective or was asked for; else None."""
     if "int8_bytes" not in ground.search.objectives and not ground.measure.measure_int8:
-        return lambda keep: {}
+        return lambda keep: {"int8_file_bytes": None}
     from archwright.export.onnx_file import int8_file_bytes  # onnx takes a second to import
 
     return lambda keep: {"int8_file_bytes": int8_file_bytes(extract(ground.network, keep).eval())}

@@ -119,7 +119,7 @@ class Supernet:
     temperature: float = 2.0
     """Softens the answers that sub-networks learn from."""
     train_embeddings: bool = False
-    """Train the embedding tables too; with few rows this costs time and gains nothing."""
+    """Train the embedding tables too; they are half of a small model, and each step pays for all of their rows."""
     checkpoint_seconds: float = 60.0
     """Seconds between saved states of a training, from which the same command resumes after a crash; 0: each step."""
 

@@ -1,5 +1,6 @@
 """What every phase of `compress` needs: the task as batches, the tokenizer, and the checkpoint's own labels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -84,11 +85,17 @@ def build_scene(model: o.Model, data: o.Data, *, seed: int, device: str = "auto"
 
 def device_of(name: str) -> torch.device:
     """The device of this name; auto is the best there is."""
-    if name != "cpu" and torch.cuda.is_available():
-        return torch.device("cuda")
-    if name == "cuda":
+    wanted = DEVICES[name]()
+    if wanted.type == "cuda" and not torch.cuda.is_available():
         raise BadInput("--device cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
-    return torch.device("cpu")
+    return wanted
+
+
+DEVICES: dict[str, Callable[[], torch.device]] = {
+    "auto": lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+    "cpu": lambda: torch.device("cpu"),
+    "cuda": lambda: torch.device("cuda"),
+}
 
 
 def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:

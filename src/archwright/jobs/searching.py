@@ -19,7 +19,7 @@ from archwright.objectives.error import error
 from archwright.progress import progress
 from archwright.search import SAMPLERS, Candidate, Config, Limit, Objective, largest, middle, revive, search, smallest
 from archwright.spaces.subnetwork import SubnetSpace
-from archwright.store import RunFolder, open_study
+from archwright.store import RunFolder, answering, open_study
 
 ERROR, LATENCY = "validation_error", "latency_ms"
 CORNERS: dict[str, Callable[[Any], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
@@ -141,6 +141,7 @@ def searched(ground: Ground, *, deadline: float | None = None) -> Any:
     revive(study)
     done = sum(trial.state.is_finished() and trial.state.name != "FAIL" for trial in study.get_trials(deepcopy=False))
     with (
+        answering(),
         workers(ground.run, ground.search.workers - 1, ground.search),
         progress("search", ground.search.trials, unit="trials") as bar,
     ):

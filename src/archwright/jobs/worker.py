@@ -15,7 +15,7 @@ from archwright.jobs.training import importance_order, space_of
 from archwright.networks.load import saved_network
 from archwright.progress import progress
 from archwright.search import search
-from archwright.store import RunFolder, existing_run
+from archwright.store import RunFolder, answering, existing_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
         done.append(trial.number)
         bar.advance()
 
-    with progress("search", None, unit="trials") as bar:
+    with answering(), progress("search", None, unit="trials") as bar:
         search(
             study_of(ground),
             ground.space,

@@ -1,0 +1,48 @@
+"""Half-done trainings."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from archwright.errors import Failed
+from archwright.store.files import write_whole
+
+
+@dataclass(frozen=True)
+class FileCheckpoints:
+    """The state of a training in one safetensors file."""
+
+    path: Path
+
+    def save(self, state: dict[str, Any]) -> None:
+        from safetensors.torch import save
+
+        tensors = {f"model.{name}": tensor.contiguous() for name, tensor in state["model"].items()}
+        for index, moments in state["optimizer"].items():
+            tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in moments.items()}
+        write_whole(self.path, save(tensors, metadata={"step": str(state["step"])}))
+
+    def load(self) -> dict[str, Any] | None:
+        from safetensors import safe_open
+
+        if not self.path.exists():
+            return None
+        state: dict[str, Any] = {"model": {}, "optimizer": {}}
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                state["step"] = int(file.metadata()["step"])
+                for key in file.keys():  # noqa: SIM118 - not a dict
+                    kind, _, name = key.partition(".")
+                    index, _, moment = name.rpartition(".")
+                    place = state["optimizer"].setdefault(int(index), {}) if kind == "optimizer" else state["model"]
+                    place[moment if kind == "optimizer" else name] = file.get_tensor(key)
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise Failed(
+                f"the training checkpoint {self.path} is damaged; delete it to train from the start."
+            ) from error
+        return state
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,78 @@
+"""Files that appear whole or not at all: written beside, synced, renamed."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from archwright.errors import Failed
+
+KEYS = {
+    "run.json": ("id", "options"),
+    "plan.json": ("original", "supernet"),
+    "order.json": ("heads", "units", "layers"),
+    "result.json": ("schema", "original", "front", "trials"),
+}
+"""What a file must have to be used."""
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """The file with this content, or as it was before: written beside, synced, renamed."""
+    data = content.encode() if isinstance(content, str) else content
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_first(path: Path, content: str) -> None:
+    """The file with this content, unless another process was faster."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as beside:
+        write_whole(Path(beside) / path.name, content)
+        with suppress(FileExistsError):
+            os.link(Path(beside) / path.name, path)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `path` when the block ends well, and leaves nothing when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        yield beside
+        for file in beside.rglob("*"):
+            if file.is_file():
+                with open(file, "rb") as handle:
+                    os.fsync(handle.fileno())
+        beside.chmod(0o755)
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(beside, path)
+    except SafetensorError as error:
+        raise Failed(f"{path} could not be written ({error}); make room and run the same command again.") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in one of our files."""
+    try:
+        value = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise Failed(f"{path} is damaged ({error}); delete it and run the same command again.") from error
+    if not isinstance(value, dict) or not set(KEYS.get(path.name, ())) <= set(value):
+        raise Failed(f"{path} is damaged (not what was written there); delete it and run the same command again.")
+    return value

@@ -1,0 +1,158 @@
+"""The folder of one run."""
+
+import fcntl
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archwright.errors import BadInput
+from archwright.store.checkpoints import FileCheckpoints
+from archwright.store.files import read_json, write_first, write_whole
+
+LASTING = ("trials", "minutes", "rounds", "measure_int8")
+"""Options that a resumed run may have otherwise than when it began, and that change its result."""
+MAY_CHANGE = (*LASTING, "workers", "threads", "device", "checkpoint_seconds", "out", "preview")
+"""All options that it may have otherwise."""
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run: its options, and what each phase left behind."""
+
+    path: Path
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Options by name, as the run was begun."""
+        return dict(read_json(self.path / "run.json")["options"])
+
+    @property
+    def identity(self) -> str:
+        return str(read_json(self.path / "run.json")["id"])
+
+    @property
+    def original(self) -> Path:
+        return self.path / "original"
+
+    @property
+    def supernet(self) -> Path:
+        return self.path / "supernet"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def recovered(self, trial: int) -> Path:
+        return self.path / "recovered" / f"trial-{trial}"
+
+    def note(self, name: str, value: Any = None) -> Any:
+        """A small JSON file of the run; without a value, what was noted before or None."""
+        path = self.path / f"{name}.json"
+        if value is not None:
+            write_whole(path, json.dumps(value, indent=1))
+        return read_json(path) if path.exists() else None
+
+    def note_once(self, name: str, value: Any) -> Any:
+        """The same for what several processes may find out at once: all get what the fastest one noted."""
+        write_first(self.path / f"{name}.json", json.dumps(value, indent=1))
+        return self.note(name)
+
+    def checkpoints(self, phase: str) -> "FileCheckpoints":
+        return FileCheckpoints(self.path / f"checkpoint-{phase}.safetensors")
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Notes how many seconds the block took, on top of what an earlier attempt had noted."""
+        begun = time.monotonic()
+        yield
+        seconds = self.note("seconds") or {}
+        self.note("seconds", {**seconds, name: seconds.get(name, 0.0) + time.monotonic() - begun})
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return dict(self.note("seconds") or {})
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Refuses a second command on the same folder; the lock ends with the process, however it ends.
+
+        What a killed command left half-written is swept away first.
+        """
+        with open(self.path / LOCK, "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BadInput(
+                    f"another command works in {self.path}; wait for it, or join it: `archwright worker {self.path}`."
+                ) from None
+            self.sweep()
+            yield
+
+    def sweep(self) -> None:
+        for left in self.path.glob(".*"):
+            if left.is_dir():
+                shutil.rmtree(left)
+            elif left.name != LOCK:
+                left.unlink()
+
+    def renew(self, options: Mapping[str, Any]) -> None:
+        """Notes the options of a resumed run, for the workers that join it."""
+        noted = {"id": self.identity, "options": {**self.settings, **options}}
+        if noted["options"] != self.settings:
+            write_whole(self.path / "run.json", json.dumps(noted, indent=1))
+
+    def is_finished(self, options: Mapping[str, Any]) -> bool:
+        """Whether a command with these options ended here."""
+        whole = (self.path / "result.json").exists() and self.report.exists()
+        return whole and self.note("finished") == {name: options[name] for name in LASTING}
+
+    def finish(self, options: Mapping[str, Any]) -> None:
+        self.note("finished", {name: options[name] for name in LASTING})
+
+
+def begin(path: Path, options: Mapping[str, Any]) -> RunFolder:
+    """The run folder for these options: a new one, or the one that the same command left unfinished."""
+    run = RunFolder(path)
+    if is_run(path):
+        refuse_other_options(run, options)
+        return run
+    if path.exists() and (not path.is_dir() or any(not is_left(entry) for entry in path.iterdir())):
+        raise BadInput(f"--out must be a new or empty folder or an earlier run, got {path}; choose another one.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_whole(path / "run.json", json.dumps({"id": uuid.uuid4().hex, "options": dict(options)}, indent=1))
+    except OSError as error:
+        raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
+    return run
+
+
+def is_left(path: Path) -> bool:
+    """Whether this is a run.json that a killed command did not finish."""
+    return path.name.startswith(".run.json.")
+
+
+def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:
+    before = run.settings
+    for name, value in options.items():
+        if name not in MAY_CHANGE and before.get(name, value) != value:
+            raise BadInput(
+                f"{run.path} was begun with {name}={before[name]!r}, got {value!r}; "
+                "give the same options to resume it, or another --out."
+            )
+
+
+def is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
+
+
+def existing_run(path: Path) -> RunFolder:
+    if not is_run(path):
+        raise BadInput(f"a run folder of `archwright compress` is needed, got {path}, which has no run.json.")
+    return RunFolder(path)

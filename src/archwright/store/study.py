@@ -1,0 +1,104 @@
+"""The study of a run, in a journal file or a database."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from archwright.errors import BadInput, Failed
+from archwright.store.run import RunFolder
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+    from optuna.storages import BaseStorage
+    from optuna.study import Study
+
+
+def open_study(
+    run: RunFolder, url: str | None, *, sampler: "BaseSampler", directions: Sequence[Literal["minimize", "maximize"]]
+) -> "Study":
+    """The run's study in its store, made when it is not there yet."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    journal = run.path / "study.journal"
+    try:
+        return optuna.create_study(
+            study_name=f"archwright-{run.identity}",
+            storage=storage(url, journal),
+            sampler=sampler,
+            directions=list(directions),
+            load_if_exists=True,
+        )
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise Failed(f"the trials in {journal} are damaged ({error}); delete it to search from the start.") from error
+
+
+def check_store(url: str | None) -> None:
+    """Raises BadInput for a database that cannot be used."""
+    if url is not None:
+        database(url)
+
+
+def storage(url: str | None, journal: Path) -> "BaseStorage":
+    """A journal file, or the database at this address."""
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    if url is not None:
+        return database(url)
+    lock: Any = JournalLock(journal)
+    return optuna.storages.JournalStorage(JournalFileBackend(str(journal), lock))
+
+
+def database(url: str) -> "BaseStorage":
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
+        raise BadInput(f"--store must begin with sqlite:/// or postgresql://, got {url!r}.")
+    address = url.replace("postgresql://", "postgresql+psycopg://", 1)
+    try:
+        return optuna.storages.RDBStorage(address, engine_kwargs={"pool_pre_ping": True})
+    except (SQLAlchemyError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise BadInput(f"--store must be a database that answers, got {url.split('@')[-1]!r}: {reason}") from error
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Ends a command with one line when its database goes away; the same command goes on when it is back."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, StorageInternalError) as error:
+        reason = str(error.__cause__ or error).strip().splitlines()[0]
+        raise Failed(f"the database does not answer any more ({reason}); run the same command when it does.") from error
+
+
+class JournalLock:
+    """Lets one process at a time append to a journal; ends with the process, so that nobody waits for the dead.
+
+    A last line that was cut short, by a full disk or a power cut, counts as never written and is taken away.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+
+    def acquire(self) -> bool:
+        self._file = open(self._journal, "a+b")  # noqa: SIM115 - closed by release
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file.seek(0, os.SEEK_END)
+        if size := self._file.tell():
+            self._file.seek(size - 1)
+            if self._file.read(1) != b"\n":
+                self._file.truncate(self._journal.read_bytes().rfind(b"\n") + 1)
+        return True
+
+    def release(self) -> None:
+        self._file.close()

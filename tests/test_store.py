@@ -1,0 +1,245 @@
+"""The store: files whole or not at all, one command per folder, journals and checkpoints that survive."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+import torch
+from safetensors import SafetensorError
+
+from archwright.errors import BadInput, Failed
+from archwright.store import RunFolder, begin, check_store, existing_run, open_study, whole_folder, write_whole
+from archwright.store.checkpoints import FileCheckpoints
+from archwright.store.files import read_json, write_first
+from archwright.store.run import LASTING, MAY_CHANGE
+from archwright.store.study import JournalLock, storage
+
+SOURCE = Path(__file__).parents[1] / "src"
+OPTIONS = {**dict.fromkeys(MAY_CHANGE), "seed": 0, "objectives": ["flops"], "trials": 5}
+WRITER = """
+import sys
+from pathlib import Path
+from archwright.store import write_whole
+path = Path(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for letter in "ab":
+        write_whole(path, letter * 3_000_000)
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_that_cannot_be_finished_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "note.json"
+    write_whole(path, "before")
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "after")
+    assert path.read_text() == "before"
+    assert names(tmp_path) == ["note.json"]
+
+
+def test_killed_while_writing_the_file_is_whole(tmp_path: Path) -> None:
+    path, rng = tmp_path / "file", random.Random(0)
+    for _ in range(8):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)], env={"PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE
+        )
+        assert writer.stdout and writer.stdout.readline() == b"ready\n"
+        time.sleep(rng.uniform(0.0, 0.1))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        if path.exists():
+            content = path.read_text()
+            assert len(content) == 3_000_000 and len(set(content)) == 1
+
+
+def test_the_first_of_several_writers_wins(tmp_path: Path) -> None:
+    path = tmp_path / "table.json"
+    write_first(path, "first")
+    write_first(path, "second")
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["table.json"]
+    run = RunFolder(tmp_path)
+    assert run.note_once("other", {"a": 1}) == run.note_once("other", {"a": 2}) == {"a": 1}
+
+
+def test_a_folder_appears_at_the_end_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "folder"
+    with pytest.raises(KeyboardInterrupt), whole_folder(target) as beside:
+        (beside / "half").write_text("half")
+        raise KeyboardInterrupt
+    assert names(target.parent) == []
+    for content in ("one", "two"):
+        with whole_folder(target) as beside:
+            (beside / content).write_text(content)
+            assert not (target / content).exists()
+        assert names(target) == [content]
+    with pytest.raises(Failed, match="could not be written"), whole_folder(target):
+        raise SafetensorError("I/O error: No space left on device")
+    assert names(target) == ["two"] and names(target.parent) == ["folder"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"3"])
+def test_a_damaged_note_says_which_and_what_to_do(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_bytes(content)
+    with pytest.raises(Failed, match=r"plan\.json is damaged .*delete it"):
+        read_json(tmp_path / "plan.json")
+
+
+def test_a_run_is_begun_once_and_found_again(tmp_path: Path) -> None:
+    run = begin(tmp_path / "a" / "run", OPTIONS)
+    assert begin(run.path, {**OPTIONS, "threads": 7, "out": "elsewhere", "trials": 9}).identity == run.identity
+    assert existing_run(run.path).settings == OPTIONS
+    assert begin(tmp_path / "b", OPTIONS).identity != run.identity
+    with pytest.raises(BadInput, match="seed=0, got 1"):
+        begin(run.path, {**OPTIONS, "seed": 1})
+    for foreign in (tmp_path, tmp_path / "a"):
+        with pytest.raises(BadInput, match="new or empty"):
+            begin(foreign, OPTIONS)
+        with pytest.raises(BadInput, match=r"run\.json"):
+            existing_run(foreign)
+
+
+def test_an_option_of_a_newer_version_does_not_stop_an_old_run(tmp_path: Path) -> None:
+    begin(tmp_path / "run", OPTIONS)
+    assert begin(tmp_path / "run", {**OPTIONS, "invented_later": 3})
+
+
+def test_a_resumed_run_tells_workers_its_new_options(tmp_path: Path) -> None:
+    run = begin(tmp_path / "run", OPTIONS)
+    identity = run.identity
+    run.renew({**OPTIONS, "trials": 50})
+    assert (run.settings["trials"], run.identity) == (50, identity)
+
+
+def test_finished_means_with_these_options(tmp_path: Path) -> None:
+    run = begin(tmp_path / "run", OPTIONS)
+    assert not run.is_finished(OPTIONS)
+    run.finish(OPTIONS)
+    assert not run.is_finished(OPTIONS)  # no result
+    run.note("result", {"schema": "", "original": {}, "front": [], "trials": []})
+    run.report.write_text("<html>")
+    assert run.is_finished({**OPTIONS, "threads": 3})
+    for name in LASTING:
+        assert not run.is_finished({**OPTIONS, name: 1})
+
+
+def hold(path: Path, held: Any, leave: Any) -> None:
+    with RunFolder(path).locked():
+        held.set()
+        leave.wait(30)
+
+
+def test_one_command_at_a_time_and_the_lock_dies_with_it(tmp_path: Path) -> None:
+    context = get_context("spawn")
+    held, leave = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(tmp_path, held, leave))
+    other.start()
+    assert held.wait(60)
+    with pytest.raises(BadInput, match="archwright worker"), RunFolder(tmp_path).locked():
+        pass
+    other.kill()
+    other.join()
+    (tmp_path / ".original.x").mkdir()
+    (tmp_path / ".original.x" / "half").write_text("")
+    (tmp_path / ".run.json.x").write_text("")
+    with RunFolder(tmp_path).locked():
+        assert names(tmp_path) == [".lock"]
+
+
+def test_seconds_add_up_over_attempts(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    for _ in range(2):
+        with run.phase("search"):
+            time.sleep(0.02)
+    assert 0.04 <= run.seconds["search"] < 1
+    with pytest.raises(KeyError), run.phase("order"):
+        raise KeyError
+    assert set(run.seconds) == {"search"}
+
+
+def study_in(folder: Path) -> optuna.Study:
+    run = begin(folder, OPTIONS)
+    return open_study(run, None, sampler=optuna.samplers.RandomSampler(), directions=["minimize", "minimize"])
+
+
+def test_a_journal_cut_short_loses_only_its_last_line(tmp_path: Path) -> None:
+    study = study_in(tmp_path / "run")
+    for i in range(3):
+        study.tell(study.ask(), [float(i), 0.0])
+    journal = tmp_path / "run" / "study.journal"
+    whole = journal.read_bytes()
+    for missing in (1, 5, 30):
+        journal.write_bytes(whole[:-missing])
+        again = study_in(tmp_path / "run")
+        again.tell(again.ask(), [9.0, 9.0])
+        assert [t.values for t in again.trials if t.state.is_finished()] == [[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]]
+        assert all(json.loads(line) for line in journal.read_text().splitlines())
+
+
+def test_a_dead_process_leaves_no_lock_on_the_journal(tmp_path: Path) -> None:
+    study_in(tmp_path / "run")
+    assert names(tmp_path / "run") == ["run.json", "study.journal"]
+    lock = JournalLock(tmp_path / "run" / "study.journal")
+    lock.acquire()
+    lock.release()
+    study_in(tmp_path / "run").ask()
+
+
+def test_a_damaged_journal_says_so(tmp_path: Path) -> None:
+    study_in(tmp_path / "run").ask()
+    journal = tmp_path / "run" / "study.journal"
+    journal.write_bytes(b"\xff\xfe{\n" + journal.read_bytes())
+    with pytest.raises(Failed, match=r"study\.journal are damaged"):
+        study_in(tmp_path / "run")
+
+
+def test_stores_that_cannot_be_used(tmp_path: Path) -> None:
+    check_store(None)
+    for address in ("mysql://u:secret@h/db", "trials.db", "sqlite://", f"sqlite:///{tmp_path}/no/such/folder/t.db"):
+        with pytest.raises(BadInput, match="--store") as caught:
+            check_store(address)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(BadInput, match="--store") as caught:
+        storage("postgresql://user:secret@127.0.0.1:1/db?connect_timeout=2", tmp_path / "j")
+    assert "secret" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_training_checkpoint_returns_bit_by_bit(tmp_path: Path) -> None:
+    checkpoints = FileCheckpoints(tmp_path / "c.safetensors")
+    assert checkpoints.load() is None
+    state = {
+        "step": 7,
+        "model": {"a.weight": torch.randn(3, 4).T, "b": torch.tensor(float("inf"))},
+        "optimizer": {0: {"step": torch.tensor(7.0), "exp_avg": torch.randn(4, 3)}, 12: {"step": torch.tensor(1.0)}},
+    }
+    checkpoints.save(state)
+    found = checkpoints.load()
+    assert found and found["step"] == 7
+    assert all(torch.equal(found["model"][name], tensor) for name, tensor in state["model"].items())
+    for index, moments in state["optimizer"].items():
+        assert all(torch.equal(found["optimizer"][index][name], tensor) for name, tensor in moments.items())
+    for damage in (b"", checkpoints.path.read_bytes()[:100], b"x" * 400):
+        checkpoints.path.write_bytes(damage)
+        with pytest.raises(Failed, match="delete it"):
+            checkpoints.load()
+    checkpoints.remove()
+    checkpoints.remove()
+    assert names(tmp_path) == []
+
+
+def test_the_store_loads_neither_torch_nor_optuna() -> None:
+    code = "import sys, archwright.store; sys.exit(bool({'torch', 'optuna', 'sqlalchemy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(SOURCE)}, check=False).returncode == 0
