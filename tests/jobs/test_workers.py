@@ -12,7 +12,6 @@ import pytest
 from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from archwright.apps.cli import main
 from archwright.jobs.worker import ground_of
 from archwright.objectives.error import error
 from archwright.search import config_of
@@ -150,13 +149,7 @@ def test_a_database_that_goes_away_and_comes_back(
         code, line = refusal(capfd, words_of("compress", **options))
         assert code == 1 and "database" in line
         server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
-        assert main(words_of("compress", **{**options, "store": server.get_uri()})) == 0
-        assert (
-            len(
-                tried(
-                    study_of(tmp_path / "run", server.get_uri()), ground_of(RunFolder(tmp_path / "run")).space.choices
-                )
-            )
-            == 8
-        )
+        assert ended(words_of("compress", **{**options, "store": server.get_uri()})) == (0, "", "")
+        found = study_of(tmp_path / "run", server.get_uri())
+        assert len(tried(found, ground_of(RunFolder(tmp_path / "run")).space.choices)) == 8
         server.cleanup()
