@@ -15,7 +15,7 @@ from time import perf_counter
 import torch
 
 from archwright.data import encode, evaluation_batches, load_task, load_tokenizer
-from archwright.jobs.measuring import environment
+from archwright.jobs.environment import environment
 from archwright.jobs.scene import EVALUATION_TOKENS, embedded
 from archwright.networks.load import load_supernet
 from archwright.objectives.error import error

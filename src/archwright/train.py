@@ -137,7 +137,7 @@ def check(loss: float, slope: float, step: int, resumable: bool) -> None:
     if not (np.isfinite(loss) and np.isfinite(slope)):
         kept = "the last good checkpoint is kept; " if resumable else ""
         found = f"the loss became {loss} and the norm of its gradient {slope} at step {step}"
-        raise Failed(f"{found}; {kept}lower --learning-rate and run again.")
+        raise Failed(f"{found}; {kept}lower the learning rate and run again.")
 
 
 def snapshot(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, Any]:

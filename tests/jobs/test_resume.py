@@ -10,6 +10,7 @@ import pytest
 
 from archwright.apps.cli import main
 from archwright.jobs import training
+from archwright.store import RunFolder
 from tests.jobs.runs import (
     QUICK,
     compressed,
@@ -104,7 +105,7 @@ def test_a_folder_in_use_is_refused(copied: Path, options: dict[str, Any], capfd
 
 
 def test_left_overs_are_swept_away(copied: Path, options: dict[str, Any]) -> None:
-    for name in (".result.json.x1", ".original.x2/model.safetensors", "checkpoint-original.safetensors"):
+    for name in (".result.json.abcd1234", ".original.x_2y4z6a/model.safetensors", "checkpoint-original.safetensors"):
         (copied / name).parent.mkdir(exist_ok=True)
         (copied / name).write_bytes(b"half")
     compressed(copied, **{**options, "trials": 15})
@@ -113,7 +114,7 @@ def test_left_overs_are_swept_away(copied: Path, options: dict[str, Any]) -> Non
 
 def test_a_command_killed_before_its_first_file_can_be_repeated(tmp_path: Path, given: dict[str, Any]) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / ".run.json.abcd").write_text("{")
+    (tmp_path / "run" / ".run.json.abcdefgh").write_text("{")
     compressed(tmp_path / "run", **given)
     assert left_over(tmp_path / "run") == []
 
@@ -133,7 +134,8 @@ def test_a_run_means_the_same_from_every_folder(
     compressed(Path("run"), **names)
     monkeypatch.chdir(there)
     assert main(["select", "../here/run", "--params", "100%", "--threads", "1", "--quiet"]) == 0
-    assert main(["worker", "../here/run", "--trials", "8", "--quiet"]) == 0
+    RunFolder(here / "run").renew({"trials": 8})
+    assert main(["worker", "../here/run", "--quiet"]) == 0
     assert list(there.iterdir()) == []
     monkeypatch.chdir(here)
     assert len(compressed(Path("run"), **names, trials=8).result["trials"]) == 8

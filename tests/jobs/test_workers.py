@@ -77,7 +77,8 @@ def check_shared(tmp_path: Path, bert: Path, rows: dict[str, Any], store: str | 
     options = {name: value for name, value in options.items() if value is not None}
     compressed(out, **options, trials=2)
     study, space = study_of(out, store), ground_of(RunFolder(out)).space
-    words = ["worker", str(out), "--trials", str(TRIALS), "--quiet"]
+    RunFolder(out).renew({"trials": TRIALS})
+    words = ["worker", str(out), "--quiet"]
     victim, survivor = (process(words, stdout=None, stderr=None) for _ in range(2))
     wait_for(caught(study, space.choices, victim))
     assert victim.wait() == -signal.SIGKILL
@@ -111,7 +112,7 @@ def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monk
         time.sleep(0.1)  # in this process only, so that the other has time to begin
         return error(*args, **options)
 
-    monkeypatch.setattr("archwright.jobs.searching.error", unhurried)
+    monkeypatch.setattr("archwright.jobs.scene.error", unhurried)
     found = compressed(tmp_path / "run", **given, trials=150, workers=2, space="large").result
     assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 150
     shares = workers_of(study_of(tmp_path / "run"))
@@ -145,7 +146,7 @@ def test_a_database_that_goes_away_and_comes_back(
                 server.cleanup()
             return error(*args, **words)
 
-        monkeypatch.setattr("archwright.jobs.searching.error", stopping)
+        monkeypatch.setattr("archwright.jobs.scene.error", stopping)
         code, line = refusal(capfd, words_of("compress", **options))
         assert code == 1 and "database" in line
         server = package.get_server(Path(folder) / "data", cleanup_mode="stop")

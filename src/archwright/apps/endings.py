@@ -31,11 +31,18 @@ def ending(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; keeps the final flush silent
         return FAILED
-    except (BadInput, Failed, OSError, MemoryError, KeyboardInterrupt) as error:
+    except (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt) as error:
+        if isinstance(error, RuntimeError) and not (isinstance(error, Failed) or lacks_memory(error)):
+            raise
         if os.environ.get("ARCHWRIGHT_TRACEBACK"):
             traceback.print_exc()
         print(f"archwright: {line_of(error)}", file=sys.stderr)
         return code_of(error)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Torch says so in a RuntimeError, in the words of the device."""
+    return any(words in str(error).lower() for words in ("can't allocate memory", "out of memory"))
 
 
 def code_of(error: BaseException) -> int:
@@ -48,7 +55,7 @@ def code_of(error: BaseException) -> int:
 def line_of(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; the same command again goes on from here."
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or lacks_memory(error):
         return "out of memory; choose a smaller batch size or model, or close other programs."
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror

@@ -59,6 +59,8 @@ class Task:
     """"train", "validation" and "test"."""
     note: str = ""
     """How the splits came about, and what to know when comparing with others."""
+    positive: int | None = None
+    """Id of the class that F1 is about, for two classes."""
 
     @property
     def regression(self) -> bool:
@@ -156,7 +158,15 @@ def numbered(draft: Draft, labels: tuple[str, ...] | None, seed: int) -> Task:
     rows |= {split: train.take(positions) for split, positions in cut(len(train), draft.shares, seed).items()}
     rows = {split: rows[split] for split in ("train", "validation", "test")}
     metric = draft.metric or ("accuracy" if names else "spearman")
-    return Task(draft.name, names, metric, rows, "; ".join(filter(None, (split_note(draft.shares, seed), draft.note))))
+    note = "; ".join(filter(None, (split_note(draft.shares, seed), draft.note)))
+    return Task(draft.name, names, metric, rows, note, positive_of(names, draft.labels))
+
+
+def positive_of(names: tuple[str, ...], usual: tuple[str, ...] | None) -> int | None:
+    """The second of two classes in the task's own order, wherever it stands now."""
+    if len(names) != 2:
+        return None
+    return names.index(usual[1]) if usual and usual[1] in names else 1
 
 
 def numbering(draft: Draft, labels: tuple[str, ...] | None) -> tuple[tuple[str, ...], Callable[[Examples], Targets]]:

@@ -10,7 +10,7 @@ def load_tokenizer(source: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
         raise BadInput(

@@ -17,7 +17,7 @@ from archwright.errors import BadInput
 from archwright.export.onnx_file import load_onnx, write_onnx
 from archwright.export.silence import silenced
 from archwright.jobs import options as o
-from archwright.jobs.measuring import environment
+from archwright.jobs.environment import environment
 from archwright.jobs.scene import EVALUATION_TOKENS, embedded
 from archwright.jobs.training import super_step
 from archwright.networks.load import load_supernet

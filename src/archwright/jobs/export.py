@@ -21,6 +21,7 @@ from archwright.jobs.worker import ground_of
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedForSequenceClassification
 from archwright.objectives import time_interleaved
+from archwright.objectives.latency import one_thread, random_inputs
 from archwright.store import RunFolder
 from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork
@@ -81,31 +82,28 @@ def export(run: o.Run, which: o.Which, export: o.Export, target: o.Target) -> Ex
 def exported(
     run: RunFolder, trial: int, to: str, *, folder: Path | None = None, int8: bool = False, recovered: bool = False
 ) -> Exported:
-    torch.set_num_threads(1)  # latency is about one thread, in every runtime
     ground = ground_of(run)
     network, reference = network_of(ground, trial, recovered)
     place = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
-    parity = write(
-        network,
-        ground.scene.tokenizer,
-        place,
-        to=to,
-        int8=int8,
-        reference=reference,
-        batches=shapes(ground.scene.encoded["validation"]),
-        latency=latency_of(ground, saved_network(run.original)),
-    )
+    with one_thread():  # latency is about one thread, in every runtime
+        parity = write(
+            network,
+            ground.scene.tokenizer,
+            place,
+            to=to,
+            int8=int8,
+            reference=reference,
+            batches=shapes(ground.scene.encoded["validation"]),
+            latency=latency_of(ground, saved_network(run.original)),
+        )
     return Exported(place, parity)
 
 
 def latency_of(ground: Ground, original: PrunedForSequenceClassification) -> Callable[[Logits], Mapping[str, float]]:
     """Times an exported network beside the original, alternately, on one text of typical length."""
-    ids = torch.randint(1000, 2000, (1, ground.length), generator=torch.Generator().manual_seed(ground.seed))
+    drawn = random_inputs(original, batch=1, length=ground.length, rng=np.random.default_rng(ground.seed))
     named = batch_of(ground.scene.encoded["validation"], np.arange(1)).inputs
-    inputs = {name: torch.zeros_like(ids) for name in named} | {
-        "input_ids": ids,
-        "attention_mask": torch.ones_like(ids),
-    }
+    inputs = {name: drawn.get(name, torch.zeros_like(drawn["input_ids"])) for name in named}
     whole = answers(original, None)
 
     def latency(exported: Logits) -> Mapping[str, float]:

@@ -1,23 +1,15 @@
 """The result of a run as one JSON document: the front, measured again with everything that was not searched for."""
 
-import os
-import platform
-import subprocess
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
-
-import torch
-import transformers
 
 import archwright
 from archwright.jobs import options as o
+from archwright.jobs.environment import environment
 from archwright.jobs.searching import ERROR, LATENCY, Ground, latency_table
-from archwright.jobs.training import ORDER_ROWS
 from archwright.judge import hypervolume, hypervolume_over_time
 from archwright.networks.pruned import PrunedForSequenceClassification
 from archwright.objectives import COSTS, Timings, measure_latency, rank
-from archwright.objectives.error import error
 from archwright.search import config_of, front
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, nonembedding_parameters, sizes
@@ -38,58 +30,73 @@ def result_of(
 ) -> dict[str, Any]:
     """Everything that out.json, the report and `select` need."""
     trials = study.get_trials(deepcopy=False)
-    keeps = {
-        trial.number: ground.space.build(config_of(ground.space.choices, trial))
-        for trial in front(trials, space=ground.space)
-    }
     with ground.run.phase("measure"):
-        timings = timed_front(ground, keeps)
-        ranks = rank({str(number): timings[str(number)] for number in keeps})
-        weigh = weights_of(ground)
-        members = [
-            {**member(ground, number, keep, study, timings), "latency_rank": ranks[str(number)], **weigh(keep)}
-            for number, keep in keeps.items()
-        ]
-        whole = ground.space.anatomy.full
-        originals = {
-            ORIGINAL: numbers(ground, original, whole, timings, ORIGINAL),
-            SUPERNET: numbers(ground, ground.network, whole, timings, ORIGINAL),
-        }
+        measured = measured_networks(ground, trials, original)
     history = trial_rows(ground, trials)
     points = [(row["validation_error"], row["nonembedding_share"]) for row in history]
-    of = ground.space.anatomy
     return {
         "schema": SCHEMA,
         "archwright": archwright.__version__,
-        "run": ground.run.path.name,
+        **asked(ground, model, settings),
+        **measured,
+        "trials": history,
+        "hypervolume": hypervolume(points, REFERENCE),
+        "hypervolume_over_time": hypervolume_over_time(points, REFERENCE),
+        "seconds": sum(ground.run.seconds.values()),
+        "seconds_by_phase": ground.run.seconds,
+        "environment": environment(),
+    }
+
+
+def asked(ground: Ground, model: o.Model, settings: o.Supernet) -> dict[str, Any]:
+    """What the run was about."""
+    of, task = ground.space.anatomy, ground.scene.task
+    return {
+        "run": ground.run.path.resolve().name,
+        "folder": str(ground.run.path),
         "model": model.model,
         "family": ground.network.config.backbone["model_type"],
         "pooling": ground.network.config.pooling,
-        "task": ground.scene.task.name,
-        "task_note": ground.scene.task.note,
-        "rows": {split: len(rows) for split, rows in ground.scene.task.splits.items()},
-        "metric": ground.scene.task.metric,
+        "task": task.name,
+        "task_note": task.note,
+        "rows": {split: len(rows) for split, rows in task.splits.items()},
+        "metric": task.metric,
         "space": settings.space,
         "strategy": settings.strategy,
         "order": settings.order,
-        "order_note": ORDER_NOTES[settings.order].format(
-            rows=ORDER_ROWS, task=ground.scene.task.name, model=model.model
-        ),
+        "order_note": order_note(ground, model, settings),
         "sampler": ground.search.sampler,
         "seed": ground.seed,
         "objectives": [ERROR, *(name for name in ground.search.objectives if name != ERROR)],
         "layers": of.layers,
         "heads": of.heads,
         "units": of.units,
-        **originals,
+    }
+
+
+def order_note(ground: Ground, model: o.Model, settings: o.Supernet) -> str:
+    rows = (ground.run.note("order") or {}).get("rows")
+    return ORDER_NOTES[settings.order].format(rows=rows, task=ground.scene.task.name, model=model.model)
+
+
+def measured_networks(ground: Ground, trials: list[Any], original: PrunedForSequenceClassification) -> dict[str, Any]:
+    """The original, the super-network and the front, all timed together."""
+    keeps = {
+        trial.number: ground.space.build(config_of(ground.space.choices, trial))
+        for trial in front(trials, space=ground.space)
+    }
+    timings = timed_front(ground, keeps)
+    ranks = rank({str(number): timings[str(number)] for number in keeps})
+    weigh, whole = weights_of(ground), ground.space.anatomy.full
+    members = [
+        {**member(ground, trials[number], keep, timings), "latency_rank": ranks[str(number)], **weigh(keep)}
+        for number, keep in keeps.items()
+    ]
+    return {
+        ORIGINAL: numbers(ground, original, whole, timings, ORIGINAL),
+        SUPERNET: numbers(ground, ground.network, whole, timings, ORIGINAL),
         "front": sorted(members, key=lambda entry: entry["nonembedding_parameters"]),
-        "trials": history,
-        "hypervolume": hypervolume(points, REFERENCE),
-        "hypervolume_over_time": hypervolume_over_time(points, REFERENCE),
         "latency": latency_facts(ground, timings, keeps),
-        "seconds": sum(ground.run.seconds.values()),
-        "seconds_by_phase": ground.run.seconds,
-        "environment": environment(),
     }
 
 
@@ -110,14 +117,13 @@ def timed_front(ground: Ground, keeps: Mapping[int, Keep]) -> Timings:
     )
 
 
-def member(ground: Ground, number: int, keep: Keep, study: Any, timings: Timings) -> dict[str, Any]:
+def member(ground: Ground, trial: Any, keep: Keep, timings: Timings) -> dict[str, Any]:
     """One entry of the front."""
-    trial = study.get_trials(deepcopy=False)[number]
     return {
-        "trial": number,
+        "trial": trial.number,
         "config": config_of(ground.space.choices, trial),
         "keep": [list(pair) for pair in sizes(keep)],
-        **numbers(ground, ground.network, keep, timings, str(number), validation=trial.values[0]),
+        **numbers(ground, ground.network, keep, timings, str(trial.number), validation=trial.values[0]),
     }
 
 
@@ -131,12 +137,12 @@ def numbers(
     validation: float | None = None,
 ) -> dict[str, Any]:
     """Errors, counts and latency of a network."""
-    of, metric = ground.space.anatomy, ground.scene.task.metric
-    found = error(network, ground.scene.validation, keep, metric=metric) if validation is None else validation
+    of = ground.space.anatomy
+    found = ground.scene.error(network, ground.scene.validation, keep) if validation is None else validation
     counts = {name: int(cost.measure(of, keep, length=ground.length)) for name, cost in COSTS.items()}
     return {
         ERROR: found,
-        "test_error": error(network, ground.scene.test, keep, metric=metric),
+        "test_error": ground.scene.error(network, ground.scene.test, keep),
         **counts,
         "nonembedding_share": counts["nonembedding_parameters"] / nonembedding_parameters(of, of.full),
         LATENCY: timings[name]._asdict(),
@@ -174,36 +180,3 @@ def latency_facts(ground: Ground, timings: Timings, keeps: Mapping[int, Keep]) -
         "sentinel_drift": timings.drift,
         "predicted_vs_measured": pairs,
     }
-
-
-def environment() -> dict[str, Any]:
-    """What a number depends on besides the seed."""
-    return {
-        "commit": commit(),
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "transformers": transformers.__version__,
-        "cpu": cpu(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def commit() -> str | None:
-    """The commit of this checkout of archwright; None for an installed package."""
-    here = Path(__file__).resolve().parent
-    try:
-        found = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        return None
-    return found.stdout.strip() or None
-
-
-def cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -9,7 +9,6 @@ from archwright.jobs.training import keep
 from archwright.jobs.worker import ground_of, group_from
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedForSequenceClassification
-from archwright.objectives.error import error
 from archwright.search import Config
 from archwright.store import RunFolder
 from archwright.subnet.extract import extract
@@ -34,7 +33,7 @@ def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) ->
         raise BadInput(
             f"--recover-epochs must not be negative, got {settings.recover_epochs}; the rate must be in (0, 1)."
         )
-    ground, options = ground_of(run, device="auto"), group_from(run, o.Supernet)
+    ground, options = ground_of(run, device=run.settings["device"]), group_from(run, o.Supernet)
     network = extract(ground.network, ground.space.build(config))
     network.backbone.embeddings.requires_grad_(options.train_embeddings)
     before = errors(ground, network)
@@ -57,8 +56,7 @@ def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) ->
 
 
 def errors(ground: Ground, network: PrunedForSequenceClassification) -> dict[str, float]:
-    metric = ground.scene.task.metric
     return {
-        "validation_error": error(network, ground.scene.validation, metric=metric),
-        "test_error": error(network, ground.scene.test, metric=metric),
+        "validation_error": ground.scene.error(network, ground.scene.validation),
+        "test_error": ground.scene.error(network, ground.scene.test),
     }

@@ -139,7 +139,7 @@ class Search:
     corners: tuple[str, ...] = choice(("largest", "middle"), ("largest", "smallest", "middle"))
     """Corners of the space that every sampler tries first."""
     minutes: float | None = None
-    """Wall-clock for everything; training is shortened to fit into 70 % of it, the search stops when it is over."""
+    """Wall-clock for everything; training is shortened to about 60 % of it, the search stops when it is over."""
     workers: int = 1
     """Processes that search together on this machine; more can join with `archwright worker`."""
     store: str | None = None
@@ -275,5 +275,3 @@ class Joining:
     """Where to evaluate."""
     wait_minutes: float = 60.0
     """How long to wait for the super-network to be trained."""
-    trials: int | None = None
-    """Trials of the whole run; if not said, as the run was begun."""

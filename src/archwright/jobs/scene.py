@@ -24,6 +24,9 @@ from archwright.data import (
 from archwright.errors import BadInput
 from archwright.jobs import options as o
 from archwright.networks.load import has_head, stock_config
+from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.objectives.error import error
+from archwright.subnet.keep import Keep
 
 EVALUATION_TOKENS = 3072
 """Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
@@ -40,7 +43,9 @@ class Scene:
     task: Task
     tokenizer: Any
     fitted: bool
-    """Whether the checkpoint brings a head for exactly this task."""
+    """Whether the checkpoint brings a head with as many outputs as the task needs."""
+    tuned: bool
+    """Whether that head was trained for this task, as its label names say."""
     encoded: dict[str, Encoded]
     seed: int
     device: torch.device
@@ -62,6 +67,10 @@ class Scene:
     def test(self) -> list[Batch]:
         return evaluation_batches(self.encoded["test"], tokens=EVALUATION_TOKENS)
 
+    def error(self, network: PrunedForSequenceClassification, rows: list[Batch], keep: Keep | None = None) -> float:
+        """1 - the task's metric of the network, or of the sub-network `keep` inside it."""
+        return error(network, rows, keep, metric=self.task.metric, positive=self.task.positive)
+
     def length(self, wanted: int) -> int:
         """Tokens of the text that costs are about."""
         return wanted or median_length(self.encoded["validation"])
@@ -80,7 +89,7 @@ def build_scene(model: o.Model, data: o.Data, *, seed: int, device: str = "auto"
         task = load_task(**asked, labels=own)
     tokenizer = load_tokenizer(source)
     encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
-    return Scene(source, task, tokenizer, own is not None, encoded, seed, where)
+    return Scene(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, where)
 
 
 def device_of(name: str) -> torch.device:
@@ -99,15 +108,27 @@ DEVICES: dict[str, Callable[[], torch.device]] = {
 
 
 def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
-    """The task's labels in the order of the checkpoint's head, None when its head is not for this task."""
+    """The task's labels in the order of the checkpoint's head, None when its head is for something else.
+
+    A head without label names may be for anything: it is kept as a start, in the task's order, and trained further.
+    """
     if not has_head(config, task.labels):
         return None
-    names = [config.id2label[i] for i in range(config.num_labels)]
-    if task.regression or names == [f"LABEL_{i}" for i in range(len(names))]:
+    names = head_names(config)
+    if task.regression or names == [f"label_{i}" for i in range(len(names))]:
         return task.labels
     by_name = {label.casefold(): label for label in task.labels}
-    found = tuple(by_name[name.casefold()] for name in names if name.casefold() in by_name)
-    return found if len(found) == len(task.labels) else None
+    return tuple(by_name[name] for name in names) if names_match(config, task) else None
+
+
+def names_match(config: Any, task: Task) -> bool:
+    """Whether the checkpoint's head has the task's labels, by name and in any order."""
+    wanted = sorted(label.casefold() for label in task.labels)
+    return bool(wanted) and has_head(config, task.labels) and sorted(head_names(config)) == wanted
+
+
+def head_names(config: Any) -> list[str]:
+    return [str(config.id2label[i]).casefold() for i in range(config.num_labels)]
 
 
 def embedded(model: str) -> str:

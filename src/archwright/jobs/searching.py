@@ -9,21 +9,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
+from optuna.trial import TrialState
+
 from archwright.errors import BadInput, Failed
 from archwright.jobs import options as o
 from archwright.jobs.amounts import amount
 from archwright.jobs.scene import Scene
 from archwright.networks.pruned import PrunedForSequenceClassification
 from archwright.objectives import COSTS, OBJECTIVES, LatencyTable
-from archwright.objectives.error import error
-from archwright.progress import progress
+from archwright.progress import Bar, progress
 from archwright.search import SAMPLERS, Candidate, Config, Limit, Objective, largest, middle, revive, search, smallest
 from archwright.spaces.subnetwork import SubnetSpace
-from archwright.store import RunFolder, answering, open_study
+from archwright.store import RunFolder, open_study
 
 ERROR, LATENCY = "validation_error", "latency_ms"
 CORNERS: dict[str, Callable[[Any], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
 TABLE_ROUNDS = 20
+TOLD = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,13 @@ def params_limit(budget: o.Budget, space: SubnetSpace) -> tuple[str, float] | No
     return name, most
 
 
+def needs_table(ground: Ground) -> bool:
+    return LATENCY in ground.search.objectives or ground.budget.latency_ms is not None
+
+
 def latency_table(ground: Ground) -> LatencyTable | None:
     """Measured once per run, when latency is an objective or a limit."""
-    if LATENCY not in ground.search.objectives and ground.budget.latency_ms is None:
+    if not needs_table(ground):
         return None
     noted = ground.run.note("latency_table")
     if noted is None:
@@ -99,8 +106,7 @@ def objectives(ground: Ground, table: LatencyTable | None) -> list[Objective]:
     measures = {name: counted(ground, name) for name in COSTS}
     if table is not None:
         measures[LATENCY] = lambda c: table.predict(c.built)
-    metric = ground.scene.task.metric
-    measures[ERROR] = lambda c: error(ground.network, ground.scene.validation, c.built, metric=metric)
+    measures[ERROR] = lambda c: ground.scene.error(ground.network, ground.scene.validation, c.built)
     names = [ERROR, *(name for name in ground.search.objectives if name != ERROR)]
     return [Objective(name, measures[name]) for name in names]
 
@@ -139,13 +145,10 @@ def searched(ground: Ground, *, deadline: float | None = None) -> Any:
     """The study after all trials have been told, by this process and the workers beside it."""
     study, table = study_of(ground), latency_table(ground)
     revive(study)
-    done = sum(trial.state.is_finished() and trial.state.name != "FAIL" for trial in study.get_trials(deepcopy=False))
-    with (
-        answering(),
-        workers(ground.run, ground.search.workers - 1, ground.search),
-        progress("search", ground.search.trials, unit="trials") as bar,
-    ):
-        bar.advance(done)
+    if deadline is not None:
+        ground.run.note("deadline", {"at": time.time() + deadline - time.monotonic()})
+    with workers(ground), progress("search", ground.search.trials, unit="trials") as bar:
+        counter = Counter(study, bar)
         search(
             study,
             ground.space,
@@ -153,32 +156,45 @@ def searched(ground: Ground, *, deadline: float | None = None) -> Any:
             limits=limits(ground, table),
             trials=ground.search.trials,
             deadline=deadline,
-            told=lambda trial: bar.advance(1, **({"error": trial.values[0]} if trial.values else {})),
+            told=counter.told,
         )
     if not study.best_trials:
         raise Failed("no sub-network within the limits was found; raise --trials, or the limits.")
     return study
 
 
+class Counter:
+    """Shows how many trials of the study are told, by whomever."""
+
+    def __init__(self, study: Any, bar: Bar) -> None:
+        self._study, self._bar, self._shown = study, bar, 0
+        self.told(None)
+
+    def told(self, trial: Any) -> None:
+        done = len(self._study.get_trials(deepcopy=False, states=TOLD))
+        numbers = {"error": trial.values[0]} if trial is not None and trial.values else {}
+        self._bar.advance(done - self._shown, **numbers)
+        self._shown = done
+
+
 @contextmanager
-def workers(run: RunFolder, number: int, settings: o.Search) -> Iterator[None]:
-    """So many `archwright worker` processes beside this one; they end when all trials are told."""
-    command = [sys.executable, "-m", "archwright", "worker", str(run.path), "--threads", "1", "--quiet"]
-    if number:
-        command += ["--trials", str(settings.trials)]
-    started = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(number)]
+def workers(ground: Ground) -> Iterator[None]:
+    """The `archwright worker` processes beside this one; they end when all trials are told."""
+    command = [sys.executable, "-m", "archwright", "worker", str(ground.run.path), "--quiet"]
+    command += ["--threads", str(torch.get_num_threads()), "--device", ground.scene.device.type]
+    started = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(ground.search.workers - 1)]
     try:
         yield
     finally:
-        for process in started:
-            stop(process)
+        stop(started)
 
 
-def stop(process: "subprocess.Popen[bytes]", patience: float = 30.0) -> None:
-    """Let a worker finish its trial, then end it."""
+def stop(processes: "list[subprocess.Popen[bytes]]", patience: float = 30.0) -> None:
+    """Let the workers finish their trials, then end them."""
     until = time.monotonic() + patience
-    while process.poll() is None and time.monotonic() < until:
+    while any(process.poll() is None for process in processes) and time.monotonic() < until:
         time.sleep(0.1)
-    if process.poll() is None:
-        process.terminate()
-        process.wait()
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()

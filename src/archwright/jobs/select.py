@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from archwright.errors import BadInput
+from archwright.export import FORMATS
+from archwright.export.checkpoint import format_named
 from archwright.jobs import options as o
 from archwright.jobs.amounts import thread_count
 from archwright.jobs.export import Exported, exported
@@ -58,6 +61,7 @@ def select(
     run: o.Run, budget: o.Budget, loss: o.Loss, recovery: o.Recovery, export: o.Export, target: o.Target
 ) -> Answer:
     """The best member of the front within the budget."""
+    check_export(export, target)
     torch.set_num_threads(thread_count(recovery.threads))
     found = finished(run.run)
     pick = found.select(
@@ -71,6 +75,14 @@ def select(
             found.folder, trial, export.to, folder=target.out, int8=export.int8, recovered=trained is not None
         )
     return Answer(pick, trained, written)
+
+
+def check_export(export: o.Export, target: o.Target) -> None:
+    """Before anything is trained."""
+    if export.to is not None:
+        format_named(export.to, int8=export.int8)
+    elif export.int8 or target.out is not None:
+        raise BadInput(f"--out and --int8 are about the export; say --to {', '.join(FORMATS)} as well.")
 
 
 def described(word: str, entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:

@@ -23,8 +23,8 @@ from archwright.train import Schedule, distillation, task_loss, train
 
 ORDER_ROWS = 512
 """Training rows on which importance is measured."""
-TRAINING_SHARE = 0.7
-"""Part of --minutes that both trainings together may take."""
+TRAINING_SHARE = 0.6
+"""Part of --minutes that the timed steps of both trainings may take; optimizer, order and search need the rest."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def planned(run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, 
     if noted:
         return Plan(**noted)
     per_epoch = scene.steps_per_epoch(settings.batch_size)
-    usual = 0.0 if scene.fitted else 2.0
+    usual = 0.0 if scene.tuned else 2.0
     epochs = usual if settings.original_epochs is None else settings.original_epochs
     plan = Plan(round(per_epoch * epochs), round(per_epoch * settings.epochs))
     if minutes is not None:
@@ -63,6 +63,7 @@ def shortened(
     plan: Plan, network: PrunedForSequenceClassification, scene: Scene, settings: o.Supernet, minutes: float
 ) -> Plan:
     """The plan scaled to the time there is, from a few timed steps of each kind."""
+    network.train()
     space = subnet_space(settings.space, anatomy(network.config))
     updates = [plain_update(network, loss=task_loss), super_step(network, space, settings)]
     plain, whole = (seconds_per_step(update, scene, settings.batch_size) for update in updates)
@@ -103,13 +104,20 @@ def importance_order(
     """The order of heads, units and layers for this task, None when none is wanted."""
     if ORDERS[settings.order] is None:
         return None
-    noted = run.note("order")
-    if noted is None:
+    if noted_order(run) is None:
         with run.phase("order"):
             rows = scene.training(settings.batch_size, stream=2)(0)
             chosen = [batch.to(scene.device) for batch in islice(rows, -(-ORDER_ROWS // settings.batch_size))]
             order = ORDERS[settings.order](original, chosen, task_loss)
-        noted = run.note("order", asdict(order))
+        run.note("order", {**asdict(order), "rows": sum(len(batch.targets) for batch in chosen)})
+    return noted_order(run)
+
+
+def noted_order(run: RunFolder) -> Order | None:
+    """The order that the super-network's parts were put into, if any was measured."""
+    noted = run.note("order")
+    if noted is None:
+        return None
     return Order(
         heads=tuple(map(tuple, noted["heads"])),
         units=tuple(map(tuple, noted["units"])),

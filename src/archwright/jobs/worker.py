@@ -1,7 +1,7 @@
 """`archwright worker`: help a run that another process or machine has begun."""
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -10,9 +10,10 @@ import torch
 from archwright.errors import Failed
 from archwright.jobs import options as o
 from archwright.jobs.scene import build_scene
-from archwright.jobs.searching import Ground, latency_table, limits, objectives, study_of
-from archwright.jobs.training import importance_order, space_of
+from archwright.jobs.searching import Ground, latency_table, limits, needs_table, objectives, study_of
+from archwright.jobs.training import ORDERS, noted_order, space_of
 from archwright.networks.load import saved_network
+from archwright.objectives import LatencyTable
 from archwright.progress import progress
 from archwright.search import search
 from archwright.store import RunFolder, answering, existing_run
@@ -39,10 +40,9 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
     """Evaluates trials until the run has as many as it wants."""
     torch.set_num_threads(max(1, joining.threads))
     folder = existing_run(run.run)
-    await_supernet(folder, joining.wait_minutes)
+    await_file(folder.supernet, joining.wait_minutes)
     ground = ground_of(folder, device=joining.device)
-    ground = replace(ground, search=replace(ground.search, trials=joining.trials or ground.search.trials))
-    table = latency_table(ground)
+    table = awaited_table(ground, joining.wait_minutes)
     done: list[int] = []
 
     def told(trial: Any) -> None:
@@ -56,19 +56,32 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
             objectives(ground, table),
             limits=limits(ground, table),
             trials=ground.search.trials,
+            deadline=deadline_of(folder),
             told=told,
         )
     return Helped(str(run.run), len(done))
 
 
-def await_supernet(folder: RunFolder, minutes: float) -> None:
+def await_file(path: Path, minutes: float) -> None:
+    """Waits for what the run's own command makes first."""
     until = time.monotonic() + 60 * minutes
-    while not folder.supernet.exists():
+    while not path.exists():
         if time.monotonic() > until:
-            raise Failed(
-                f"{folder.path} has no super-network after {minutes:g} minutes; is its `archwright compress` running?"
-            )
+            raise Failed(f"{path} is not there after {minutes:g} minutes; is its `archwright compress` running?")
         time.sleep(1.0)
+
+
+def awaited_table(ground: Ground, minutes: float) -> LatencyTable | None:
+    """The latency table of the machine that began the run; never one of this machine."""
+    if needs_table(ground):
+        await_file(ground.run.path / "latency_table.json", minutes)
+    return latency_table(ground)
+
+
+def deadline_of(folder: RunFolder) -> float | None:
+    """When the run's --minutes are over, on this process's clock."""
+    noted = folder.note("deadline")
+    return None if noted is None else time.monotonic() + noted["at"] - time.time()
 
 
 def ground_of(folder: RunFolder, *, device: str = "cpu") -> Ground:
@@ -78,7 +91,9 @@ def ground_of(folder: RunFolder, *, device: str = "cpu") -> Ground:
     )
     scene = build_scene(model, data, seed=output.seed, device=device)
     network = saved_network(folder.supernet).to(scene.device)
-    order = importance_order(folder, scene, supernet, network)
+    order = noted_order(folder)
+    if order is None and ORDERS[supernet.order]:
+        raise Failed(f"{folder.path} has lost its order.json; run its `archwright compress` command again.")
     space = space_of(supernet.space, network, order)
     return Ground(folder, scene, network, space, search_, budget, measure, output.seed)
 

@@ -10,7 +10,7 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
-from transformers.utils import logging
+from transformers.utils import cached_file, logging
 
 from archwright.errors import BadInput
 from archwright.networks.pruned import FAMILIES, POOLINGS, PrunedConfig, PrunedForSequenceClassification
@@ -77,7 +77,7 @@ def size_keys(config: AutoConfig) -> list[str]:
 def stock_config(source: str) -> AutoConfig:
     """The checkpoint's config, or one clear line on what is wrong with it."""
     try:
-        config = AutoConfig.from_pretrained(source)
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
     except UNREADABLE as error:
         raise BadInput(
             f"model must be a folder with config.json and weights or a hub id, got {source!r}: {first_line(error)}"
@@ -91,13 +91,13 @@ def stock_config(source: str) -> AutoConfig:
 
 
 def load_stock(source: str, auto: Any) -> PreTrainedModel:
-    return read_weights(source, auto, way_out="download the checkpoint again")
+    return read_weights(source, auto, way_out="download the checkpoint again", trust_remote_code=False)
 
 
-def read_weights(source: str | Path, auto: Any, *, way_out: str) -> PreTrainedModel:
+def read_weights(source: str | Path, auto: Any, *, way_out: str, **safe: bool) -> PreTrainedModel:
     """The network in `source` with all of its tensors from there, or one clear line; only a pooler may be missing."""
     try:
-        model, found = auto.from_pretrained(source, dtype=torch.float32, output_loading_info=True)
+        model, found = auto.from_pretrained(source, dtype=torch.float32, output_loading_info=True, **safe)
     except UNREADABLE as error:
         raise BadInput(f"the weights in {source} cannot be read ({first_line(error)}); {way_out}.") from error
     missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
@@ -114,12 +114,23 @@ def has_head(config: AutoConfig, labels: tuple[str, ...]) -> bool:
 
 def default_pooling(source: str) -> str:
     """How the checkpoint was trained to pool: sentence encoders say so in a file, all others use the first token."""
-    described = Path(source) / "1_Pooling" / "config.json"
+    described = described_pooling(source)
     try:
-        mean = described.is_file() and json.loads(described.read_text()).get("pooling_mode_mean_tokens")
+        mean = described is not None and json.loads(described.read_text()).get("pooling_mode_mean_tokens")
     except (ValueError, AttributeError) as error:
         raise BadInput(f"{described} must be a JSON object ({first_line(error)}); download it again.") from error
     return "mean" if mean else next(iter(POOLINGS))
+
+
+def described_pooling(source: str) -> Path | None:
+    """The file in which a sentence encoder says how it pools, in a folder or on the hub."""
+    found = cached_file(
+        source,
+        "1_Pooling/config.json",
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    )
+    return None if found is None else Path(found)
 
 
 def first_line(error: BaseException) -> str:

@@ -18,12 +18,23 @@ from archwright.subnet.slicing import subnetwork
 
 
 def error(
-    model: PrunedForSequenceClassification, batches: Iterable[Batch], keep: Keep | None = None, *, metric: str
+    model: PrunedForSequenceClassification,
+    batches: Iterable[Batch],
+    keep: Keep | None = None,
+    *,
+    metric: str,
+    positive: int | None = None,
 ) -> float:
-    """1 - metric, lower is better, of the sub-network `keep` (None: the whole network); 0 is perfect."""
+    """1 - metric, lower is better, of the sub-network `keep` (None: the whole network); 0 is perfect.
+
+    `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned.
+    """
     batches = list(batches)
     targets = in_row_order([batch.targets for batch in batches], batches)
-    return 1.0 - METRICS[metric](predictions(model, batches, keep), targets)
+    answers = predictions(model, batches, keep)
+    if positive is not None:
+        answers, targets = answers == positive, targets == positive
+    return 1.0 - METRICS[metric](answers, targets)
 
 
 def predictions(

@@ -72,7 +72,10 @@ def _errors(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
 
 def commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, str]:
     """The command lines that pick and export this member, quoted for a shell."""
-    run, trial = shlex.quote(str(result.get("run", "RUN"))), shlex.quote(str(member.get("trial")))
+    run, trial = (
+        shlex.quote(str(result.get("folder") or result.get("run", "RUN"))),
+        shlex.quote(str(member.get("trial"))),
+    )
     export = f"archwright export {run} --trial {trial} --to compact"
     if not _known(member, "nonembedding_share"):
         return {"export": export}

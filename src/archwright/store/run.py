@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 import shutil
 import time
 import uuid
@@ -20,6 +21,10 @@ LASTING = ("trials", "minutes", "rounds", "measure_int8")
 MAY_CHANGE = (*LASTING, "workers", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""
 LOCK = ".lock"
+PRIVATE = 0o600
+"""For the file with the options: the address of a store may hold a password."""
+BESIDE = ".*.????????"
+"""What a file or folder is called while it is being written."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +74,13 @@ class RunFolder:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Notes how many seconds the block took, on top of what an earlier attempt had noted."""
+        """Notes how many seconds the block took, on top of earlier attempts; one that was killed is not counted."""
         begun = time.monotonic()
-        yield
-        seconds = self.note("seconds") or {}
-        self.note("seconds", {**seconds, name: seconds.get(name, 0.0) + time.monotonic() - begun})
+        try:
+            yield
+        finally:
+            seconds = self.note("seconds") or {}
+            self.note("seconds", {**seconds, name: seconds.get(name, 0.0) + time.monotonic() - begun})
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -96,17 +103,17 @@ class RunFolder:
             yield
 
     def sweep(self) -> None:
-        for left in self.path.glob(".*"):
-            if left.is_dir():
+        for left in self.path.glob(BESIDE):
+            if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left)
-            elif left.name != LOCK:
+            else:
                 left.unlink()
 
     def renew(self, options: Mapping[str, Any]) -> None:
         """Notes the options of a resumed run, for the workers that join it."""
         noted = {"id": self.identity, "options": {**self.settings, **options}}
         if noted["options"] != self.settings:
-            write_whole(self.path / "run.json", json.dumps(noted, indent=1))
+            write_whole(self.path / "run.json", json.dumps(noted, indent=1), mode=PRIVATE)
 
     def is_finished(self, options: Mapping[str, Any]) -> bool:
         """Whether a command with these options ended here."""
@@ -127,7 +134,8 @@ def begin(path: Path, options: Mapping[str, Any]) -> RunFolder:
         raise BadInput(f"--out must be a new or empty folder or an earlier run, got {path}; choose another one.")
     try:
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / "run.json", json.dumps({"id": uuid.uuid4().hex, "options": dict(options)}, indent=1))
+        content = {"id": uuid.uuid4().hex, "options": dict(options)}
+        write_whole(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
     return run
@@ -141,11 +149,17 @@ def is_left(path: Path) -> bool:
 def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:
     before = run.settings
     for name, value in options.items():
-        if name not in MAY_CHANGE and before.get(name, value) != value:
+        if name not in MAY_CHANGE and without_password(before.get(name, value)) != without_password(value):
             raise BadInput(
-                f"{run.path} was begun with {name}={before[name]!r}, got {value!r}; "
+                f"{run.path} was begun with {name}={without_password(before[name])!r}, "
+                f"got {without_password(value)!r}; "
                 "give the same options to resume it, or another --out."
             )
+
+
+def without_password(value: Any) -> Any:
+    """An option as it may be shown."""
+    return re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", value) if isinstance(value, str) else value
 
 
 def is_run(path: Path) -> bool:
