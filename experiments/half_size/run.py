@@ -4,8 +4,10 @@
     python experiments/half_size/run.py --summary      (only writes tables and figure from what is there)
 
 Runs `archwright compress` on SST-2 and movie reviews with MiniLM, 4,000 training rows, three seeds, with and without
-the Taylor order, two runs at a time with one thread each. Writes results.csv (one row per run), random.csv (errors of
-the same 40 random sub-networks with and without order), summary.md and figure.png beside this file.
+the Taylor order, two runs at a time with one thread each; then `archwright select --params 50% --recover-epochs 2`, and
+for comparison a network without its top three layers, fine-tuned for as many epochs as the others in all. Writes
+results.csv (one row per run), random.csv (errors of the same 40 random sub-networks with and without order), summary.md
+and figure.png beside this file.
 """
 
 import argparse
@@ -20,7 +22,6 @@ from typing import Any
 HERE = Path(__file__).parent
 ORDERS = ("taylor", "none")
 OPTIONS = ["--train-rows", "4000", "--validation-rows", "800", "--epochs", "2", "--trials", "80", "--threads", "1"]
-NEAR_HALF = 0.5
 
 
 def command(task: str, order: str, seed: int, out: Path, data: Path | None) -> list[str]:
@@ -29,14 +30,35 @@ def command(task: str, order: str, seed: int, out: Path, data: Path | None) -> l
     return [*name, "--seed", str(seed), "--out", str(out), *OPTIONS]
 
 
+def products(runs: Path, job: tuple[str, str, int]) -> tuple[Path, Path, Path]:
+    out = folder(runs, *job)
+    return out / "result.json", out / "select.json", dropped(runs, job)
+
+
+def dropped(runs: Path, job: tuple[str, str, int]) -> Path:
+    """Without the top layers there is no order: one training per task and seed, kept with the first run."""
+    return folder(runs, job[0], ORDERS[0], job[2]) / "dropped.json"
+
+
+def recovery(out: Path) -> list[str]:
+    name = [sys.executable, "-m", "archwright", "select", str(out), "--params", "50%", "--threads", "1"]
+    return [*name, "--recover-epochs", "2", "--json", str(out / "select.json")]
+
+
 def run_all(jobs: list[tuple[str, str, int]], runs: Path, data: Path | None) -> None:
     """All runs, two at a time; those that are finished answer at once."""
 
     def one(job: tuple[str, str, int]) -> None:
         out = folder(runs, *job)
-        if not (out / "result.json").exists():
-            with open(out.with_suffix(".log"), "a") as log:
-                subprocess.run(command(*job, out, data), check=True, stdout=log, stderr=log)
+        steps = {
+            out / "result.json": command(*job, out, data),
+            out / "select.json": recovery(out),
+            dropped(runs, job): [sys.executable, str(HERE / "dropped.py"), str(out)],
+        }
+        for product, words in steps.items():
+            if not product.exists():
+                with open(out.with_suffix(".log"), "a") as log:
+                    subprocess.run(words, check=True, stdout=log, stderr=log)
         print("done", *job, flush=True)
 
     runs.mkdir(parents=True, exist_ok=True)
@@ -48,22 +70,29 @@ def folder(runs: Path, task: str, order: str, seed: int) -> Path:
     return runs / f"{task.replace('/', '-').lower()}-{order}-{seed}"
 
 
-def row(task: str, order: str, seed: int, result: dict[str, Any]) -> dict[str, Any]:
-    """The best member of the front with at most half of the non-embedding parameters, against the original."""
-    original = result["original"]
-    half = [entry for entry in result["front"] if entry["nonembedding_share"] <= NEAR_HALF]
-    best = min(half, key=lambda entry: entry["validation_error"])
+def row(task: str, order: str, seed: int, runs: Path) -> dict[str, Any]:
+    """The pick with at most half of the non-embedding parameters, before and after recovery, against the original."""
+    files = products(runs, (task, order, seed))
+    result, chosen, without = (json.loads(path.read_text()) for path in files)
+    original, best, after = result["original"], chosen["selected"], chosen["recovery"]["after"]
     return {
         "task": task,
         "order": order,
         "seed": seed,
         "original_validation_error": round(original["validation_error"], 4),
         "original_test_error": round(original["test_error"], 4),
+        "supernet_test_error": round(result["supernet"]["test_error"], 4),
         "half_share": round(best["nonembedding_share"], 3),
         "half_validation_error": round(best["validation_error"], 4),
         "half_test_error": round(best["test_error"], 4),
         "lost_validation": round(100 * (best["validation_error"] - original["validation_error"]), 2),
         "lost_test": round(100 * (best["test_error"] - original["test_error"]), 2),
+        "recovered_test_error": round(after["test_error"], 4),
+        "lost_test_recovered": round(100 * (after["test_error"] - original["test_error"]), 2),
+        "dropped_share": round(without["nonembedding_share"], 3),
+        "dropped_test_error": round(without["test_error"], 4),
+        "lost_test_dropped": round(100 * (without["test_error"] - original["test_error"]), 2),
+        "test_rows": result["rows"]["test"],
         "latency_ratio": round(best["latency_ms"]["median"] / original["latency_ms"]["median"], 3),
         "hypervolume": round(result["hypervolume"], 4),
         "seconds": round(result["seconds"]),
@@ -102,7 +131,7 @@ def summarise(jobs: list[tuple[str, str, int]], runs: Path) -> None:
     from summary import draw, table
 
     found = {job: json.loads((folder(runs, *job) / "result.json").read_text()) for job in jobs if is_done(runs, job)}
-    rows = [row(*job, result) for job, result in found.items()]
+    rows = [row(*job, runs) for job in found]
     write_csv(HERE / "results.csv", rows)
     errors = [
         {"task": job[0], "order": job[1], "seed": job[2], "network": i, "validation_error": round(value, 4)}
@@ -115,7 +144,7 @@ def summarise(jobs: list[tuple[str, str, int]], runs: Path) -> None:
 
 
 def is_done(runs: Path, job: tuple[str, str, int]) -> bool:
-    return (folder(runs, *job) / "result.json").exists()
+    return all(path.exists() for path in products(runs, job))
 
 
 def main() -> None:

@@ -11,18 +11,20 @@ COLOURS = {"taylor": "#0b6e8f", "none": "#c2571a"}
 def table(rows: list[dict[str, Any]], errors: list[dict[str, Any]]) -> str:
     """Mean and standard deviation over seeds, in points."""
     lines = [
-        "| task | order | seeds | original, test | half, test | lost, validation | lost, test | latency | hypervolume |"
-        " random ones |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| task | order | seeds | original, test | size | lost, validation | lost, test | lost, test, recovered |"
+        " top half of layers dropped: lost, test | latency | hypervolume | error of random ones |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for task, order in sorted({(row["task"], row["order"]) for row in rows}, reverse=True):
         some = [row for row in rows if (row["task"], row["order"]) == (task, order)]
         chance = [e["validation_error"] for e in errors if (e["task"], e["order"]) == (task, order)]
         cells = [
             spread([100 * row["original_test_error"] for row in some]),
-            spread([100 * row["half_test_error"] for row in some]),
+            f"{np.mean([row['half_share'] for row in some]):.0%}",
             spread([row["lost_validation"] for row in some]),
             spread([row["lost_test"] for row in some]),
+            spread([row["lost_test_recovered"] for row in some]),
+            spread([row["lost_test_dropped"] for row in some]),
             f"{np.mean([row['latency_ratio'] for row in some]):.0%}",
             spread([row["hypervolume"] for row in some], digits=3),
             f"{100 * np.mean(chance):.1f}",
