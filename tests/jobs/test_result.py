@@ -26,7 +26,15 @@ NUMBERS = {
 }
 MEMBER = {"trial", "config", "keep", "latency_rank", "int8_file_bytes", *NUMBERS}
 ROW = {"trial", "values", "validation_error", "nonembedding_share", "seconds"}
+SEEN: dict[str, set[str]] = {}
+"""Keys of the first result; those of all others must be the same."""
 COUNTS = ("parameters", "nonembedding_parameters", "flops", "int8_bytes")
+
+
+def check_keys(part: str, found: dict[str, Any], needed: set[str]) -> None:
+    """The keys that were promised, and the same ones in every run."""
+    assert needed <= set(found)
+    assert SEEN.setdefault(part, set(found)) == set(found)
 
 
 def check_numbers(entry: dict[str, Any]) -> None:
@@ -43,7 +51,7 @@ def check_front(result: dict[str, Any]) -> None:
     assert front and front == sorted(front, key=lambda entry: entry["nonembedding_parameters"])
     by_number = {row["trial"]: row for row in result["trials"]}
     for entry in front:
-        assert set(entry) == MEMBER
+        check_keys("member", entry, MEMBER)
         check_numbers(entry)
         assert len(entry["keep"]) == result["layers"]
         assert all(0 <= h <= result["heads"] and 0 <= u <= result["units"] for h, u in entry["keep"])
@@ -65,9 +73,9 @@ def check_hypervolume(result: dict[str, Any]) -> None:
 
 def check(result: dict[str, Any], trials: int = 6) -> None:
     assert result["schema"] == "archwright/compress/1"
-    assert set(result) == TOP
+    check_keys("result", result, TOP)
     for name in ("original", "supernet"):
-        assert set(result[name]) == NUMBERS
+        check_keys("network", result[name], NUMBERS)
         check_numbers(result[name])
         assert result[name]["nonembedding_share"] == 1.0
     assert all(set(row) == ROW and len(row["values"]) == len(result["objectives"]) for row in result["trials"])

@@ -153,6 +153,7 @@ def test_recovery_trains_the_chosen_one_and_export_finds_it(copied: Path, tmp_pa
         params="60%",
         recover_epochs=8,
         recover_learning_rate=3e-3,
+        threads=1,
         to="compact",
         out=tmp_path / "better",
     )

@@ -73,9 +73,9 @@ class Data:
     train: Path | None = None
     """Your own rows: CSV, TSV or JSONL."""
     validation: Path | None = None
-    """Rows that choose between sub-networks; without it 30 % of --train."""
+    """Rows that choose between sub-networks. Without --test they are the test rows, and 30 % of --train choose."""
     test: Path | None = None
-    """Rows that only the final report looks at; without it --validation."""
+    """Rows that only the final report looks at. With neither of the two, 15 % of --train choose and 15 % test."""
     text_column: str = "text"
     """Column of the text."""
     text_pair_column: str | None = None
@@ -262,7 +262,7 @@ class Bench:
     seed: int = 0
     """Of the sampled sub-networks."""
     data: Path | None = None
-    """Folder with a dev.tsv of SST-2; the movie reviews without it."""
+    """Folder with train.tsv and dev.tsv of SST-2; the movie reviews without it."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _points(networks: Sequence[Mapping[str, Any]]) -> list[Point]:
 
 
 def preview_text(preview: Mapping[str, Any]) -> Group:
-    """What can be removed: the headline, then one line and one small histogram per space."""
+    """What can be removed: the headline, one small histogram per space, and an example of its head masks."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -81,7 +81,21 @@ def preview_text(preview: Mapping[str, Any]) -> Group:
     for name, space in preview["spaces"].items():
         table.add_row(Text(name), *_space_cells(space))
     model = Text(f"{preview['model']}: {preview['layers']} layers, {preview['heads']} heads, {preview['units']} units")
-    return Group(model, Text(preview_headline(preview)), Text(""), table)
+    return Group(model, Text(preview_headline(preview)), Text(""), table, Text(""), _gallery(preview))
+
+
+def _gallery(preview: Mapping[str, Any]) -> Table:
+    """A random head mask of every space side by side: layers downwards, heads across."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, title="heads kept (■) in a random sub-network", title_justify="left")
+    masks = {name: space["gallery"][0] for name, space in preview["spaces"].items() if space["gallery"]}
+    for name in masks:
+        table.add_column(Text(name), no_wrap=True)
+    for rows in zip(*masks.values(), strict=True):
+        table.add_row(*(Text("".join("■" if kept else "·" for kept in row)) for row in rows))
+    return table
 
 
 def _space_cells(space: Mapping[str, Any]) -> tuple[str, str, str]:
