@@ -107,7 +107,7 @@ class Supernet:
     original and training rows."""
     start: str = choice("original", ("original", "pretrained"))
     """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
-    epochs: float = 4.0
+    epochs: float = 3.0
     """Passes over the training rows for the super-network."""
     original_epochs: float | None = None
     """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint

@@ -13,6 +13,8 @@ from safetensors import SafetensorError
 
 from archwright.errors import Failed
 
+WAYS_OUT = {"run.json": "without it the folder is no run any more, begin another one with --out"}
+"""What to do about a damaged file, where deleting it is not enough."""
 KEYS = {
     "run.json": ("id", "options"),
     "plan.json": ("original", "supernet"),
@@ -72,7 +74,11 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Failed(f"{path} is damaged ({error}); delete it and run the same command again.") from error
+        raise Failed(f"{path} is damaged ({error}); {way_out(path)}.") from error
     if not isinstance(value, dict) or not set(KEYS.get(path.name, ())) <= set(value):
-        raise Failed(f"{path} is damaged (not what was written there); delete it and run the same command again.")
+        raise Failed(f"{path} is damaged (not what was written there); {way_out(path)}.")
     return value
+
+
+def way_out(path: Path) -> str:
+    return WAYS_OUT.get(path.name, "delete it and run the same command again")
