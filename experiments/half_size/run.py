@@ -6,7 +6,7 @@
 Runs `archwright compress` on SST-2 and movie reviews with MiniLM, 4,000 training rows, three seeds, with and without
 the Taylor order, two runs at a time with one thread each; then `archwright select --params 50% --recover-epochs 2`, and
 for comparison a network without its top three layers, fine-tuned for as many epochs as the others in all. Writes
-results.csv (one row per run), random.csv (errors of the same 40 random sub-networks with and without order), summary.md
+results.csv (one row per run), random.csv (errors of the same 30 random sub-networks with and without order), summary.md
 and figure.png beside this file.
 """
 
@@ -103,7 +103,7 @@ def row(task: str, order: str, seed: int, runs: Path) -> dict[str, Any]:
     }
 
 
-def random_errors(out: Path, number: int = 40) -> list[float]:
+def random_errors(out: Path, number: int = 30) -> list[float]:
     """Validation errors of the same random sub-networks in the run's super-network."""
     import numpy as np
     import torch
@@ -136,6 +136,7 @@ def summarise(jobs: list[tuple[str, str, int]], runs: Path) -> None:
     errors = [
         {"task": job[0], "order": job[1], "seed": job[2], "network": i, "validation_error": round(value, 4)}
         for job in found
+        if all((job[0], order, job[2]) in found for order in ORDERS)
         for i, value in enumerate(random_errors(folder(runs, *job)))
     ]
     write_csv(HERE / "random.csv", errors)

@@ -80,7 +80,9 @@ def check_shared(tmp_path: Path, bert: Path, rows: dict[str, Any], store: str | 
     RunFolder(out).renew({"trials": TRIALS})
     words = ["worker", str(out), "--quiet"]
     victim, survivor = (process(words, stdout=None, stderr=None) for _ in range(2))
+    survivor.send_signal(signal.SIGSTOP)  # or it might do everything before the other one has begun
     wait_for(caught(study, space.choices, victim))
+    survivor.send_signal(signal.SIGCONT)
     assert victim.wait() == -signal.SIGKILL
     assert survivor.wait(timeout=200) == 0
     study = study_of(out, store)

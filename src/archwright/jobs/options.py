@@ -255,7 +255,7 @@ class Bench:
 
     what: str = choice("compress", {"compress": "evaluation, training steps and extracted networks"})
     """Part of archwright."""
-    rows: int = 400
+    rows: int = 120
     """Texts to evaluate on."""
     repeats: int = 5
     """Rounds; medians of ratios inside a round are printed."""
