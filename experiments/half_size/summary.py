@@ -74,7 +74,7 @@ def fronts(axis: Any, task: str, found: dict[tuple[str, str, int], dict[str, Any
                 label="original" if order == "taylor" and not seed else None,
             )
     axis.axvline(50, color="grey", lw=0.8, ls=":")
-    axis.set(title=f"{task}: fronts of three seeds", xlabel="non-embedding parameters, %", ylabel="test error, %")
+    axis.set(title=f"{task}: fronts of all seeds", xlabel="non-embedding parameters, %", ylabel="test error, %")
     axis.legend(frameon=False)
 
 

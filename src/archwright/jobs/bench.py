@@ -27,7 +27,7 @@ from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, LayerKeep, anatomy, flops
-from archwright.subnet.masking import masked
+from archwright.subnet.masking import zeroed
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.supernet import plain_update
 from archwright.train import task_loss
@@ -120,7 +120,7 @@ def evaluation_ratios(network: PrunedForSequenceClassification, encoded: Encoded
 
     def one_round(rng: np.random.Generator) -> dict[str, float]:
         keeps = [space.build(sample(space.choices, rng)) for _ in range(NETWORKS_PER_ROUND)]
-        ways = {"sliced": (subnetwork, bucketed), "masked": (masked, bucketed), "padded": (masked, padded)}
+        ways = {"sliced": (subnetwork, bucketed), "masked": (zeroed, bucketed), "padded": (zeroed, padded)}
         return {
             name: sum(seconds(partial(evaluate, network, way, keep, chosen)) for keep in keeps)
             for name, (way, chosen) in ways.items()

@@ -34,3 +34,18 @@ def mask_input(linear: nn.Module, kept: tuple[int, ...], undo: ExitStack) -> Non
     mask[list(kept)] = 1
     handle = linear.register_forward_pre_hook(lambda _, inputs: (inputs[0] * mask.to(inputs[0].device),))
     undo.callback(handle.remove)
+
+
+@contextmanager
+def zeroed(model: PrunedForSequenceClassification, keep: Keep) -> Iterator[PrunedForSequenceClassification]:
+    """The public code's way, for timing only: every layer is computed, and what is gone is multiplied by zero.
+
+    Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.
+    """
+    family = model.config.family
+    with ExitStack() as undo:
+        for layer, part in zip(model.backbone.get_submodule(family.layers), keep, strict=True):
+            features = positions(head_features(part.heads, head_size_of(layer)))
+            mask_input(layer.get_submodule(family.mix), features, undo)
+            mask_input(layer.get_submodule(family.down), positions(part.units), undo)
+        yield model
