@@ -1,6 +1,6 @@
 """What share of a search does the store take when a configuration is 9,288 bits?
 
-    python experiments/large_store/run.py      (a few minutes on one core)
+    python experiments/large_store/run.py --rows 30      (a minute or two on one core)
 
 500 random trials of the LARGE space of MiniLM on the default store (a journal file), each evaluated on movie reviews.
 Everything but the objective counts as store: asking, drawing, packing, writing. Writes results.csv beside this file.
