@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 """Option values that go together; what the user gives beside a preset wins."""
 
 PRESET_HELP = {
-    "default": "tuned for few rows and a CPU: importance order, training from the fine-tuned original",
+    "default": "for few rows and a CPU: importance order, training from the fine-tuned original",
     "paper": "Klein et al. 2024: no order, from pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
 }
 

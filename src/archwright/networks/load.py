@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
+from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
 from transformers.utils import cached_file, logging
@@ -23,6 +24,7 @@ UNREADABLE = (
 
 logging.set_verbosity_error()  # its warnings about missing heads are no news: the head is ours
 logging.disable_progress_bar()
+hub_logging.set_verbosity_error()  # an address that does not answer is told in our own line
 
 
 def load_supernet(
