@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from archwright.errors import Failed
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import supernet_update
@@ -49,7 +49,7 @@ def drawn(rng: np.random.Generator) -> Keep:
     return tuple(LayerKeep(int(rng.integers(0, 5)), int(rng.integers(0, 11))) for _ in range(3))
 
 
-def step_of(model: PrunedForSequenceClassification, strategy: str = "full") -> Any:
+def step_of(model: PrunedNetwork, strategy: str = "full") -> Any:
     draw = Draw((LayerKeep(4, 10),) * 3, (LayerKeep(0, 0),) * 3, drawn)
     return supernet_update(
         model, draw, STRATEGIES[strategy], loss=task_loss, distil=lambda x, y: distillation(x, y, 10.0)

@@ -189,12 +189,12 @@ def test_a_format_replaces_another(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from safetensors import SafetensorError
 
-    from archwright.networks.pruned import PrunedForSequenceClassification
+    from archwright.networks.pruned import PrunedNetwork
 
     def full(*_: Any, **__: Any) -> None:
         raise SafetensorError("I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(PrunedForSequenceClassification, "save_pretrained", full)
+    monkeypatch.setattr(PrunedNetwork, "save_pretrained", full)
     with pytest.raises(Failed, match="No space left"):
         exported(tmp_path / "out", "compact")
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer
 
 from archwright.export import FORMATS, export, varied_batches
 from archwright.networks.load import load_supernet
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import LayerKeep
 from tests.export.tiny import inside
@@ -35,14 +35,12 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def model(minilm: Path) -> PrunedForSequenceClassification:
+def model(minilm: Path) -> PrunedNetwork:
     return load_supernet(str(minilm), labels=("negative", "positive")).eval()
 
 
 @pytest.fixture(scope="module")
-def folders(
-    minilm: Path, model: PrunedForSequenceClassification, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
+def folders(minilm: Path, model: PrunedNetwork, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     tokenizer = AutoTokenizer.from_pretrained(minilm)
     made = {to: tmp_path_factory.mktemp("minilm") / to for to in FORMATS}
     for to, kind in FORMATS.items():
@@ -58,7 +56,7 @@ def folders(
     return made
 
 
-def test_mean_pooling_is_what_minilm_uses(model: PrunedForSequenceClassification) -> None:
+def test_mean_pooling_is_what_minilm_uses(model: PrunedNetwork) -> None:
     assert model.config.pooling == "mean"
 
 

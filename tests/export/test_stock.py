@@ -12,7 +12,7 @@ from archwright.errors import BadInput
 from archwright.export import stock
 from archwright.export.silence import silenced
 from archwright.networks.pruned import POOLINGS
-from archwright.networks.pruned import PrunedForSequenceClassification as Network
+from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, LayerKeep, count
 from tests.export.tiny import HEADS, SIZES, UNITS, batches, extracted, inside, keeps, supernet

@@ -5,7 +5,7 @@ import torch
 from transformers import BertConfig, DistilBertConfig, ElectraConfig, RobertaConfig
 
 from archwright.networks.load import supernet_config
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedForSequenceClassification, PrunedNetwork
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 24, "num_hidden_layers": 3}
 CONFIGS = {
@@ -18,7 +18,7 @@ CONFIGS = {
 }
 
 
-def tiny(family: str, labels: tuple[str, ...]) -> PrunedForSequenceClassification:
+def tiny(family: str, labels: tuple[str, ...]) -> PrunedNetwork:
     config = supernet_config(CONFIGS[family], labels=labels, pooling="mean")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -29,15 +29,15 @@ def tiny(family: str, labels: tuple[str, ...]) -> PrunedForSequenceClassificatio
 
 
 @pytest.fixture(params=sorted(CONFIGS))
-def any_family(request: pytest.FixtureRequest) -> PrunedForSequenceClassification:
+def any_family(request: pytest.FixtureRequest) -> PrunedNetwork:
     return tiny(request.param, ("no", "yes"))
 
 
 @pytest.fixture
-def bert() -> PrunedForSequenceClassification:
+def bert() -> PrunedNetwork:
     return tiny("bert", ("low", "middle", "high"))
 
 
 @pytest.fixture
-def regressor() -> PrunedForSequenceClassification:
+def regressor() -> PrunedNetwork:
     return tiny("bert", ())

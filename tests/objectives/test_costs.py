@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, OBJECTIVES
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import LayerKeep, anatomy
@@ -14,7 +14,7 @@ from archwright.subnet.keep import LayerKeep, anatomy
 KEEP = (LayerKeep(2, 7), LayerKeep(0, 0), LayerKeep((0, 3), 0))
 
 
-def test_parameters_are_counted_on_the_extracted_network(any_family: PrunedForSequenceClassification) -> None:
+def test_parameters_are_counted_on_the_extracted_network(any_family: PrunedNetwork) -> None:
     small = extract(any_family, KEEP)
     of = anatomy(any_family.config)
     total = sum(p.numel() for p in small.parameters())
@@ -23,7 +23,7 @@ def test_parameters_are_counted_on_the_extracted_network(any_family: PrunedForSe
     assert COSTS["nonembedding_parameters"].measure(of, KEEP, length=8) == total - embeddings
 
 
-def test_flops_are_those_torch_counts(bert: PrunedForSequenceClassification) -> None:
+def test_flops_are_those_torch_counts(bert: PrunedNetwork) -> None:
     from torch.utils.flop_counter import FlopCounterMode
 
     small = extract(bert, KEEP).eval()
@@ -34,7 +34,7 @@ def test_flops_are_those_torch_counts(bert: PrunedForSequenceClassification) -> 
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_a_cost_falls_with_the_network(name: str, bert: PrunedForSequenceClassification) -> None:
+def test_a_cost_falls_with_the_network(name: str, bert: PrunedNetwork) -> None:
     of = anatomy(bert.config)
     whole, part, none = (
         COSTS[name].measure(of, keep, length=8) for keep in (of.full, KEEP, (LayerKeep(0, 0),) * of.layers)

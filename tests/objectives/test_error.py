@@ -12,7 +12,7 @@ from torch import nn
 
 from archwright.data.batching import Batch
 from archwright.errors import Failed
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import error, predictions
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import LayerKeep
@@ -76,7 +76,7 @@ def token_batches(lengths: Sequence[int]) -> list[Batch]:
     ]
 
 
-def test_a_sub_network_answers_as_when_extracted(regressor: PrunedForSequenceClassification) -> None:
+def test_a_sub_network_answers_as_when_extracted(regressor: PrunedNetwork) -> None:
     batches = token_batches([3, 9, 5, 12, 7, 20])
     inside, outside = predictions(regressor, batches, KEEP), predictions(extract(regressor, KEEP), batches)
     assert inside.dtype == np.float32 and len(set(inside.tolist())) == 18
@@ -84,13 +84,13 @@ def test_a_sub_network_answers_as_when_extracted(regressor: PrunedForSequenceCla
     assert abs(inside - predictions(regressor, batches)).max() > 0.01
 
 
-def test_several_outputs_are_a_class(bert: PrunedForSequenceClassification) -> None:
+def test_several_outputs_are_a_class(bert: PrunedNetwork) -> None:
     answers = predictions(bert, token_batches([4, 6]), KEEP)
     assert answers.dtype == np.int64 and answers.shape == (6,) and set(answers.tolist()) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize("keep", [None, KEEP])
-def test_the_network_is_left_as_it_was(bert: PrunedForSequenceClassification, keep: object) -> None:
+def test_the_network_is_left_as_it_was(bert: PrunedNetwork, keep: object) -> None:
     bert.train()
     bert.head.eval()
     before = {name: (id(module), type(module), module.training) for name, module in bert.named_modules()}
@@ -101,7 +101,7 @@ def test_the_network_is_left_as_it_was(bert: PrunedForSequenceClassification, ke
     assert all(p.grad is not None for p in bert.parameters())
 
 
-def test_the_mode_comes_back_also_on_error(bert: PrunedForSequenceClassification) -> None:
+def test_the_mode_comes_back_also_on_error(bert: PrunedNetwork) -> None:
     bert.train()
     (broken,) = token_batches([4])
     broken.inputs["input_ids"][0, 0] = 1000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
 from archwright.objectives.latency import extracted, random_inputs, timing_of
 from archwright.subnet.keep import LayerKeep, anatomy
@@ -144,7 +144,7 @@ def test_one_thread_inside_and_as_before_afterwards() -> None:
         torch.set_num_threads(before)
 
 
-def test_wrong_numbers_are_refused(bert: PrunedForSequenceClassification) -> None:
+def test_wrong_numbers_are_refused(bert: PrunedNetwork) -> None:
     with pytest.raises(BadInput, match="at least 1 round, got 0"):
         World(SECONDS).timings(rounds=0)
     with pytest.raises(ValueError, match="one of the calls, got 'x'"):
@@ -154,7 +154,7 @@ def test_wrong_numbers_are_refused(bert: PrunedForSequenceClassification) -> Non
             measure_latency(bert, {}, batch=batch, length=length)
 
 
-def test_sub_networks_of_every_family_are_timed(any_family: PrunedForSequenceClassification) -> None:
+def test_sub_networks_of_every_family_are_timed(any_family: PrunedNetwork) -> None:
     of = anatomy(any_family.config)
     keeps = {"whole": of.full, "part": (LayerKeep(1, 5),) * 3, "none": (LayerKeep(0, 0),) * 3}
     any_family.train()
@@ -165,7 +165,7 @@ def test_sub_networks_of_every_family_are_timed(any_family: PrunedForSequenceCla
     any_family(input_ids=torch.ones(1, 4, dtype=torch.long)).logits.sum().backward()
 
 
-def test_inputs_are_valid_and_without_padding(any_family: PrunedForSequenceClassification) -> None:
+def test_inputs_are_valid_and_without_padding(any_family: PrunedNetwork) -> None:
     inputs = random_inputs(any_family, batch=50, length=40, rng=np.random.default_rng(0))
     pad = any_family.config.pad_token_id
     assert set(inputs["input_ids"].unique().tolist()) == set(range(50)) - {pad}
@@ -173,7 +173,7 @@ def test_inputs_are_valid_and_without_padding(any_family: PrunedForSequenceClass
     assert ("token_type_ids" in inputs) == (any_family.config.stock().model_type in {"bert", "electra"})
 
 
-def test_a_timed_network_shares_nothing_but_the_word_vectors(any_family: PrunedForSequenceClassification) -> None:
+def test_a_timed_network_shares_nothing_but_the_word_vectors(any_family: PrunedNetwork) -> None:
     theirs = {p.data_ptr() for p in any_family.parameters()}
     network = extracted(any_family, anatomy(any_family.config).full)
     shared = [name for name, p in network.named_parameters() if p.data_ptr() in theirs]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archwright.networks.load import load_supernet
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import LatencyTable, Timing, Timings
 from archwright.objectives.table import counts
 from archwright.subnet.keep import Keep, LayerKeep, anatomy, sizes
@@ -47,11 +47,11 @@ def some_keeps(seed: int = 0, number: int = 50) -> list[Keep]:
 
 
 @pytest.fixture
-def table(bert: PrunedForSequenceClassification) -> LatencyTable:
+def table(bert: PrunedNetwork) -> LatencyTable:
     return LatencyTable.measure(bert, batch=1, length=16, rounds=5, seed=0, timer=timer(additive))
 
 
-def test_an_additive_truth_is_found_exactly(bert: PrunedForSequenceClassification, table: LatencyTable) -> None:
+def test_an_additive_truth_is_found_exactly(bert: PrunedNetwork, table: LatencyTable) -> None:
     assert table.base == pytest.approx(0.5)
     pairs = table.check(bert, some_keeps(), timer=timer(additive))
     assert len(pairs) == 50
@@ -81,13 +81,13 @@ def test_noise_makes_no_larger_network_faster(seed: int, noise: float) -> None:
 TINY = SimpleNamespace(config=tiny("bert", ("a", "b")).config)
 
 
-def test_a_little_noise_costs_little_accuracy(bert: PrunedForSequenceClassification) -> None:
+def test_a_little_noise_costs_little_accuracy(bert: PrunedNetwork) -> None:
     noisy = LatencyTable.measure(bert, batch=1, length=16, rounds=5, seed=1, timer=timer(additive, noise=0.02))
     pairs = noisy.check(bert, some_keeps(), timer=timer(additive))
     assert np.median([abs(predicted / measured - 1) for predicted, measured in pairs]) < 0.02
 
 
-def test_what_is_timed(bert: PrunedForSequenceClassification) -> None:
+def test_what_is_timed(bert: PrunedNetwork) -> None:
     asked: list[Keep] = []
 
     def spy(model: object, keeps: Mapping[str, Keep], **options: int) -> Timings:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from archwright.networks.pruned import POOLINGS, PrunedForSequenceClassification
+from archwright.networks.pruned import POOLINGS, PrunedNetwork
 from archwright.search import Bits, Config
 from archwright.search.choices import largest, middle, smallest
 from archwright.spaces.subnetwork import SPACES, subnet_space
@@ -73,7 +73,7 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
         )
 
 
-def assert_all_equal(model: PrunedForSequenceClassification, name: str, keep: Keep, batch: TinyBatch) -> None:
+def assert_all_equal(model: PrunedNetwork, name: str, keep: Keep, batch: TinyBatch) -> None:
     """Logits and gradients of all four ways to run the sub-network, in float64."""
     logits, slopes = oracle_results(model, name, keep, batch)
     with masked(model, keep):
@@ -177,20 +177,20 @@ def test_float32_agrees_within_its_precision(name: str, space: str) -> None:
     check()
 
 
-Run = Callable[[PrunedForSequenceClassification, Keep, TinyBatch], torch.Tensor]
+Run = Callable[[PrunedNetwork, Keep, TinyBatch], torch.Tensor]
 
 
-def masked_logits(model: PrunedForSequenceClassification, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def masked_logits(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
     with masked(model, keep):
         return model(**batch.inputs).logits
 
 
-def sliced_logits(model: PrunedForSequenceClassification, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def sliced_logits(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
     with subnetwork(model, keep):
         return model(**batch.inputs).logits
 
 
-def extracted_logits(model: PrunedForSequenceClassification, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def extracted_logits(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
     return extract(model, keep)(**batch.inputs).logits
 
 

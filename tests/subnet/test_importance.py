@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.networks.pruned import POOLINGS, PrunedForSequenceClassification
+from archwright.networks.pruned import POOLINGS, PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import Order, layer_order, reorder, taylor_order, taylor_scores
 from archwright.subnet.keep import LayerKeep
@@ -26,7 +26,7 @@ def random_order(seed: int, layers: int = 3) -> Order:
     return Order(heads, units, tuple(rng.permutation(layers).tolist()))
 
 
-def layers_of(model: PrunedForSequenceClassification) -> nn.ModuleList:
+def layers_of(model: PrunedNetwork) -> nn.ModuleList:
     return model.backbone.get_submodule(model.config.family.layers)
 
 
@@ -52,9 +52,7 @@ def test_the_first_after_reordering_are_the_best_before(name: str) -> None:
         torch.testing.assert_close(model(**batch.inputs).logits, before, rtol=0, atol=1e-9)
 
 
-def expected_scores(
-    model: PrunedForSequenceClassification, name: str, batches: list[TinyBatch]
-) -> tuple[torch.Tensor, torch.Tensor]:
+def expected_scores(model: PrunedNetwork, name: str, batches: list[TinyBatch]) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean over texts of |sum over tokens of activation x gradient|: text by text, without padding, by hand."""
     state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
     heads, units, texts = torch.zeros(3, 4).double(), torch.zeros(3, 10).double(), 0
@@ -95,7 +93,7 @@ def test_a_useless_head_and_unit_come_last(name: str) -> None:
     assert sorted(order.layers) == [0, 1, 2]
 
 
-def do_nothing(model: PrunedForSequenceClassification, place: int) -> None:
+def do_nothing(model: PrunedNetwork, place: int) -> None:
     """Make a layer pass its input on: nothing is added, and what is already normal is normalised."""
     family, layers = model.config.family, layers_of(model)
     before = (
@@ -112,7 +110,7 @@ def do_nothing(model: PrunedForSequenceClassification, place: int) -> None:
             norm.bias.zero_()
 
 
-def own_answers(model: PrunedForSequenceClassification, name: str) -> list[TinyBatch]:
+def own_answers(model: PrunedNetwork, name: str) -> list[TinyBatch]:
     """Batches whose targets are what the model itself says, so that every change costs."""
     batches = [tiny_batch(name, seed=s, texts=6, labels=1) for s in (5, 6)]
     with torch.no_grad():

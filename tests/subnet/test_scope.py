@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.masking import masked
 from archwright.subnet.slicing import subnetwork
@@ -109,7 +109,7 @@ def test_one_block_after_another_gives_each_its_own_answer() -> None:
     assert all(torch.equal(first[i], again[i]) for i in first)
 
 
-def logits_of(model: PrunedForSequenceClassification, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def logits_of(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
     with subnetwork(model, keep):
         return model(**batch.inputs).logits
 

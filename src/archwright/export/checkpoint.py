@@ -16,14 +16,14 @@ from archwright.export.folder import CARD, REPORT, whole
 from archwright.export.formats import FORMATS, Format
 from archwright.export.parity import Difference, Int8, Latency, Parity, Run, difference
 from archwright.export.silence import silenced
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 
 Batches = Sequence[Mapping[str, Tensor]]
 
 
 def export(
-    network: PrunedForSequenceClassification,
+    network: PrunedNetwork,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
     *,
@@ -80,7 +80,7 @@ def format_named(name: str, *, int8: bool) -> Format:
 
 def write(
     kind: Format,
-    network: PrunedForSequenceClassification,
+    network: PrunedNetwork,
     tokenizer: PreTrainedTokenizerBase,
     place: Path,
     batch: Mapping[str, Tensor],

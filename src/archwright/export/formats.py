@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from archwright.networks.pruned import PrunedForSequenceClassification as Network
+    from archwright.networks.pruned import PrunedNetwork as Network
 
     Run = Callable[[Mapping[str, Tensor]], Tensor]
     """A batch's inputs to its logits, on the CPU and without gradients."""

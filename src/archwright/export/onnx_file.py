@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from archwright.export.silence import silenced
 from archwright.export.stock import labelled_config
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 
 EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0}
 """What the network is traced with, valid in every vocabulary."""
@@ -21,7 +21,7 @@ EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0}
 class Logits(nn.Module):
     """The network with a tensor for an answer."""
 
-    def __init__(self, network: PrunedForSequenceClassification):
+    def __init__(self, network: PrunedNetwork):
         super().__init__()
         self.network = network
 
@@ -30,7 +30,7 @@ class Logits(nn.Module):
         return logits
 
 
-def write_onnx(network: PrunedForSequenceClassification, folder: Path, *, names: Sequence[str]) -> None:
+def write_onnx(network: PrunedNetwork, folder: Path, *, names: Sequence[str]) -> None:
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence", max=longest(network))}
     torch.onnx.export(
@@ -47,7 +47,7 @@ def write_onnx(network: PrunedForSequenceClassification, folder: Path, *, names:
     labelled_config(network).save_pretrained(folder)
 
 
-def longest(network: PrunedForSequenceClassification) -> int:
+def longest(network: PrunedNetwork) -> int:
     return int(network.config.backbone["max_position_embeddings"])
 
 
@@ -74,7 +74,7 @@ def quantize(file: Path, to: Path) -> None:
     quantize_dynamic(model, to, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
 
 
-def int8_file_bytes(network: PrunedForSequenceClassification) -> int:
+def int8_file_bytes(network: PrunedNetwork) -> int:
     """Size of the network's ONNX file with 8-bit weights, written for this and thrown away."""
     with TemporaryDirectory() as folder, silenced():
         write_onnx(network, Path(folder), names=("input_ids", "attention_mask"))

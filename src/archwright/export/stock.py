@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedConfig, P
 
 from archwright.errors import BadInput
 from archwright.export.compact import logits_of
-from archwright.networks.pruned import POOLINGS, Family, PrunedForSequenceClassification, normed_mean
+from archwright.networks.pruned import POOLINGS, Family, PrunedNetwork, normed_mean
 
 State = dict[str, Tensor]
 
@@ -35,13 +35,13 @@ class Block:
     ffn: nn.Module | None = None
 
 
-def write_stock(network: PrunedForSequenceClassification, folder: Path) -> None:
+def write_stock(network: PrunedNetwork, folder: Path) -> None:
     """A checkpoint of the exact sizes; BadInput names what a stock config cannot say."""
     check_expressible(network)
     as_stock(network).save_pretrained(folder)
 
 
-def write_padded(network: PrunedForSequenceClassification, folder: Path) -> None:
+def write_padded(network: PrunedNetwork, folder: Path) -> None:
     """A checkpoint of the original's heads and the largest layer's units, the rest zeros."""
     as_stock(network).save_pretrained(folder)
 
@@ -50,7 +50,7 @@ def load_stock(folder: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:
     return logits_of(AutoModelForSequenceClassification.from_pretrained(folder))
 
 
-def as_stock(network: PrunedForSequenceClassification) -> PreTrainedModel:
+def as_stock(network: PrunedNetwork) -> PreTrainedModel:
     """The stock classifier that computes the same; its tensors are new or shared, never changed in place."""
     blocks = paired(network)
     check_first_norm(network, blocks)
@@ -61,7 +61,7 @@ def as_stock(network: PrunedForSequenceClassification) -> PreTrainedModel:
     return stock.eval()
 
 
-def sublayers(network: PrunedForSequenceClassification) -> Iterator[Block]:
+def sublayers(network: PrunedNetwork) -> Iterator[Block]:
     """What is left, in the order in which it is computed: each block holds one sub-layer."""
     layers = network.backbone.get_submodule(network.config.family.layers)
     for layer, (heads, units) in zip(layers, network.config.layers, strict=True):
@@ -71,7 +71,7 @@ def sublayers(network: PrunedForSequenceClassification) -> Iterator[Block]:
             yield Block(ffn=layer)
 
 
-def paired(network: PrunedForSequenceClassification) -> list[Block]:
+def paired(network: PrunedNetwork) -> list[Block]:
     """Sub-layers in as few stock layers as their order allows: an attention and the FFN of a later layer share one."""
     blocks: list[Block] = []
     for part in sublayers(network):
@@ -82,14 +82,14 @@ def paired(network: PrunedForSequenceClassification) -> list[Block]:
     return blocks
 
 
-def stock_config(network: PrunedForSequenceClassification, blocks: list[Block]) -> PreTrainedConfig:
+def stock_config(network: PrunedNetwork, blocks: list[Block]) -> PreTrainedConfig:
     family, config = network.config.family, labelled_config(network)
     setattr(config, family.depth, len(blocks) + has_pooling_layer(network))
     setattr(config, family.units, widest(network))
     return config
 
 
-def labelled_config(network: PrunedForSequenceClassification) -> PreTrainedConfig:
+def labelled_config(network: PrunedNetwork) -> PreTrainedConfig:
     """The family's own config with the names of our labels."""
     pruned, config = network.config, network.config.stock()
     config.id2label, config.label2id = dict(pruned.id2label), dict(pruned.label2id)
@@ -97,15 +97,15 @@ def labelled_config(network: PrunedForSequenceClassification) -> PreTrainedConfi
     return config
 
 
-def widest(network: PrunedForSequenceClassification) -> int:
+def widest(network: PrunedNetwork) -> int:
     return max((units for _, units in network.config.layers if units), default=1)
 
 
-def has_pooling_layer(network: PrunedForSequenceClassification) -> bool:
+def has_pooling_layer(network: PrunedNetwork) -> bool:
     return POOLINGS[network.config.pooling] is normed_mean
 
 
-def check_expressible(network: PrunedForSequenceClassification) -> None:
+def check_expressible(network: PrunedNetwork) -> None:
     """Raises BadInput, one line, unless stock layers can have exactly these sizes."""
     sizes, full = network.config.layers, network.config.backbone[network.config.family.heads]
     if any(block.attention is None or block.ffn is None for block in paired(network)):
@@ -125,7 +125,7 @@ def described(size: list[int]) -> str:
     return f"{size[0]} heads and {size[1]} units"
 
 
-def check_first_norm(network: PrunedForSequenceClassification, blocks: list[Block]) -> None:
+def check_first_norm(network: PrunedNetwork, blocks: list[Block]) -> None:
     """A dead sub-layer borrows the norm before it; behind ELECTRA's projection there is none."""
     if blocks and blocks[0].attention is None and hasattr(network.backbone, "embeddings_project"):
         raise BadInput(
@@ -134,7 +134,7 @@ def check_first_norm(network: PrunedForSequenceClassification, blocks: list[Bloc
         )
 
 
-def stock_state(network: PrunedForSequenceClassification, blocks: list[Block], *, prefix: str) -> State:
+def stock_state(network: PrunedNetwork, blocks: list[Block], *, prefix: str) -> State:
     """The state dict of the stock classifier."""
     family, width = network.config.family, network.head.dense.in_features
     backbone = network.backbone.state_dict()
@@ -204,7 +204,7 @@ def corner(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     return room
 
 
-def pooling_state(network: PrunedForSequenceClassification, width: int) -> State:
+def pooling_state(network: PrunedNetwork, width: int) -> State:
     """A layer after which every token, so the first too, is the normalised mean of all tokens that are not padding.
 
     Equal scores make attention a mean; it is so much larger than the residual that the norm sees only the mean.
@@ -220,6 +220,6 @@ def pooling_state(network: PrunedForSequenceClassification, width: int) -> State
     return attention | ffn_state(None, family, width=width, units=widest(network)) | scales | shifts
 
 
-def head_state(network: PrunedForSequenceClassification, family: Family) -> State:
+def head_state(network: PrunedNetwork, family: Family) -> State:
     parts = {family.head_dense: network.head.dense, family.head_out: network.head.out}
     return {f"{path}.{leaf}": value for path, part in parts.items() for leaf, value in part.state_dict().items()}

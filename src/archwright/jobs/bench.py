@@ -21,7 +21,7 @@ from archwright.jobs.environment import environment
 from archwright.jobs.scene import EVALUATION_TOKENS, embedded
 from archwright.jobs.training import super_step
 from archwright.networks.load import load_supernet
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
@@ -109,7 +109,7 @@ def bench_compress(settings: o.Bench) -> list[Ratio]:
 BENCHES: dict[str, Callable[[o.Bench], list[Ratio]]] = {"compress": bench_compress}
 
 
-def evaluation_ratios(network: PrunedForSequenceClassification, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
+def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
     """Evaluating random SMALL sub-networks: sliced and bucketed against masked, bucketed and padded to 128."""
     some = np.random.default_rng(settings.seed).permutation(len(encoded))[: settings.rows]
     part = encoded_part(encoded, some)
@@ -133,7 +133,7 @@ def evaluation_ratios(network: PrunedForSequenceClassification, encoded: Encoded
     ]
 
 
-def step_ratios(network: PrunedForSequenceClassification, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
+def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
     """A `full` step in the SMALL space against an ordinary one, optimizer included, on the same batches."""
     space = subnet_space("small", anatomy(network.config))
     network.backbone.embeddings.requires_grad_(False)
@@ -152,7 +152,7 @@ def step_ratios(network: PrunedForSequenceClassification, encoded: Encoded, sett
     return [ratio("training: full step / standard step", rounds, "full", "standard", "<= 1.8")]
 
 
-def extracted_ratios(network: PrunedForSequenceClassification, settings: o.Bench, length: int = 64) -> list[Ratio]:
+def extracted_ratios(network: PrunedNetwork, settings: o.Bench, length: int = 64) -> list[Ratio]:
     """An extracted network with half the FLOPs against the original, in torch and in onnxruntime."""
     of = anatomy(network.config)
     whole, half = extract(network, of.full).eval(), extract(network, half_of(of, length)).eval()
@@ -179,7 +179,7 @@ def half_of(of: Any, length: int) -> Keep:
     return (LayerKeep(heads, units),) * of.layers
 
 
-def torch_call(network: PrunedForSequenceClassification, ids: torch.Tensor) -> Callable[[], Any]:
+def torch_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
     mask = torch.ones_like(ids)
 
     def call() -> Any:
@@ -189,7 +189,7 @@ def torch_call(network: PrunedForSequenceClassification, ids: torch.Tensor) -> C
     return call
 
 
-def onnx_call(network: PrunedForSequenceClassification, ids: torch.Tensor) -> Callable[[], Any]:
+def onnx_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     with TemporaryDirectory() as folder, silenced():
         write_onnx(network, Path(folder), names=list(inputs))
@@ -197,7 +197,7 @@ def onnx_call(network: PrunedForSequenceClassification, ids: torch.Tensor) -> Ca
     return lambda: run(inputs)
 
 
-RUNTIMES: dict[str, Callable[[PrunedForSequenceClassification, torch.Tensor], Callable[[], Any]]] = {
+RUNTIMES: dict[str, Callable[[PrunedNetwork, torch.Tensor], Callable[[], Any]]] = {
     "torch": torch_call,
     "onnxruntime": onnx_call,
 }
@@ -210,7 +210,7 @@ def step(update: Any, batch: Batch, rng: np.random.Generator, optimizer: torch.o
 
 
 @torch.no_grad()
-def evaluate(network: PrunedForSequenceClassification, way: Any, keep: Keep, chosen: list[Batch]) -> None:
+def evaluate(network: PrunedNetwork, way: Any, keep: Keep, chosen: list[Batch]) -> None:
     with way(network, keep):
         for batch in chosen:
             network(**batch.inputs)

@@ -6,7 +6,7 @@ from archwright.jobs.scene import Scene
 from archwright.jobs.searching import check_latency
 from archwright.jobs.training import fresh
 from archwright.networks.load import stock_config, supernet_config
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import measure_latency
 from archwright.search import smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
@@ -51,7 +51,7 @@ def check_network(scene: Scene, model: o.Model, settings: o.Supernet, budget: o.
     check_latency(budget.latency_ms, timings["smallest"].low)
 
 
-def check_room(network: PrunedForSequenceClassification, lengths: dict[str, int]) -> None:
+def check_room(network: PrunedNetwork, lengths: dict[str, int]) -> None:
     positions = network.backbone.embeddings.position_embeddings
     room = positions.num_embeddings - (0 if positions.padding_idx is None else positions.padding_idx + 1)
     for option, length in lengths.items():

@@ -19,7 +19,7 @@ from archwright.jobs.run import finished
 from archwright.jobs.searching import Ground
 from archwright.jobs.worker import ground_of
 from archwright.networks.load import saved_network
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import time_interleaved
 from archwright.objectives.latency import one_thread, random_inputs
 from archwright.store import RunFolder
@@ -99,7 +99,7 @@ def exported(
     return Exported(place, parity)
 
 
-def latency_of(ground: Ground, original: PrunedForSequenceClassification) -> Callable[[Logits], Mapping[str, float]]:
+def latency_of(ground: Ground, original: PrunedNetwork) -> Callable[[Logits], Mapping[str, float]]:
     """Times an exported network beside the original, alternately, on one text of typical length."""
     drawn = random_inputs(original, batch=1, length=ground.length, rng=np.random.default_rng(ground.seed))
     named = batch_of(ground.scene.encoded["validation"], np.arange(1)).inputs
@@ -116,7 +116,7 @@ def latency_of(ground: Ground, original: PrunedForSequenceClassification) -> Cal
     return latency
 
 
-def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedForSequenceClassification, Logits]:
+def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedNetwork, Logits]:
     """The network to write, and what it is compared with: the sub-network where it was trained."""
     if recovered:
         folder = ground.run.recovered(trial)
@@ -133,7 +133,7 @@ def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedForSe
     return extract(ground.network, keep).eval(), answers(ground.network, keep)
 
 
-def answers(network: PrunedForSequenceClassification, keep: Any) -> Logits:
+def answers(network: PrunedNetwork, keep: Any) -> Logits:
     def logits(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         with torch.no_grad(), nullcontext() if keep is None else subnetwork(network, keep):
             found: torch.Tensor = network(**{name: tensor.to(network.device) for name, tensor in inputs.items()}).logits

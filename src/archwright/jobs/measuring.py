@@ -8,7 +8,7 @@ from archwright.jobs import options as o
 from archwright.jobs.environment import environment
 from archwright.jobs.searching import ERROR, LATENCY, Ground, latency_table
 from archwright.judge import hypervolume, hypervolume_over_time
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, Timings, measure_latency, rank
 from archwright.search import config_of, front
 from archwright.subnet.extract import extract
@@ -26,7 +26,7 @@ ORIGINAL, SUPERNET = "original", "supernet"
 
 
 def result_of(
-    ground: Ground, study: Any, original: PrunedForSequenceClassification, model: o.Model, settings: o.Supernet
+    ground: Ground, study: Any, original: PrunedNetwork, model: o.Model, settings: o.Supernet
 ) -> dict[str, Any]:
     """Everything that out.json, the report and `select` need."""
     trials = study.get_trials(deepcopy=False)
@@ -79,7 +79,7 @@ def order_note(ground: Ground, model: o.Model, settings: o.Supernet) -> str:
     return ORDER_NOTES[settings.order].format(rows=rows, task=ground.scene.task.name, model=model.model)
 
 
-def measured_networks(ground: Ground, trials: list[Any], original: PrunedForSequenceClassification) -> dict[str, Any]:
+def measured_networks(ground: Ground, trials: list[Any], original: PrunedNetwork) -> dict[str, Any]:
     """The original, the super-network and the front, all timed together."""
     keeps = {
         trial.number: ground.space.build(config_of(ground.space.choices, trial))
@@ -129,7 +129,7 @@ def member(ground: Ground, trial: Any, keep: Keep, timings: Timings) -> dict[str
 
 def numbers(
     ground: Ground,
-    network: PrunedForSequenceClassification,
+    network: PrunedNetwork,
     keep: Keep,
     timings: Timings,
     name: str,

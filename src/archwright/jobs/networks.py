@@ -8,7 +8,7 @@ from archwright.jobs.searching import Ground
 from archwright.jobs.training import keep
 from archwright.jobs.worker import ground_of, group_from
 from archwright.networks.load import saved_network
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config
 from archwright.store import RunFolder
 from archwright.subnet.extract import extract
@@ -18,7 +18,7 @@ from archwright.train import Schedule, distillation, task_loss, train
 RECOVERY_STREAM = 3
 
 
-def extracted(run: RunFolder, config: Config) -> PrunedForSequenceClassification:
+def extracted(run: RunFolder, config: Config) -> PrunedNetwork:
     """The sub-network of this config as a network of its own."""
     ground = ground_of(run)
     return extract(ground.network, ground.space.build(config)).eval()
@@ -55,7 +55,7 @@ def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) ->
     return {"epochs": settings.recover_epochs, "before": before, "after": errors(ground, network)}
 
 
-def errors(ground: Ground, network: PrunedForSequenceClassification) -> dict[str, float]:
+def errors(ground: Ground, network: PrunedNetwork) -> dict[str, float]:
     return {
         "validation_error": ground.scene.error(network, ground.scene.validation),
         "test_error": ground.scene.error(network, ground.scene.test),

@@ -14,7 +14,7 @@ from archwright.store import RunFolder, existing_run
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from archwright.networks.pruned import PrunedForSequenceClassification
+    from archwright.networks.pruned import PrunedNetwork
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Selected:
         return front[max(0, place - 1) : place] + front[place + 1 : place + 2]
 
     @cached_property
-    def network(self) -> "PrunedForSequenceClassification":
+    def network(self) -> "PrunedNetwork":
         """The sub-network as a network of its own."""
         from archwright.jobs.networks import extracted
 

@@ -24,7 +24,7 @@ from archwright.data import (
 from archwright.errors import BadInput
 from archwright.jobs import options as o
 from archwright.networks.load import has_head, stock_config
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import error
 from archwright.subnet.keep import Keep
 
@@ -67,7 +67,7 @@ class Scene:
     def test(self) -> list[Batch]:
         return evaluation_batches(self.encoded["test"], tokens=EVALUATION_TOKENS)
 
-    def error(self, network: PrunedForSequenceClassification, rows: list[Batch], keep: Keep | None = None) -> float:
+    def error(self, network: PrunedNetwork, rows: list[Batch], keep: Keep | None = None) -> float:
         """1 - the task's metric of the network, or of the sub-network `keep` inside it."""
         return error(network, rows, keep, metric=self.task.metric, positive=self.task.positive)
 

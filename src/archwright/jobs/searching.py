@@ -16,7 +16,7 @@ from archwright.errors import BadInput, Failed
 from archwright.jobs import options as o
 from archwright.jobs.amounts import amount
 from archwright.jobs.scene import Scene
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, OBJECTIVES, LatencyTable
 from archwright.progress import Bar, progress
 from archwright.search import SAMPLERS, Candidate, Config, Limit, Objective, largest, middle, revive, search, smallest
@@ -35,7 +35,7 @@ class Ground:
 
     run: RunFolder
     scene: Scene
-    network: PrunedForSequenceClassification
+    network: PrunedNetwork
     space: SubnetSpace
     search: o.Search
     budget: o.Budget

@@ -11,7 +11,7 @@ import numpy as np
 from archwright.jobs import options as o
 from archwright.jobs.scene import Scene
 from archwright.networks.load import load_supernet, saved_network
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.search import sample, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.store import RunFolder, whole_folder
@@ -35,7 +35,7 @@ class Plan:
     supernet: int
 
 
-def fresh(scene: Scene, model: o.Model, settings: o.Supernet) -> PrunedForSequenceClassification:
+def fresh(scene: Scene, model: o.Model, settings: o.Supernet) -> PrunedNetwork:
     """The checkpoint as it was given, with a head for the task."""
     network = load_supernet(
         scene.source, labels=scene.task.labels, pooling=model.pooling, seed=scene.seed, keep_head=scene.fitted
@@ -59,9 +59,7 @@ def planned(run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, 
     return plan
 
 
-def shortened(
-    plan: Plan, network: PrunedForSequenceClassification, scene: Scene, settings: o.Supernet, minutes: float
-) -> Plan:
+def shortened(plan: Plan, network: PrunedNetwork, scene: Scene, settings: o.Supernet, minutes: float) -> Plan:
     """The plan scaled to the time there is, from a few timed steps of each kind."""
     network.train()
     space = subnet_space(settings.space, anatomy(network.config))
@@ -83,9 +81,7 @@ def seconds_per_step(update: Any, scene: Scene, batch_size: int, steps: int = 6)
     return (perf_counter() - begun) / max(1, done)
 
 
-def original_network(
-    run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, steps: int
-) -> PrunedForSequenceClassification:
+def original_network(run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, steps: int) -> PrunedNetwork:
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with."""
     if run.original.exists():
         run.checkpoints("original").remove()  # a kill may have come between the two
@@ -98,9 +94,7 @@ def original_network(
     return network
 
 
-def importance_order(
-    run: RunFolder, scene: Scene, settings: o.Supernet, original: PrunedForSequenceClassification
-) -> Order | None:
+def importance_order(run: RunFolder, scene: Scene, settings: o.Supernet, original: PrunedNetwork) -> Order | None:
     """The order of heads, units and layers for this task, None when none is wanted."""
     if ORDERS[settings.order] is None:
         return None
@@ -128,7 +122,7 @@ def noted_order(run: RunFolder) -> Order | None:
 ORDERS: dict[str, Any] = {"taylor": taylor_order, "none": None}
 
 
-def space_of(name: str, network: PrunedForSequenceClassification, order: Order | None) -> SubnetSpace:
+def space_of(name: str, network: PrunedNetwork, order: Order | None) -> SubnetSpace:
     return subnet_space(name, anatomy(network.config), order.layers if order else None)
 
 
@@ -138,10 +132,10 @@ def super_network(
     model: o.Model,
     settings: o.Supernet,
     *,
-    original: PrunedForSequenceClassification,
+    original: PrunedNetwork,
     order: Order | None,
     steps: int,
-) -> PrunedForSequenceClassification:
+) -> PrunedNetwork:
     """The trained super-network, its heads and units in the given order."""
     if run.supernet.exists():
         run.checkpoints("supernet").remove()
@@ -161,7 +155,7 @@ def super_network(
 STARTS: dict[str, Any] = {"original": lambda original, fresh: original, "pretrained": lambda original, fresh: fresh()}
 
 
-def super_step(network: PrunedForSequenceClassification, space: SubnetSpace, settings: o.Supernet) -> Any:
+def super_step(network: PrunedNetwork, space: SubnetSpace, settings: o.Supernet) -> Any:
     draw = Draw(
         largest=space.anatomy.full,
         smallest=space.build(smallest(space.choices)),
@@ -196,7 +190,7 @@ STREAMS = {"original": 0, "supernet": 1}
 TITLES = {"original": "fine-tuning the original", "supernet": "training the super-network"}
 
 
-def keep(network: PrunedForSequenceClassification, scene: Scene, folder: Path) -> None:
+def keep(network: PrunedNetwork, scene: Scene, folder: Path) -> None:
     """The network and its tokenizer on disk, whole or not at all."""
     with whole_folder(folder) as beside:
         network.save_pretrained(beside)

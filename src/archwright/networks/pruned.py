@@ -194,8 +194,8 @@ class Head(nn.Module):
         return logits
 
 
-class PrunedForSequenceClassification(PreTrainedModel):
-    """An encoder of which every layer may have its own number of heads and units, with a classification head."""
+class PrunedNetwork(PreTrainedModel):
+    """A stock network of which every layer may have its own number of heads and units; subclasses add the task head."""
 
     config_class = PrunedConfig
     base_model_prefix = "backbone"
@@ -206,14 +206,22 @@ class PrunedForSequenceClassification(PreTrainedModel):
         family, stock = config.family, config.stock()
         width = getattr(stock, family.width)
         head_size = width // getattr(stock, family.heads)
-        dropout = getattr(stock, family.head_dropout, None)
         self.backbone = AutoModel.from_config(stock, attn_implementation="sdpa")
         if family.pooler:
             self.backbone.pooler = None
         for layer, (heads, units) in zip(self.backbone.get_submodule(family.layers), config.layers, strict=True):
             shrink(layer, family, width=width, inner=heads * head_size, units=units)
+
+
+class PrunedForSequenceClassification(PrunedNetwork):
+    """With a classification head."""
+
+    def __init__(self, config: PrunedConfig):
+        super().__init__(config)
+        family, stock = config.family, config.stock()
+        dropout = getattr(stock, family.head_dropout, None)
         self.head = Head(
-            width,
+            getattr(stock, family.width),
             config.num_labels,
             activation=family.head_activation,
             dropout=getattr(stock, family.dropout) if dropout is None else dropout,

@@ -12,13 +12,13 @@ from torch import nn
 from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.judge import METRICS
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep
 from archwright.subnet.slicing import subnetwork
 
 
 def error(
-    model: PrunedForSequenceClassification,
+    model: PrunedNetwork,
     batches: Iterable[Batch],
     keep: Keep | None = None,
     *,
@@ -37,9 +37,7 @@ def error(
     return 1.0 - METRICS[metric](answers, targets)
 
 
-def predictions(
-    model: PrunedForSequenceClassification, batches: Iterable[Batch], keep: Keep | None = None
-) -> NDArray[Any]:
+def predictions(model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None = None) -> NDArray[Any]:
     """Class ids, or numbers where the network has a single output; in the order of the rows, not of the batches."""
     batches = list(batches)
     part = nullcontext() if keep is None else subnetwork(model, keep)

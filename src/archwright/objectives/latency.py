@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from archwright.errors import BadInput
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep
@@ -141,7 +141,7 @@ def one_thread() -> Iterator[None]:
 
 
 def measure_latency(
-    model: PrunedForSequenceClassification,
+    model: PrunedNetwork,
     keeps: Mapping[str, Keep],
     *,
     batch: int,
@@ -162,7 +162,7 @@ def measure_latency(
         return time_interleaved(calls, rounds=rounds, rng=rng, sentinel=next(iter(calls), None), clock=clock)
 
 
-def extracted(model: PrunedForSequenceClassification, keep: Keep) -> PrunedForSequenceClassification:
+def extracted(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
     """The sub-network with tensors of its own, but for the table of word vectors.
 
     A batch reads a few rows of it; one copy per network of a front would be most of the memory.
@@ -173,12 +173,12 @@ def extracted(model: PrunedForSequenceClassification, keep: Keep) -> PrunedForSe
     return network
 
 
-def forward(network: PrunedForSequenceClassification, inputs: dict[str, torch.Tensor]) -> Callable[[], Any]:
+def forward(network: PrunedNetwork, inputs: dict[str, torch.Tensor]) -> Callable[[], Any]:
     return lambda: network(**inputs)
 
 
 def random_inputs(
-    model: PrunedForSequenceClassification, *, batch: int, length: int, rng: np.random.Generator
+    model: PrunedNetwork, *, batch: int, length: int, rng: np.random.Generator
 ) -> dict[str, torch.Tensor]:
     """A batch without padding, of any tokens but the padding one, as the family's tokenizer would shape it."""
     stock = model.config.stock()

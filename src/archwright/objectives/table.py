@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import Timings, measure_latency
 from archwright.subnet.keep import Keep, LayerKeep, anatomy, sizes
 
@@ -46,7 +46,7 @@ class LatencyTable:
     @classmethod
     def measure(
         cls,
-        model: PrunedForSequenceClassification,
+        model: PrunedNetwork,
         *,
         batch: int,
         length: int,
@@ -70,7 +70,7 @@ class LatencyTable:
 
     def check(
         self,
-        model: PrunedForSequenceClassification,
+        model: PrunedNetwork,
         keeps: Sequence[Keep],
         *,
         rounds: int = 30,

@@ -3,16 +3,16 @@
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PrunedConfig, PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.subnet.keep import Keep, count, positions, sizes
 from archwright.subnet.slicing import head_features, head_size_of
 
 
-def extract(model: PrunedForSequenceClassification, keep: Keep) -> PrunedForSequenceClassification:
+def extract(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
     """A new, ordinary model with small tensors of its own that computes what the sub-network computes."""
     config = pruned_config(model.config, keep)
     with torch.device("meta"):  # no time for weights that are replaced at once
-        small = PrunedForSequenceClassification(config)
+        small = type(model)(config)
     small.load_state_dict(extracted_state(model, keep), assign=True)
     for name, buffer in model.backbone.named_buffers():
         owner, _, leaf = name.rpartition(".")
@@ -27,7 +27,7 @@ def pruned_config(config: PrunedConfig, keep: Keep) -> PrunedConfig:
     return PrunedConfig.from_dict(values)
 
 
-def extracted_state(model: PrunedForSequenceClassification, keep: Keep) -> dict[str, torch.Tensor]:
+def extracted_state(model: PrunedNetwork, keep: Keep) -> dict[str, torch.Tensor]:
     """The state dict of the extracted network, in tensors of its own."""
     family = model.config.family
     root = f"backbone.{family.layers}."

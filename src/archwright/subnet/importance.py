@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.slicing import head_features, head_size_of, subnetwork
 
@@ -25,7 +25,7 @@ class Order:
     layers: tuple[int, ...]
 
 
-def taylor_order(model: PrunedForSequenceClassification, batches: Iterable[Any], loss: Loss) -> Order:
+def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> Order:
     """Heads and units by |activation x gradient|, layers by the cost of their removal (Molchanov et al. 2017)."""
     batches = list(batches)
     heads, units = taylor_scores(model, batches, loss)
@@ -36,9 +36,7 @@ def taylor_order(model: PrunedForSequenceClassification, batches: Iterable[Any],
     )
 
 
-def taylor_scores(
-    model: PrunedForSequenceClassification, batches: Iterable[Any], loss: Loss
-) -> tuple[torch.Tensor, torch.Tensor]:
+def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> tuple[torch.Tensor, torch.Tensor]:
     """Of every head (layers x heads) and unit (layers x units): mean over texts of |sum over tokens of a x g|."""
     family = model.config.family
     layers = list(model.backbone.get_submodule(family.layers))
@@ -71,7 +69,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def recorded_inputs(
-    model: PrunedForSequenceClassification, modules: list[nn.Module], batch: Any, loss: Loss
+    model: PrunedNetwork, modules: list[nn.Module], batch: Any, loss: Loss
 ) -> dict[nn.Module, tuple[torch.Tensor, torch.Tensor]]:
     """What went into each module and the gradient of the loss with respect to it; the weights get no gradient."""
     inputs: dict[nn.Module, torch.Tensor] = {}
@@ -85,7 +83,7 @@ def recorded_inputs(
 
 
 @torch.no_grad()
-def layer_order(model: PrunedForSequenceClassification, batches: list[Any], loss: Loss) -> tuple[int, ...]:
+def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[int, ...]:
     """Layers, the one to keep longest first: each time the layer goes whose removal raises the loss least."""
     full = [LayerKeep(*pair) for pair in model.config.layers]
     left = list(range(len(full)))
@@ -102,14 +100,14 @@ def without(full: list[LayerKeep], gone: list[int]) -> Keep:
     return tuple(LayerKeep(0, 0) if i in gone else layer for i, layer in enumerate(full))
 
 
-def mean_loss(model: PrunedForSequenceClassification, keep: Keep, batches: list[Any], loss: Loss) -> float:
+def mean_loss(model: PrunedNetwork, keep: Keep, batches: list[Any], loss: Loss) -> float:
     with subnetwork(model, keep):
         total = sum(float(loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches)
     return total / sum(len(b.targets) for b in batches)
 
 
 @torch.no_grad()
-def reorder(model: PrunedForSequenceClassification, order: Order) -> None:
+def reorder(model: PrunedNetwork, order: Order) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
     family = model.config.family
     for layer, heads, units in zip(model.backbone.get_submodule(family.layers), order.heads, order.units, strict=True):

@@ -6,13 +6,13 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep, count, positions
 from archwright.subnet.slicing import head_features, head_size_of, kept_layers, swap
 
 
 @contextmanager
-def masked(model: PrunedForSequenceClassification, keep: Keep) -> Iterator[PrunedForSequenceClassification]:
+def masked(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
     """The model with heads and units outside `keep` set to zero just before the linear that reads them."""
     family = model.config.family
     with ExitStack() as undo:
@@ -37,7 +37,7 @@ def mask_input(linear: nn.Module, kept: tuple[int, ...], undo: ExitStack) -> Non
 
 
 @contextmanager
-def zeroed(model: PrunedForSequenceClassification, keep: Keep) -> Iterator[PrunedForSequenceClassification]:
+def zeroed(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
     """The public code's way, for timing only: every layer is computed, and what is gone is multiplied by zero.
 
     Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.

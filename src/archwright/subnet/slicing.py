@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 import torch
 from torch import nn
 
-from archwright.networks.pruned import Family, PrunedForSequenceClassification
+from archwright.networks.pruned import Family, PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep, Part, count
 
 
@@ -50,7 +50,7 @@ def as_index(part: Part, full: int, device: torch.device) -> int | torch.Tensor 
 
 
 @contextmanager
-def subnetwork(model: PrunedForSequenceClassification, keep: Keep) -> Iterator[PrunedForSequenceClassification]:
+def subnetwork(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
     """The model computes only what `keep` names; gradients reach the super-network's own Parameters."""
     family = model.config.family
     with ExitStack() as undo:
@@ -60,9 +60,7 @@ def subnetwork(model: PrunedForSequenceClassification, keep: Keep) -> Iterator[P
         yield model
 
 
-def kept_layers(
-    model: PrunedForSequenceClassification, keep: Keep, undo: ExitStack
-) -> list[tuple[nn.Module, LayerKeep]]:
+def kept_layers(model: PrunedNetwork, keep: Keep, undo: ExitStack) -> list[tuple[nn.Module, LayerKeep]]:
     """Take the layers that are gone out of the model and return the others, each with what it keeps."""
     claim(model, undo)
     path = model.config.family.layers
@@ -73,7 +71,7 @@ def kept_layers(
     return left
 
 
-def claim(model: PrunedForSequenceClassification, undo: ExitStack) -> None:
+def claim(model: PrunedNetwork, undo: ExitStack) -> None:
     """One sub-network at a time: a second one would silently be cut out of the first."""
     if "claimed" in model.__dict__:
         raise RuntimeError("a sub-network of this model is already active; leave its `with` block first.")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Loss
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.strategies import Draw, Strategy
@@ -16,7 +16,7 @@ Distil = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def supernet_update(
-    model: PrunedForSequenceClassification, draw: Draw, strategy: Strategy, *, loss: Loss, distil: Distil
+    model: PrunedNetwork, draw: Draw, strategy: Strategy, *, loss: Loss, distil: Distil
 ) -> Callable[[Any, np.random.Generator, float], float]:
     """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss."""
 
