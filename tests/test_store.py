@@ -224,10 +224,11 @@ def test_a_training_checkpoint_returns_bit_by_bit(tmp_path: Path) -> None:
         "step": 7,
         "model": {"a.weight": torch.randn(3, 4).T, "b": torch.tensor(float("inf"))},
         "optimizer": {0: {"step": torch.tensor(7.0), "exp_avg": torch.randn(4, 3)}, 12: {"step": torch.tensor(1.0)}},
+        "carry": {"seen": [[1, 0.5]]},
     }
     checkpoints.save(state)
     found = checkpoints.load()
-    assert found and found["step"] == 7
+    assert found and found["step"] == 7 and found["carry"] == {"seen": [[1, 0.5]]}
     assert all(torch.equal(found["model"][name], tensor) for name, tensor in state["model"].items())
     for index, moments in state["optimizer"].items():
         assert all(torch.equal(found["optimizer"][index][name], tensor) for name, tensor in moments.items())
@@ -238,6 +239,22 @@ def test_a_training_checkpoint_returns_bit_by_bit(tmp_path: Path) -> None:
     checkpoints.remove()
     checkpoints.remove()
     assert names(tmp_path) == []
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints = FileCheckpoints(tmp_path / "c.safetensors")
+    state = {"step": 1, "model": {"a": torch.ones(3)}, "optimizer": {}, "carry": {}}
+    checkpoints.save(state)
+
+    def full(tensors: Any, path: Path, metadata: Any) -> None:
+        path.write_bytes(b"half")
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(Failed, match="make room"):
+        checkpoints.save({**state, "step": 2})
+    found = checkpoints.load()
+    assert found and found["step"] == 1 and names(tmp_path) == ["c.safetensors"]
 
 
 def test_the_store_loads_neither_torch_nor_optuna() -> None:

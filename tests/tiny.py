@@ -13,13 +13,22 @@ from transformers import (
     BertConfig,
     DistilBertConfig,
     ElectraConfig,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
     PreTrainedConfig,
     PreTrainedModel,
+    Qwen2Config,
+    Qwen3Config,
     RobertaConfig,
 )
+from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
+from transformers.models.mistral.modeling_mistral import MistralRMSNorm, MistralRotaryEmbedding
+from transformers.models.qwen2.modeling_qwen2 import Qwen2RMSNorm, Qwen2RotaryEmbedding
+from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm, Qwen3RotaryEmbedding
 
 from archwright.networks.load import supernet_config
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.pruned import HEADS, PrunedNetwork
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch.set_num_threads(1)
@@ -27,9 +36,19 @@ torch.set_num_threads(1)
 LABELS = ("bad", "fair", "good")
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 10, "num_hidden_layers": 3}
 DISTIL_SIZE = {"vocab_size": 40, "dim": 16, "n_heads": 4, "hidden_dim": 10, "n_layers": 3}
+GPT2_SIZE = {"vocab_size": 40, "n_embd": 16, "n_head": 4, "n_inner": 10, "n_layer": 3, "n_positions": 24}
 ROOM = {"max_position_embeddings": 24}
+SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+TURNS = {"rope_parameters": {"rope_type": "default", "rope_theta": 16.0}}
+"""Rotations by powers of two, which float32 holds exactly."""
+ROTARY = {**SIZE, **ROOM, **SPECIAL, **TURNS}
+GROUPS = {**ROTARY, "num_attention_heads": 8, "num_key_value_heads": 4}
+"""Four groups of two query heads: four heads to remove by groups."""
+SHARED = {**ROTARY, "num_attention_heads": 8, "num_key_value_heads": 2}
+"""Two groups of four query heads: four heads to remove by queries."""
+WINDOW = {"use_sliding_window": True, "sliding_window": 3}
 
-STOCK: Mapping[str, PreTrainedConfig] = {
+ENCODERS: Mapping[str, PreTrainedConfig] = {
     "bert": BertConfig(**SIZE, **ROOM),
     "roberta": RobertaConfig(**SIZE, **ROOM),
     "distilbert": DistilBertConfig(**DISTIL_SIZE, **ROOM),
@@ -37,6 +56,53 @@ STOCK: Mapping[str, PreTrainedConfig] = {
     "electra-narrow": ElectraConfig(**SIZE, **ROOM, embedding_size=6),
 }
 """One tiny stock config per family; ELECTRA twice, because its embeddings may be narrower than its encoder."""
+DECODERS: Mapping[str, PreTrainedConfig] = {
+    "gpt2": GPT2Config(**GPT2_SIZE, **SPECIAL, scale_attn_by_inverse_layer_idx=True),
+    "llama": LlamaConfig(**ROTARY, attention_bias=True, mlp_bias=True),
+    "llama-groups": LlamaConfig(**GROUPS, tie_word_embeddings=True, head_dim=4),
+    "llama-queries": LlamaConfig(**SHARED, head_dim=4),
+    "qwen2": Qwen2Config(**{**GROUPS, "hidden_size": 32}, **WINDOW, max_window_layers=1, tie_word_embeddings=True),
+    "qwen2-queries": Qwen2Config(**{**SHARED, "hidden_size": 32}, **WINDOW, max_window_layers=2),
+    "qwen3": Qwen3Config(
+        **{**GROUPS, **WINDOW},
+        head_dim=8,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        attention_bias=True,
+    ),
+    "qwen3-queries": Qwen3Config(**SHARED, head_dim=8),
+    "mistral": MistralConfig(**GROUPS, head_dim=8, sliding_window=3, tie_word_embeddings=True),
+    "mistral-queries": MistralConfig(**SHARED, head_dim=8, sliding_window=None),
+}
+"""Every family; with and without grouped queries, sliding windows, tied embeddings, biases and a free head size."""
+STOCK: Mapping[str, PreTrainedConfig] = {**ENCODERS, **DECODERS}
+BY_QUERIES = {name for name in DECODERS if name.endswith("-queries")}
+LM = "lm"
+
+
+def in_own_precision(norm: torch.nn.Module, hidden: torch.Tensor) -> torch.Tensor:
+    variance = hidden.pow(2).mean(-1, keepdim=True)
+    return norm.weight * (hidden * torch.rsqrt(variance + norm.variance_epsilon))
+
+
+def turns_in_own_precision(
+    rotary: torch.nn.Module, x: torch.Tensor, position_ids: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    angles = position_ids[..., None].to(x.dtype) * rotary.inv_freq.to(x.dtype)
+    both = torch.cat((angles, angles), dim=-1)
+    return both.cos() * rotary.attention_scaling, both.sin() * rotary.attention_scaling
+
+
+ROUNDED = {
+    **dict.fromkeys((LlamaRMSNorm, Qwen2RMSNorm, Qwen3RMSNorm, MistralRMSNorm), in_own_precision),
+    **dict.fromkeys(
+        (LlamaRotaryEmbedding, Qwen2RotaryEmbedding, Qwen3RotaryEmbedding, MistralRotaryEmbedding),
+        turns_in_own_precision,
+    ),
+}
+"""Stock modules compute these in float32 whatever they are given; an equality to 1e-9 needs them in float64."""
+ORIGINAL = {kind: kind.forward for kind in ROUNDED}
+for kind, forward in ROUNDED.items():
+    kind.forward = forward
 
 
 @dataclass(frozen=True)
@@ -56,24 +122,31 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.4
-            centre = 1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0
-            parameter.copy_(noise + centre)
+            is_norm = any(word in name.lower() for word in ("norm", "ln_"))
+            parameter.copy_(noise + (1.0 if is_norm and name.endswith("weight") else 0.0))
 
 
 def tiny(
-    name: str = "bert", *, pooling: str = "cls", labels: tuple[str, ...] = LABELS, seed: int = 0
-) -> PrunedForSequenceClassification:
-    """A new tiny super-network in float64 and evaluation mode."""
+    name: str = "bert",
+    *,
+    kind: str = "classification",
+    pooling: str | None = None,
+    labels: tuple[str, ...] = LABELS,
+    seed: int = 0,
+) -> PrunedNetwork:
+    """A new tiny super-network in float64 and evaluation mode; without a pooling its family's own."""
+    grouping = "queries" if name in BY_QUERIES else "groups"
+    config = supernet_config(STOCK[name], kind=kind, labels=labels, pooling=pooling, grouping=grouping)
     with torch.random.fork_rng(devices=[]):
-        model = PrunedForSequenceClassification(supernet_config(STOCK[name], labels=labels, pooling=pooling))
+        model = HEADS[config.kind](config)
     randomise(model, seed)
     return model.double().eval()
 
 
 @cache
-def shared_tiny(name: str, pooling: str) -> PrunedForSequenceClassification:
+def shared_tiny(name: str, pooling: str | None = None, kind: str = "classification") -> PrunedNetwork:
     """The same for tests that leave the network as it was."""
-    return tiny(name, pooling=pooling)
+    return tiny(name, pooling=pooling, kind=kind)
 
 
 def tiny_batch(name: str = "bert", *, seed: int = 0, texts: int = 3, length: int = 7, labels: int = 3) -> TinyBatch:
@@ -90,14 +163,55 @@ def tiny_batch(name: str = "bert", *, seed: int = 0, texts: int = 3, length: int
     return TinyBatch(inputs, targets)
 
 
+def text_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7) -> TinyBatch:
+    """Random tokens without padding; the targets are the next tokens, and the last token has none."""
+    rng = np.random.default_rng((seed, texts, length, 1))
+    ids = torch.tensor(rng.integers(3, STOCK[name].vocab_size, size=(texts, length)))
+    nothing = torch.full((texts, 1), -100)
+    return TinyBatch(
+        {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, torch.cat([ids[:, 1:], nothing], dim=1)
+    )
+
+
+def choice_batch(name: str, *, seed: int = 0, texts: int = 3, choices: int = 3, length: int = 7) -> TinyBatch:
+    """Texts of several choices each, padded."""
+    flat = tiny_batch(name, seed=seed, texts=texts * choices, length=length)
+    inputs = {key: value.unflatten(0, (texts, choices)) for key, value in flat.inputs.items()}
+    return TinyBatch(inputs, flat.targets[:texts] % choices)
+
+
+def span_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7) -> TinyBatch:
+    """Texts whose first two tokens are a question; the targets are the answer's first and last token."""
+    batch = tiny_batch(name, seed=seed, texts=texts, length=length)
+    context = torch.ones_like(batch.inputs["input_ids"])
+    context[:, :2] = 0
+    last = batch.inputs["attention_mask"].sum(1) - 1
+    targets = torch.stack([last.clamp(max=2), last], dim=1)
+    return TinyBatch({**batch.inputs, "context_mask": context}, targets)
+
+
+BATCHES = {
+    "classification": tiny_batch,
+    "choice": choice_batch,
+    "qa": span_batch,
+    "lm": text_batch,
+}
+"""For every kind of task."""
+
+
 def stock_classifier(
-    name: str, *, labels: tuple[str, ...] = LABELS, seed: int = 1, **changes: object
+    name: str,
+    *,
+    labels: tuple[str, ...] = LABELS,
+    seed: int = 1,
+    auto: type = AutoModelForSequenceClassification,
+    **changes: object,
 ) -> PreTrainedModel:
-    """A randomly trained stock classifier of the family, in evaluation mode."""
+    """A randomly trained stock classifier of the family, or another stock network with a head, in evaluation mode."""
     names = dict(enumerate(labels)) or {0: "score"}
     values = {**STOCK[name].to_dict(), **changes, "id2label": names, "label2id": {v: k for k, v in names.items()}}
     with torch.random.fork_rng(devices=[]):
-        model = AutoModelForSequenceClassification.from_config(type(STOCK[name]).from_dict(values))
+        model = auto.from_config(type(STOCK[name]).from_dict(values))
     randomise(model, seed)
     return model.eval()
 

@@ -12,6 +12,7 @@ import torch
 from archwright.jobs import options as o
 from archwright.jobs.training import fresh
 from archwright.jobs.worker import ground_of, group_from
+from archwright.networks.load import freeze_embeddings
 from archwright.store import RunFolder, write_whole
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import LayerKeep, nonembedding_parameters
@@ -26,7 +27,7 @@ def main() -> None:
     of = ground.space.anatomy
     keep = tuple(part if i < of.layers // 2 else LayerKeep(0, 0) for i, part in enumerate(of.full))
     network = extract(fresh(ground.scene, group_from(run, o.Model), settings), keep)
-    network.backbone.embeddings.requires_grad_(settings.train_embeddings)
+    freeze_embeddings(network, not settings.train_embeddings)
     train(
         network,
         ground.scene.training(settings.batch_size, stream=4),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from archwright.data import TASKS, Task, load_task
+from archwright.data.tasks import OTHER_TASKS
 from archwright.errors import BadInput
 
 ROWS = {  # train, validation, test
@@ -57,14 +58,15 @@ def keys(task: Task) -> list[list[tuple[str, str, float]]]:
 
 
 def test_the_list_is_complete() -> None:
-    assert set(TASKS) == set(ROWS)
+    assert set(TASKS) == {*ROWS, "squad", "lm"} and set(OTHER_TASKS) == {"squad", "lm"}
     assert all("https://" in description and "\n" not in description for description in TASKS.values())
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", ROWS)
 def test_every_task_has_its_rows_and_whole_targets(name: str, data_dir: Path) -> None:
     task = load(name, data_dir)
-    assert task.name == name
+    assert task.name == name and task.kind == ("regression" if task.regression else "classification")
+    assert task.scaled(0.25) == 0.25
     assert list(task.splits) == ["train", "validation", "test"]
     assert tuple(len(rows) for rows in task.splits.values()) == ROWS[name]
     assert len({rows.pairs is None for rows in task.splits.values()}) == 1
@@ -158,6 +160,7 @@ def test_a_checkpoints_labels_decide_the_order(data_dir: Path) -> None:
     ("name", "options", "line"),
     [
         ("glue/SST2", {}, "did you mean glue/SST-2? Known: movie-reviews, movie-reviews/imdb, glue/CoLA"),
+        ("sqad", {}, "did you mean squad? Known: movie-reviews"),
         ("zzzzzz", {}, "unknown task 'zzzzzz'; Known: movie-reviews"),
         ("", {"validation": Path("v.csv")}, "give either --task"),
         ("glue/RTE", {"train": Path("t.csv")}, "give either --task"),

@@ -1,4 +1,4 @@
-"""Any pruned network as stock classes: equal logits for every family, pooling and choice of parts."""
+"""Any pruned encoder as stock classes: equal logits for every family, pooling and choice of parts."""
 
 import tempfile
 from pathlib import Path
@@ -9,17 +9,18 @@ from hypothesis import given, settings
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.export import stock
+from archwright.export import postnorm, stock
 from archwright.export.silence import silenced
-from archwright.networks.pruned import POOLINGS
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, LayerKeep, count
-from tests.export.tiny import HEADS, SIZES, UNITS, batches, extracted, inside, keeps, supernet
+from tests.export.tiny import ENCODERS, HEADS, UNITS, batches, extracted, inside, keeps, supernet
 
+READ = ("cls", "mean")
+"""What stock heads of an encoder can be made to read."""
 FULL, GONE = LayerKeep(HEADS, UNITS), LayerKeep(0, 0)
 NO_FFN, NO_ATTENTION = LayerKeep(HEADS, 0), LayerKeep(0, UNITS)
-SUPERNETS = {(kind, pooling): supernet(kind, pooling) for kind in SIZES for pooling in POOLINGS}
+SUPERNETS = {(family, pooling): supernet(family, pooling) for family in ENCODERS for pooling in READ}
 CORNERS = {
     "no layer": (GONE,) * 3,
     "attention only": (NO_FFN,) * 3,
@@ -35,10 +36,10 @@ def reloaded(network: Network) -> PreTrainedModel:
         return AutoModelForSequenceClassification.from_pretrained(folder)
 
 
-def largest_share(network: Network, other: PreTrainedModel, kind: str) -> float:
+def largest_share(network: Network, other: PreTrainedModel, family: str) -> float:
     """Largest difference of logits in units of the largest logit or of 1."""
     with torch.no_grad():
-        pairs = [(network(**batch).logits, other(**batch).logits) for batch in batches(kind)]
+        pairs = [(network(**batch).logits, other(**batch).logits) for batch in batches(family)]
     scale = max(1.0, *(float(ours.abs().max()) for ours, _ in pairs))
     return max(float((ours - theirs).abs().max()) for ours, theirs in pairs) / scale
 
@@ -48,47 +49,47 @@ def begins_with_ffn(keep: Keep) -> bool:
     return bool(left) and not count(left[0].heads)
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("pooling", READ)
+@pytest.mark.parametrize("family", ENCODERS)
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(keep=keeps())
-def test_padded_equals_the_extracted_network(kind: str, pooling: str, keep: Keep) -> None:
-    network = extract(SUPERNETS[kind, pooling], keep)
-    if begins_with_ffn(keep) and "projected" in kind:
+def test_padded_equals_the_extracted_network(family: str, pooling: str, keep: Keep) -> None:
+    network = extract(SUPERNETS[family, pooling], keep)
+    if begins_with_ffn(keep) and "projected" in family:
         with pytest.raises(BadInput, match=r"begin with an FFN.*compact"):
             stock.as_stock(network)
         return
-    assert largest_share(network, reloaded(network), kind) < 1e-5
+    assert largest_share(network, reloaded(network), family) < 1e-5
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("pooling", READ)
+@pytest.mark.parametrize("family", ENCODERS)
 @pytest.mark.parametrize("keep", CORNERS.values(), ids=CORNERS)
-def test_corners(kind: str, pooling: str, keep: Keep) -> None:
-    network = extract(SUPERNETS[kind, pooling], keep)
-    assert largest_share(network, reloaded(network), kind) < 1e-5
+def test_corners(family: str, pooling: str, keep: Keep) -> None:
+    network = extract(SUPERNETS[family, pooling], keep)
+    assert largest_share(network, reloaded(network), family) < 1e-5
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("kind", [kind for kind in SIZES if "projected" not in kind])
+@pytest.mark.parametrize("pooling", READ)
+@pytest.mark.parametrize("family", [family for family in ENCODERS if "projected" not in family])
 @pytest.mark.parametrize("keep", FFN_FIRST.values(), ids=FFN_FIRST)
-def test_corners_that_begin_with_an_ffn(kind: str, pooling: str, keep: Keep) -> None:
-    network = extract(SUPERNETS[kind, pooling], keep)
-    assert largest_share(network, reloaded(network), kind) < 1e-5
+def test_corners_that_begin_with_an_ffn(family: str, pooling: str, keep: Keep) -> None:
+    network = extract(SUPERNETS[family, pooling], keep)
+    assert largest_share(network, reloaded(network), family) < 1e-5
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("kind", SIZES)
-def test_the_algebra_is_exact_in_double_precision(kind: str, pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stock, "GROW", 2.0**40)  # beside which the first token vanishes in double precision too
-    network = extract(SUPERNETS[kind, pooling], (LayerKeep((0, 2), 0), LayerKeep(3, (5, 6)), LayerKeep(0, 9)))
-    assert largest_share(network.double(), reloaded(network).double(), kind) < 1e-9
+@pytest.mark.parametrize("pooling", READ)
+@pytest.mark.parametrize("family", ENCODERS)
+def test_the_algebra_is_exact_in_double_precision(family: str, pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postnorm, "GROW", 2.0**40)  # beside which the first token vanishes in double precision too
+    network = extract(SUPERNETS[family, pooling], (LayerKeep((0, 2), 0), LayerKeep(3, (5, 6)), LayerKeep(0, 9)))
+    assert largest_share(network.double(), reloaded(network).double(), family) < 1e-9
 
 
-@pytest.mark.parametrize("kind", SIZES)
-def test_mean_pooling_survives_half_precision(kind: str) -> None:
-    network = extract(SUPERNETS[kind, "mean"], (FULL, LayerKeep(2, 20), FULL))
-    half = largest_share(network, reloaded(network).half(), kind)
+@pytest.mark.parametrize("family", ENCODERS)
+def test_mean_pooling_survives_half_precision(family: str) -> None:
+    network = extract(SUPERNETS[family, "mean"], (FULL, LayerKeep(2, 20), FULL))
+    half = largest_share(network, reloaded(network).half(), family)
     assert half < 0.05  # not finite values would fail too
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from archwright.errors import BadInput
-from archwright.judge import METRICS
+from archwright.judge import METRICS, perplexity
 
 ORACLES = {
     "accuracy": lambda guess, truth: accuracy_score(truth, guess),
@@ -63,3 +63,12 @@ def test_constant_predictions_score_zero(name: str) -> None:
 def test_bad_input_is_refused(name: str, guess: ArrayLike, truth: ArrayLike) -> None:
     with pytest.raises(BadInput):
         METRICS[name](guess, truth)
+
+
+def test_perplexity() -> None:
+    assert perplexity(0.0) == 1.0
+    assert perplexity(np.log(50257)) == pytest.approx(50257)
+    assert perplexity(100.0) == perplexity(1e9) == pytest.approx(2.688e43, rel=1e-3)
+    for loss in (np.nan, np.inf, -np.inf):
+        with pytest.raises(BadInput, match="a perplexity needs a finite loss"):
+            perplexity(loss)

@@ -2,12 +2,14 @@
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from archwright.jobs.protocol import protocol_of
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -157,7 +159,116 @@ def synthetic_preview() -> dict[str, Any]:
     }
 
 
-_RESULT, _PREVIEW = synthetic(), synthetic_preview()
+METHODS = {
+    "weight-sharing": (0.0, 90),
+    "standard": (0.035, 14),
+    "head-pruning": (0.09, 8),
+    "retraining-free": (0.06, 9),
+    "layer-dropping": (0.02, 5),
+    "magnitude": (0.13, 8),
+    "random": (0.1, 30),
+}
+"""How much worse a method is than the best at small sizes, and how many networks it tries."""
+
+
+def synthetic_compared(seed: int = 0, task: str = "glue/SST-2", trials: int = 150) -> dict[str, Any]:
+    whole = synthetic(trials)
+    rng = np.random.default_rng([seed, len(task)])
+    shared = ("archwright", "model", "family", "task_note", "metric", "original", "environment")
+    methods = {name: synthetic_method(name, worse, tries, rng) for name, (worse, tries) in METHODS.items()}
+    return {
+        "schema": "archwright/compare/1",
+        **{key: whole[key] for key in shared},
+        "task": task,
+        "seed": seed,
+        "minutes": 4.0,
+        "methods": methods,
+    }
+
+
+def synthetic_method(name: str, worse: float, tries: int, rng: np.random.Generator) -> dict[str, Any]:
+    tried = []
+    for number in range(tries):
+        entry = network(int(rng.integers(0, 13)), int(rng.integers(1, 13)) * 128, int(rng.integers(1, 7)), rng)
+        lost = worse * (1 - entry["nonembedding_share"]) + 0.02 * rng.random()
+        entry["validation_error"] += lost
+        entry["test_error"] += lost
+        tried.append(entry | {"trial": number, "seconds": 60 + 180 * (number + 1) / tries})
+    front, best = [], math.inf
+    for entry in sorted(tried, key=lambda item: (item["nonembedding_share"], item["validation_error"])):
+        if entry["validation_error"] < best:
+            best = entry["validation_error"]
+            front.append(entry)
+    keys = ("trial", "validation_error", "nonembedding_share", "seconds")
+    rows = [{key: entry[key] for key in keys} for entry in tried]
+    volumes = [area([(r["nonembedding_share"], r["validation_error"]) for r in rows[: n + 1]]) for n in range(tries)]
+    return {
+        "front": [{key: value for key, value in entry.items() if key != "seconds"} for entry in front],
+        "trials": rows,
+        "hypervolume": volumes[-1],
+        "hypervolume_over_time": volumes,
+        "seconds": 240.0,
+        "folder": f"runs/compare/{name}",
+        "note": "only heads can go" if name == "head-pruning" else "",
+    }
+
+
+def synthetic_studies() -> dict[str, Any]:
+    """Blocks that a result has when honesty or quantization was asked for."""
+    rng = np.random.default_rng(5)
+    pairs = [[e, e + float(rng.normal(0, 0.02)), float(rng.random())] for e in rng.uniform(0.1, 0.4, 20).tolist()]
+    correlations = {name: {"value": 0.7, "low": 0.5, "high": 0.85} for name in ("kendall", "spearman")}
+    latency = {"median": 3.0, "low": 2.9, "high": 3.2}
+    points = [
+        {
+            "name": f"{'original' if trial is None else f'trial {trial}'}, {bits} bit",
+            "bits": bits,
+            "runtime": "torch",
+            "validation_error": 0.1 + 0.02 * (bits == 4),
+            "test_error": 0.11 + 0.02 * (bits == 4),
+            "bytes": bits * 2_000_000,
+            "latency_ms": latency,
+            "trial": trial,
+            "nonembedding_share": 1.0 if trial is None else 0.5,
+        }
+        for bits in (32, 8, 4)
+        for trial in (None, 7)
+    ]
+    return {
+        "honesty": {"k": 20, "pairs": pairs, **correlations},
+        "quantized": {"points": points, "joint_front": [3, 5]},
+    }
+
+
+def synthetic_documents() -> list[dict[str, Any]]:
+    """Comparisons, and runs that differ in space, strategy and sampler, on two tasks with two seeds."""
+    changes = {
+        "space": ("small", "layer", "medium", "large"),
+        "strategy": ("standard", "sandwich"),
+        "sampler": ("random", "local", "ehvi"),
+    }
+    documents = [synthetic_preview()]
+    for task in ("glue/SST-2", "movie-reviews"):
+        for seed in (0, 1):
+            documents.append(synthetic_compared(seed, task))
+            for setting, values in changes.items():
+                for value in values:
+                    run = synthetic_run(task, seed, **{setting: value})
+                    documents += [run, run | {"method": "standard"}]
+    return [documents[0], documents[1] | synthetic_studies(), *documents[2:]]
+
+
+def synthetic_run(task: str, seed: int, **changes: Any) -> dict[str, Any]:
+    run = synthetic(30) | {"task": task, "seed": seed, "sampler": "random", **changes}
+    rng = np.random.default_rng([seed, *"".join(changes.values()).encode()])
+    order = rng.permutation(30)
+    run["trials"] = [run["trials"][at] | {"trial": n, "seconds": 1.5 * n} for n, at in enumerate(order)]
+    for row in run["trials"]:
+        row["validation_error"] += float(rng.normal(0, 0.01))
+    return run
+
+
+_RESULT, _PREVIEW, _COMPARED = synthetic(), synthetic_preview(), synthetic_compared()
 
 
 @pytest.fixture
@@ -170,6 +281,17 @@ def preview() -> dict[str, Any]:
     return copy.deepcopy(_PREVIEW)
 
 
+@pytest.fixture
+def compared() -> dict[str, Any]:
+    return copy.deepcopy(_COMPARED)
+
+
+@pytest.fixture(scope="session")
+def protocol() -> dict[str, Any]:
+    """Everything the protocol can show; tests may read but not change it."""
+    return protocol_of(synthetic_documents())
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
@@ -179,3 +301,27 @@ def browser() -> Iterator[Any]:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a page from disk; the test fails on any console message, script error or request to elsewhere."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_page(html: str, **options: Any) -> Any:
+        file = tmp_path / "page.html"
+        file.write_text(html, "utf-8")
+        contexts.append(browser.new_context(viewport={"width": 1200, "height": 900}, **options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []

@@ -1,39 +1,14 @@
 """The page in a real browser, opened from disk."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from archwright.report import preview_html, report_html
-from archwright.report.words import DASH
+from archwright.report.measures import DASH
 
 Show = Callable[..., Any]
-
-
-@pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Show]:
-    """Opens a page from disk; the test fails on any console message, script error or request to elsewhere."""
-    complaints: list[str] = []
-    contexts = []
-
-    def open_page(html: str, **options: Any) -> Any:
-        file = tmp_path / "page.html"
-        file.write_text(html, "utf-8")
-        contexts.append(browser.new_context(viewport={"width": 1200, "height": 900}, **options))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
-        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or complaints.append(request.url))
-        page.goto(file.as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 def pick(page: Any, group: str, value: str) -> None:

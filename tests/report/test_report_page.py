@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from archwright.report import preview_html, report_html
+from archwright.report.measures import DASH
 from archwright.report.page import embed
-from archwright.report.words import DASH, commands, count, half_size, headline
+from archwright.report.words import commands, count, half_size, headline
 
 HOSTILE = '<script>alert(1)</script> {{ data }} </title> "quoted" \u2028 \udc80 [bold]'
 

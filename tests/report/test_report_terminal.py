@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from archwright.report import front_plot, front_table, preview_text
-from archwright.report.words import DASH
+from archwright.report.measures import DASH
 
 
 def printed(renderable: Any, width: int = 110) -> str:

@@ -13,12 +13,13 @@ import optuna
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-from archwright.search import SAMPLERS, Bits, Candidate, Choices, Config, Objective, largest, middle, smallest
+from archwright.search import EPOCHS, SAMPLERS, Bits, Candidate, Choices, Config, Objective, largest, middle, smallest
 
 SMALL: Choices = {"heads": range(1, 13), "units": range(0, 1537, 64), "layers": range(0, 7)}
 MIXED: Choices = {"kind": ("a", "b", "c"), "width": (16, 32, 64), "layers": Bits(6), "rate": (0.1, 0.5)}
 LARGE: Choices = {"mask": Bits(9288)}
-SPACES = {"small": SMALL, "mixed": MIXED, "large": LARGE}
+RUNGS: Choices = {**MIXED, EPOCHS: (1, 3, 5)}
+SPACES = {"small": SMALL, "mixed": MIXED, "large": LARGE, "rungs": RUNGS}
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def size(candidate: Candidate) -> float:
         if isinstance(choice, Bits):
             shares.append(float(choice.unpack(value).mean()))
         else:
-            shares.append(choice.index(value) / (len(choice) - 1))
+            shares.append(choice.index(value) / max(1, len(choice) - 1))
     return sum(shares) / len(shares)
 
 

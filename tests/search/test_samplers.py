@@ -15,10 +15,32 @@ from optuna.testing.pytest_samplers import (
 
 from archwright.errors import BadInput
 from archwright.judge import hypervolume
-from archwright.search import SAMPLERS, Bits, Candidate, Choices, Config, Limit, Objective, config_of, front, search
+from archwright.search import (
+    EPOCHS,
+    SAMPLERS,
+    Bits,
+    Candidate,
+    Choices,
+    Config,
+    Limit,
+    Objective,
+    config_of,
+    front,
+    search,
+)
 
 CHEAP = [name for name in SAMPLERS if name != "ehvi"]
-PAIRS = [(name, SMALL) for name in SAMPLERS] + [(name, choices) for name in CHEAP for choices in (MIXED, LARGE)]
+
+
+def fitting(sampler: str, choices: Choices) -> Choices:
+    """The space as this sampler can serve it: with epochs to choose from where it needs them."""
+    return {**choices, EPOCHS: (1, 3, 5)} if SAMPLERS[sampler].rungs else choices
+
+
+def opened(sampler: str, choices: Choices) -> list[Config]:
+    """The corners as this sampler begins with them."""
+    least = {EPOCHS: 1} if SAMPLERS[sampler].rungs else {}
+    return [corner | least for corner in corners(choices)]
 
 
 def trials_for(sampler: str) -> int:
@@ -35,10 +57,15 @@ def run(sampler: str, choices: Choices, *, seed: int = 0, trials: int | None = N
     return study
 
 
+PAIRS = [(name, fitting(name, SMALL)) for name in SAMPLERS] + [
+    (name, fitting(name, choices)) for name in CHEAP for choices in (MIXED, LARGE)
+]
+
+
 @pytest.fixture(params=list(SAMPLERS))
 def sampler(request: pytest.FixtureRequest) -> Callable[[], BaseSampler]:
     """A maker of samplers for a space that has nothing to do with what Optuna's tests ask for."""
-    return lambda: SAMPLERS[request.param]({"unrelated": (1, 2, 3)}, seed=0)
+    return lambda: SAMPLERS[request.param](fitting(request.param, {"unrelated": (1, 2, 3)}), seed=0)
 
 
 class TestOptunaBasic(BasicSamplerTestCase):
@@ -70,13 +97,13 @@ def test_a_seed_repeats_and_another_differs(sampler: str, choices: Choices) -> N
 def test_first_configs_come_first_and_nothing_is_tried_twice(sampler: str, choices: Choices) -> None:
     study = run(sampler, choices)
     found = configs(study, choices)
-    assert found[:3] == corners(choices)
+    assert found[:3] == opened(sampler, choices)
     assert len({str(config) for config in found}) == len(found)
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_stopping_and_going_on_gives_the_same_configs(sampler: str) -> None:
-    choices = SMALL if sampler == "ehvi" else MIXED
+    choices = fitting(sampler, SMALL if sampler == "ehvi" else MIXED)
     whole = run(sampler, choices)
     storage = optuna.storages.InMemoryStorage()
     for part in (4, 11, trials_for(sampler) - 1, trials_for(sampler)):
@@ -87,7 +114,7 @@ def test_stopping_and_going_on_gives_the_same_configs(sampler: str) -> None:
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_limits_prune_without_breaking_or_blinding_the_sampler(sampler: str) -> None:
-    choices = SMALL
+    choices = fitting(sampler, SMALL)
     small_enough = Limit("size", size, 0.4)
     study = run(sampler, choices, limits=[small_enough], trials=16 if sampler == "ehvi" else 80)
     states = [trial.state.name for trial in study.trials]
@@ -99,17 +126,33 @@ def test_limits_prune_without_breaking_or_blinding_the_sampler(sampler: str) -> 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_nothing_within_the_limits_is_no_dead_end(sampler: str) -> None:
-    study = run(sampler, SMALL, limits=[Limit("size", size, -1.0)], trials=25)
+    study = run(sampler, fitting(sampler, SMALL), limits=[Limit("size", size, -1.0)], trials=25)
     assert [trial.state.name for trial in study.trials] == ["PRUNED"] * 25
     assert front(study.trials) == []
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_space_smaller_than_the_budget_ends(sampler: str) -> None:
-    choices: Choices = {"a": (1, 2), "b": (1, 2)}
+    choices = fitting(sampler, {"a": (1, 2), "b": (1, 2)})
     study = open_study(None, choices, sampler=sampler)
     search(study, Designs(choices), OBJECTIVES, trials=12)
-    assert sum("same_as" in trial.user_attrs for trial in study.trials) == 8
+    promoted = int(SAMPLERS[sampler].rungs)  # one of the four designs goes on, and a rung of one has no best third
+    assert sum("same_as" in trial.user_attrs for trial in study.trials) == 8 - promoted
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_choice_with_one_value_keeps_it(sampler: str) -> None:
+    """Standard NAS with any other sampler than MO-ASHA: the epochs are part of the config and never vary."""
+    choices: Choices = {**SMALL, EPOCHS: (5,)}
+    study = run(sampler, choices)
+    assert {config[EPOCHS] for config in configs(study, choices)} == {5}
+    assert len({str(config) for config in configs(study, choices)}) == len(study.trials)
+    assert all(trial.state.name == "COMPLETE" for trial in study.trials)
+
+
+def test_only_a_sampler_of_rungs_sees_several_epochs() -> None:
+    seen = {name: tuple(strategy.epochs((1, 3, 5))) for name, strategy in SAMPLERS.items()}
+    assert seen == {name: (5,) for name in SAMPLERS} | {"mo-asha": (1, 3, 5)}
 
 
 @pytest.mark.parametrize(("sampler", "switches"), [("local", 40), ("nsga2", 40), ("nsga2", 300)])

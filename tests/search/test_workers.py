@@ -50,7 +50,10 @@ def values_of(trials: list[FrozenTrial]) -> list[list[float]]:
     return [trial.values for trial in trials]
 
 
-@pytest.mark.parametrize(("space", "sampler"), [("mixed", "nsga2"), ("large", "local"), ("small", "evolution")])
+KILLED = [("mixed", "nsga2"), ("large", "local"), ("small", "evolution"), ("rungs", "mo-asha")]
+
+
+@pytest.mark.parametrize(("space", "sampler"), KILLED)
 def test_killed_again_and_again_ends_as_undisturbed(tmp_path: Path, space: str, sampler: str) -> None:
     choices, address = SPACES[space], journal(tmp_path)
     whole = open_study(None, choices, sampler=sampler, seed=3, first=corners(choices))

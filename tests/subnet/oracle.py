@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from tests.subnet import decoder_oracle
+from tests.subnet.decoder_oracle import DECODERS
+
 State = dict[str, torch.Tensor]
 Masks = list[tuple[list[int], list[int]]]
 """Per layer: the heads and the units that are kept."""
@@ -100,8 +103,38 @@ def zeroed(x: torch.Tensor, kept: list[int]) -> torch.Tensor:
     return x * mask
 
 
-def run(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor], *, pooling: str, size: int = 4) -> Seen:
+def run(
+    state: State,
+    name: str,
+    masks: Masks,
+    inputs: dict[str, torch.Tensor],
+    *,
+    pooling: str = "cls",
+    kind: str = "classification",
+) -> Seen:
     """The whole network with everything outside `masks` set to zero, and empty sub-layers left out."""
+    if kind == "choice":
+        return run_choices(state, name, masks, inputs, pooling=pooling)
+    seen, x = run_decoder(state, name, masks, inputs) if name in DECODERS else run_encoder(state, name, masks, inputs)
+    seen.logits = ANSWERS[kind](state, name, x, inputs, pooling)
+    return seen
+
+
+def run_choices(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor], *, pooling: str) -> Seen:
+    """Choice after choice, each of them a text of its own."""
+    numbers = range(inputs["input_ids"].shape[1])
+    runs = [run(state, name, masks, {k: v[:, i] for k, v in inputs.items()}, pooling=pooling) for i in numbers]
+    return Seen(logits=torch.cat([seen.logits for seen in runs], dim=1))
+
+
+def run_decoder(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor]) -> tuple[Seen, torch.Tensor]:
+    seen = decoder_oracle.run(state, DECODERS[name], masks, inputs)
+    return Seen(None, seen.contexts, seen.hidden_units), seen.states
+
+
+def run_encoder(
+    state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor], size: int = 4
+) -> tuple[Seen, torch.Tensor]:
     names, seen, real = names_of(name), Seen(), inputs["attention_mask"].bool()
     x = embedded(state, name, inputs)
     for place, (heads, units) in enumerate(masks):
@@ -121,24 +154,49 @@ def run(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor], 
             )
         seen.contexts.append(context)
         seen.hidden_units.append(wide)
-    seen.logits = head(state, name, pooled(x, real, pooling))
-    return seen
+    return seen, x
 
 
 def pooled(x: torch.Tensor, real: torch.Tensor, pooling: str) -> torch.Tensor:
     if pooling == "cls":
         return x[:, 0]
+    if pooling == "last":
+        return torch.stack([row[keep][-1] for row, keep in zip(x, real, strict=True)])
     means = torch.stack([row[keep].mean(0) for row, keep in zip(x, real, strict=True)])
     centred = means - means.mean(-1, keepdim=True)
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
 
 
 def head(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    if name in DECODERS:
+        return x @ state["head.out.weight"].T
     return linear(state, "head.out", ACTIVATIONS[family_of(name)](linear(state, "head.dense", x)))
+
+
+def text_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
+    return head(state, name, pooled(x, inputs["attention_mask"].bool(), pooling))
+
+
+def span_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
+    """Two scores per token; what is padding or outside the context gets -10,000."""
+    scores = linear(state, "head.out", x).transpose(1, 2)
+    allowed = inputs["attention_mask"].bool() & inputs["context_mask"].bool()
+    return torch.where(allowed[:, None], scores, -1e4)
+
+
+def word_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
+    """Every token against every word; the table is that of the inputs where there is no other."""
+    tied = state[f"backbone.{DECODERS[name].names['words']}.weight"]
+    return x @ state.get("lm_head.weight", tied).T
+
+
+ANSWERS = {"classification": text_scores, "qa": span_scores, "lm": word_scores}
 
 
 def small_tensors(tensors: State, name: str, masks: Masks, *, size: int = 4) -> State:
     """The entries that an extracted network has, under the names that they have there; layers move up."""
+    if name in DECODERS:
+        return decoder_oracle.small_tensors(tensors, DECODERS[name], masks)
     names, kept = names_of(name), {}
     root = f"backbone.{names['layers']}."
     kept |= {key: value for key, value in tensors.items() if not key.startswith(root)}

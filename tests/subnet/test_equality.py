@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from archwright.networks.pruned import POOLINGS, PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Bits, Config
 from archwright.search.choices import largest, middle, smallest
 from archwright.spaces.subnetwork import SPACES, subnet_space
@@ -18,12 +18,29 @@ from archwright.subnet.keep import Keep, LayerKeep, anatomy, positions
 from archwright.subnet.masking import masked
 from archwright.subnet.slicing import FrozenSlice, SlicedLinear, subnetwork
 from tests.subnet import oracle
-from tests.tiny import STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
+from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
 FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-DIRECTION = torch.tensor([[0.7, -1.3, 0.4]], dtype=torch.float64)
-"""Makes a scalar of the logits whose gradient reaches all of them differently."""
+Asked = tuple[str, str, str | None]
+"""A network, the kind of its task, and how it pools."""
+ASKED: list[Asked] = [
+    *((name, "classification", pooling) for name in ENCODERS for pooling in ("cls", "mean")),
+    *((name, "lm", None) for name in DECODERS),
+]
+OTHERS: list[Asked] = [
+    ("bert", "classification", "last"),
+    ("gpt2", "classification", "last"),
+    ("llama-groups", "classification", "mean"),
+    ("mistral", "classification", "last"),
+    ("roberta", "choice", "cls"),
+    ("qwen2-queries", "choice", "last"),
+    ("electra-narrow", "qa", None),
+    ("qwen3", "qa", None),
+]
+"""All kinds of tasks with an encoder and a decoder each."""
+PRECISION = {True: 1e-4, False: 1e-5}
+"""Of float32 by whether it is a decoder, as a share of the largest logit."""
 
 ODD: dict[str, Keep] = {
     "prefixes": (LayerKeep(2, 3), LayerKeep(4, 10), LayerKeep(1, 9)),
@@ -50,9 +67,15 @@ def gradients(model: nn.Module) -> dict[str, torch.Tensor]:
     return found
 
 
-def pass_back(model: nn.Module, batch: TinyBatch, direction: torch.Tensor = DIRECTION) -> torch.Tensor:
+def slope(logits: torch.Tensor) -> torch.Tensor:
+    """A scalar of the logits whose gradient reaches all of them differently."""
+    weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return (logits * weights.to(logits.dtype)).sum()
+
+
+def pass_back(model: nn.Module, batch: TinyBatch) -> torch.Tensor:
     logits = model(**batch.inputs).logits
-    (logits * direction.to(logits.dtype)).sum().backward()
+    slope(logits).backward()
     return logits.detach()
 
 
@@ -60,8 +83,9 @@ def oracle_results(
     model: nn.Module, name: str, keep: Keep, batch: TinyBatch
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
-    seen = oracle.run(state, name, masks_of(keep), batch.inputs, pooling=model.config.pooling)
-    (seen.logits * DIRECTION).sum().backward()
+    config = model.config
+    seen = oracle.run(state, name, masks_of(keep), batch.inputs, pooling=config.pooling, kind=config.kind)
+    slope(seen.logits).backward()
     return seen.logits.detach(), {k: torch.zeros_like(v) if v.grad is None else v.grad for k, v in state.items()}
 
 
@@ -94,10 +118,21 @@ def assert_all_equal(model: PrunedNetwork, name: str, keep: Keep, batch: TinyBat
 
 
 @pytest.mark.parametrize("keep", ODD.values(), ids=ODD.keys())
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("name", STOCK)
-def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(name: str, pooling: str, keep: Keep) -> None:
-    assert_all_equal(shared_tiny(name, pooling), name, keep, tiny_batch(name))
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, keep: Keep) -> None:
+    name, kind, pooling = asked
+    assert_all_equal(shared_tiny(name, pooling, kind), name, keep, BATCHES[kind](name))
+
+
+@pytest.mark.parametrize("odd", ["positions", "mixed", "nothing"])
+@pytest.mark.parametrize("asked", OTHERS, ids=str)
+def test_every_kind_of_task_agrees_with_the_hand_written_one(asked: Asked, odd: str) -> None:
+    name, kind, pooling = asked
+    assert_all_equal(shared_tiny(name, pooling, kind), name, ODD[odd], BATCHES[kind](name, texts=2))
+
+
+def test_every_kind_of_task_is_tried() -> None:
+    assert {kind for _, kind, _ in ASKED + OTHERS} == set(BATCHES)
 
 
 def test_the_hand_written_network_can_tell_subnetworks_apart() -> None:
@@ -124,22 +159,23 @@ def values(choice: range | Bits) -> st.SearchStrategy[int | str]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, name: str, space: str) -> tuple[str, Keep, TinyBatch]:
-    pooling = draw(st.sampled_from(sorted(POOLINGS)))
-    of = anatomy(shared_tiny(name, pooling).config)
+def cases(draw: st.DrawFn, name: str, space: str) -> tuple[PrunedNetwork, Keep, TinyBatch]:
+    _, kind, pooling = draw(st.sampled_from([asked for asked in ASKED if asked[0] == name]))
+    model = shared_tiny(name, pooling, kind)
+    of = anatomy(model.config)
     order = draw(st.permutations(range(of.layers)))
     chosen = subnet_space(space, of, order)
     keep = chosen.build(draw(configs(chosen.choices)))
     texts, length = draw(st.integers(1, 4)), draw(st.integers(2, 9))
-    return pooling, keep, tiny_batch(name, seed=draw(st.integers(0, 99)), texts=texts, length=length)
+    return model, keep, BATCHES[kind](name, seed=draw(st.integers(0, 99)), texts=texts, length=length)
 
 
 def equality_of(name: str, space: str, amount: settings) -> None:
     @amount
     @given(case=cases(name, space))
-    def check(case: tuple[str, Keep, TinyBatch]) -> None:
-        pooling, keep, batch = case
-        assert_all_equal(shared_tiny(name, pooling), name, keep, batch)
+    def check(case: tuple[PrunedNetwork, Keep, TinyBatch]) -> None:
+        model, keep, batch = case
+        assert_all_equal(model, name, keep, batch)
 
     check()
 
@@ -160,10 +196,11 @@ def test_many_random_configs_of_every_space_and_family_agree(name: str, space: s
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", STOCK)
 def test_float32_agrees_within_its_precision(name: str, space: str) -> None:
-    model = tiny(name, pooling="mean").float()
+    kind = "lm" if name in DECODERS else "classification"
+    model = tiny(name, pooling="mean", kind=kind).float()
     of = anatomy(model.config)
     chosen = subnet_space(space, of)
-    batch = tiny_batch(name, texts=4, length=9)
+    batch = BATCHES[kind](name, texts=4, length=9)
 
     @FEW
     @given(config=configs(chosen.choices))
@@ -171,7 +208,7 @@ def test_float32_agrees_within_its_precision(name: str, space: str) -> None:
         keep = chosen.build(config)
         with torch.no_grad():
             logits = [run(model, keep, batch) for run in (masked_logits, sliced_logits, extracted_logits)]
-        limit = 1e-5 * max(1.0, float(logits[0].abs().max()))
+        limit = PRECISION[name in DECODERS] * max(1.0, float(logits[0].abs().max()))
         assert all(float((x - logits[0]).abs().max()) <= limit for x in logits[1:])
 
     check()

@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from itertools import pairwise
 from typing import Any
 
-from archwright.apps.values import METAVARS, choices_of, converter, kind_of
+from archwright.apps.values import METAVARS, Kind, choices_of, converter, kind_of
 
 
 def add_group(parser: argparse.ArgumentParser, group: type, *, positional: Collection[str] = (), explain: bool) -> None:
@@ -24,7 +24,7 @@ def add_group(parser: argparse.ArgumentParser, group: type, *, positional: Colle
     for field in fields(group):
         words = _option(field, hints[field.name]) | {"help": _help(field, docs.get(field.name, "")) if explain else ""}
         if field.name in positional:
-            section.add_argument(field.name, **_as_positional(field, words))
+            section.add_argument(field.name, **_as_positional(field, words, kind_of(hints[field.name])))
         else:
             section.add_argument(option_name(field.name), dest=field.name, default=argparse.SUPPRESS, **words)
 
@@ -70,10 +70,13 @@ def _option(field: "Field[Any]", hint: Any) -> dict[str, Any]:
     return words | required | ({"action": "extend"} if kind.several else {})
 
 
-def _as_positional(field: "Field[Any]", words: dict[str, Any]) -> dict[str, Any]:
+def _as_positional(field: "Field[Any]", words: dict[str, Any], kind: Kind) -> dict[str, Any]:
+    """What argparse needs to know; a field that holds several takes as many words as there are, without commas."""
     kept = {key: value for key, value in words.items() if key not in ("required", "action")}
     metavar = {"metavar": field.metadata.get("metavar") or field.name.upper()}
-    return kept | metavar | ({} if is_required(field) else {"nargs": "?", "default": None})
+    optional = {} if is_required(field) else {"nargs": "?", "default": None}
+    several = {"nargs": "+" if is_required(field) else "*", "type": converter(field, Kind(kind.type))}
+    return kept | metavar | optional | (several if kind.several else {})
 
 
 def is_required(field: "Field[Any]") -> bool:

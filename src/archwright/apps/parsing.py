@@ -72,9 +72,10 @@ def parser_of(name: str, command: Command, *, explain: bool) -> Parser:
 
 
 def _positional_words(command: Command) -> Iterator[str]:
-    required = {field.name for group in command.groups for field in fields(group) if is_required(field)}
+    known = {field.name: field for group in command.groups for field in fields(group)}
     for name in command.positional:
-        yield name.upper() if name in required else f"[{name.upper()}]"
+        word = known[name].metadata.get("metavar") or name.upper()
+        yield word if is_required(known[name]) else f"[{word}]"
 
 
 def _unknown(word: str, parser: argparse.ArgumentParser) -> str:

@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from archwright.data.tasks import TASKS, Rows, Task, load_task
+from archwright.data.rows import Rows, Split
+from archwright.data.tasks import TASKS, Task, load_task
 from archwright.data.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ __all__ = [
     "Batch",
     "Encoded",
     "Rows",
+    "Split",
     "Task",
     "batches",
     "encode",

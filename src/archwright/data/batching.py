@@ -1,40 +1,19 @@
-"""Texts to token ids, kept flat, and from there to batches padded only to their longest row."""
+"""Tokenized rows to batches, padded only to their longest row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from archwright.data.tasks import Rows
+from archwright.data.encoding import Encoded
+from archwright.data.rows import Split
+from archwright.data.windows import Windows
 from archwright.errors import BadInput
-from archwright.progress import progress
 
-TEXTS_PER_CALL = 2048
-"""Texts given to the tokenizer at once: many, for its threads; not all, because what it returns is large."""
-
-
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """Token ids of all rows one after another: row i is `ids[offsets[i]:offsets[i + 1]]`."""
-
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    types: NDArray[np.int8] | None
-    """Token type ids, when the tokenizer has them."""
-    targets: NDArray[np.int64] | NDArray[np.float32]
-    pad_id: int = 0
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets)
+__all__ = ["Batch", "Encoded", "batch_of", "batches", "encode", "evaluation_batches", "median_length"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,56 +21,27 @@ class Batch:
     """Rows of near-equal length, as a network takes them."""
 
     inputs: dict[str, torch.Tensor]
-    """input_ids, attention_mask, and token_type_ids if the tokenizer has them: rows x longest row, int64."""
+    """input_ids, attention_mask, token_type_ids if the tokenizer has them, and for question answering context_mask
+    (1: an answer may begin or end there, or it is the first token, which means none), all int64: rows x longest row,
+    for multiple choice rows x choices x longest text."""
     targets: torch.Tensor
+    """Rows; rows x 2 for question answering; rows x time for language modelling, -100 where nothing follows."""
     rows: NDArray[np.int64]
     """Positions in the encoded data, so that `results[batch.rows] = ...` restores the order."""
+    windows: Windows | None = None
+    """Question answering: what all windows of the encoded data mean."""
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch with its tensors on this device."""
         if device.type == "cpu":
             return self
         inputs = {name: tensor.to(device) for name, tensor in self.inputs.items()}
-        return Batch(inputs, self.targets.to(device), self.rows)
+        return Batch(inputs, self.targets.to(device), self.rows, self.windows)
 
 
-def encode(rows: Rows, tokenizer: Any, *, max_length: int) -> Encoded:
+def encode(rows: Split, tokenizer: Any, *, max_length: int) -> Encoded:
     """Tokenized rows, cut to `max_length` tokens and not padded."""
-    check_length(max_length, tokenizer, pair=rows.pairs is not None)
-    parts = []
-    with progress("tokenize", len(rows), "texts") as bar:
-        for start in range(0, len(rows), TEXTS_PER_CALL):
-            parts.append(tokenized(rows, slice(start, start + TEXTS_PER_CALL), tokenizer, max_length))
-            bar.advance(len(parts[-1][2]))
-    ids, types, lengths = zip(*parts, strict=True)
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    flat_types = None if types[0] is None else np.concatenate(types)
-    return Encoded(np.concatenate(ids), offsets, flat_types, rows.targets, tokenizer.pad_token_id or 0)
-
-
-def check_length(max_length: int, tokenizer: Any, *, pair: bool) -> None:
-    """Refuses a length without room for text, or beyond what the tokenizer's model can take."""
-    special = tokenizer.num_special_tokens_to_add(pair=pair)
-    if not special < max_length <= tokenizer.model_max_length:
-        rule = f"--max-length must be {special + 1} to {tokenizer.model_max_length} for this tokenizer"
-        raise BadInput(f"{rule}, got {max_length}.")
-
-
-def tokenized(
-    rows: Rows, part: slice, tokenizer: Any, max_length: int
-) -> tuple[NDArray[np.int32], NDArray[np.int8] | None, NDArray[np.int64]]:
-    """Flat ids, flat token types and lengths of a part of the rows."""
-    pairs = None if rows.pairs is None else rows.pairs[part]
-    output = tokenizer(
-        rows.texts[part], pairs, truncation=True, max_length=max_length, padding=False, return_attention_mask=False
-    )
-    lengths = np.array([len(ids) for ids in output["input_ids"]], dtype=np.int64)
-    types = flat(output["token_type_ids"], np.int8) if "token_type_ids" in output else None
-    return flat(output["input_ids"], np.int32), types, lengths
-
-
-def flat(lists: Sequence[Sequence[int]], dtype: type) -> NDArray[Any]:
-    return np.fromiter(chain.from_iterable(lists), dtype=dtype)
+    return rows.encoded(tokenizer, max_length)
 
 
 def median_length(encoded: Encoded) -> int:
@@ -138,16 +88,17 @@ def evaluation_batches(encoded: Encoded, *, tokens: int, pad_id: int | None = No
     order = np.argsort(encoded.lengths, kind="stable")
     starts = [0]
     for position, length in enumerate(encoded.lengths[order]):
-        if (position - starts[-1] + 1) * length > tokens and position > starts[-1]:
+        if (position - starts[-1] + 1) * length * encoded.choices > tokens and position > starts[-1]:
             starts.append(position)
     return [batch_of(encoded, rows, pad_id) for rows in np.split(order, starts[1:]) if len(rows)]
 
 
 def batch_of(encoded: Encoded, rows: NDArray[np.int64], pad_id: int | None = None) -> Batch:
     """These rows, padded on the right to the longest of them."""
-    starts, lengths = encoded.offsets[rows], encoded.lengths[rows]
+    texts = (rows[:, None] * encoded.choices + np.arange(encoded.choices)).ravel()
+    starts, lengths = encoded.offsets[texts], np.diff(encoded.offsets)[texts]
     columns = np.arange(max(1, lengths.max()))
-    mask = columns < lengths[:, None]  # rows x longest
+    mask = columns < lengths[:, None]  # texts x longest
     places = (starts[:, None] + columns)[mask]
     inputs = {
         "input_ids": padded(encoded.ids[places], mask, encoded.pad_id if pad_id is None else pad_id),
@@ -155,7 +106,17 @@ def batch_of(encoded: Encoded, rows: NDArray[np.int64], pad_id: int | None = Non
     }
     if encoded.types is not None:
         inputs["token_type_ids"] = padded(encoded.types[places], mask, 0)
-    return Batch(inputs, torch.from_numpy(encoded.targets[rows]), rows)
+    if encoded.windows is not None:
+        inputs["context_mask"] = padded(encoded.windows.open[places], mask, 0)
+    if encoded.choices > 1:
+        inputs = {name: tensor.unflatten(0, (-1, encoded.choices)) for name, tensor in inputs.items()}
+    return Batch(inputs, targets_of(encoded, rows), rows, encoded.windows)
+
+
+def targets_of(encoded: Encoded, rows: NDArray[np.int64]) -> torch.Tensor:
+    """The rows' targets: ids as torch wants them, numbers as they are."""
+    targets = torch.from_numpy(encoded.targets[rows])
+    return targets if targets.is_floating_point() else targets.long()
 
 
 def padded(values: NDArray[Any], mask: NDArray[np.bool_], filler: int) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Labelled texts as they were read: labels are still strings, nothing is split yet."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from archwright.errors import BadInput
 
@@ -15,6 +15,8 @@ class Examples:
     texts: list[str]
     pairs: list[str] | None
     labels: list[str]
+    choices: Mapping[str, list[str]] = field(default_factory=dict)
+    """Multiple choice: column -> the choices it holds; none for other tasks."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -49,6 +51,11 @@ def listed(values: Iterable[object], limit: int = 12) -> str:
     shown = [quoted(value, 40) for value in values]
     more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + more
+
+
+def whole(text: str) -> bool:
+    """Whether a text is real Unicode; JSON can smuggle in half a character."""
+    return text.isascii() or text.encode("utf-8", "ignore").decode() == text
 
 
 def utf8(raw: bytes, source: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archwright.data.examples import Draft, Examples, listed, quoted, utf8
+from archwright.data.examples import Draft, Examples, listed, quoted, utf8, whole
 from archwright.errors import BadInput
 
 Line = tuple[int, Mapping[str, Any]]
@@ -22,11 +22,18 @@ class Columns:
     text: str = "text"
     pair: str | None = None
     label: str = "label"
+    choices: tuple[str, ...] = ()
+    """Multiple choice: the columns of the choices, in the order in which labels count them."""
 
     def __post_init__(self) -> None:
-        wanted = [name for name in (self.text, self.pair, self.label) if name is not None]
+        wanted = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
         if len(set(wanted)) < len(wanted):
-            raise BadInput(f"text, text pair and label need a column each, got {listed(wanted)}.")
+            raise BadInput(f"text, text pair, label and choices need a column each, got {listed(wanted)}.")
+        if len(self.choices) == 1:
+            raise BadInput(f"--choice-columns needs two columns or more, got only {quoted(self.choices[0])}.")
+        if self.choices and self.pair is not None:
+            rule = "multiple choice has one text and its choices"
+            raise BadInput(f"{rule}; leave out --text-pair-column {quoted(self.pair)} or --choice-columns.")
 
 
 def own_files(train: Path, validation: Path | None, test: Path | None, *, columns: Columns) -> Draft:
@@ -49,7 +56,8 @@ SHARES: tuple[dict[str, float], ...] = ({"validation": 0.15, "test": 0.15}, {"va
 def read_file(path: Path, columns: Columns) -> Examples:
     """All rows of a file; a row without text or label is an error."""
     if path.suffix.lower() not in READERS:
-        raise BadInput(f"a data file must end in {', '.join(READERS)}, got {str(path)!r}.")
+        rule = f"a data file must end in {', '.join(READERS)}, got {str(path)!r}"
+        raise BadInput(f"{rule}; plain text is for --task lm.")
     content = utf8(file_bytes(path), str(path))
     if not content.strip():
         raise BadInput(f"{path} is empty; a data file needs at least one row.")
@@ -73,17 +81,18 @@ def collect(lines: list[Line], columns: Columns, source: str) -> Examples:
     """Examples from named values."""
     pairs = [text_of(line, columns.pair, source) for line in lines] if columns.pair is not None else None
     texts = [text_of(line, columns.text, source) for line in lines]
-    return Examples(source, texts, pairs, [label_of(line, columns.label, source) for line in lines])
+    choices = {column: [text_of(line, column, source) for line in lines] for column in columns.choices}
+    return Examples(source, texts, pairs, [label_of(line, columns.label, source) for line in lines], choices)
 
 
 def text_of(line: Line, column: str, source: str) -> str:
-    """The text of one row, which must be there and be real Unicode (JSON can smuggle in half a character)."""
+    """The text of one row, which must be there and be real Unicode."""
     text = value_of(line, column, source)
     if not isinstance(text, str):
         raise BadInput(f"line {line[0]} of {source}: {quoted(column)} must be a text, got {quoted(text)}.")
     if not text.strip():
         raise BadInput(f"line {line[0]} of {source} has no text in {quoted(column)}; fill it in or remove the row.")
-    if not text.isascii() and text.encode("utf-8", "ignore").decode() != text:
+    if not whole(text):
         raise BadInput(f"line {line[0]} of {source}: {quoted(column)} holds a broken Unicode character; remove it.")
     return text
 

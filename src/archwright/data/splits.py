@@ -21,7 +21,7 @@ def part(total: int, wanted: int, rng: np.random.Generator) -> Positions:
     return np.sort(rng.permutation(total)[:wanted])
 
 
-def split_note(shares: Mapping[str, float], seed: int) -> str:
+def split_note(shares: Mapping[str, float], how: str) -> str:
     """How train was cut, in words."""
     percent = "/".join(f"{100 * share:.0f}" for share in [1 - sum(shares.values()), *shares.values()])
-    return f"train split {percent} into {', '.join(['train', *shares])} with seed {seed}" if shares else ""
+    return f"train split {percent} into {', '.join(['train', *shares])} {how}" if shares else ""

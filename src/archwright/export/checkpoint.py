@@ -2,10 +2,12 @@
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -38,33 +40,57 @@ def export(
     `reference` gives the logits of the sub-network inside the super-network. Above the format's limit this raises
     Failed, and nothing is left in the folder.
     """
-    kind = format_named(to, int8=int8)
-    network = copy.deepcopy(network).float().eval()
+    form = format_named(to, int8=int8)
     with silenced(), progress(f"export to {to}", 3, "steps") as bar, whole(folder) as place:
-        write(kind, network, tokenizer, place, batches[0])
+        with readied(network, tokenizer) as ready:
+            write(form, ready, tokenizer, place, batches[0])
         bar.advance()
-        run = kind.load(place)
-        apart = difference(reference, run, batches)
-        check(apart, kind, to)
+        kind = network.config.kind
+        run = form.load(place, kind)
+        limit = max(form.limit, precision(network))
+        apart = difference(reference, run, batches, kind=kind)
+        check(apart, limit, to, form)
         bar.advance()
-        twin = int8_twin(kind, place, reference, batches, latency) if int8 else None
+        twin = int8_twin(form, place, kind, reference, batches, latency) if int8 else None
         parity = Parity(
             format=to,
+            kind=kind,
             family=network.config.backbone["model_type"],
             layers=network.config.layers,
             pooling=network.config.pooling,
-            limit=kind.limit,
+            limit=limit,
             difference=apart,
             parameters=sum(tensor.numel() for tensor in network.parameters()),
-            stored_parameters=kind.stored(place / kind.weights),
-            bytes=(place / kind.weights).stat().st_size,
+            stored_parameters=form.stored(place / form.weights),
+            bytes=weight(place, form.weights),
             files={str(path.relative_to(place)): path.stat().st_size for path in files(place)},
             latency=latency(run) if latency else None,
             int8=twin,
         )
-        describe(parity, kind, place)
+        describe(parity, form, place, joint=joint(tokenizer))
         bar.advance()
     return parity
+
+
+@contextmanager
+def readied(network: PrunedNetwork, tokenizer: PreTrainedTokenizerBase) -> Iterator[PrunedNetwork]:
+    """The network in evaluation mode and single precision, with the same tensors if they have it; then as it was."""
+    single = all(tensor.dtype == torch.float32 for tensor in network.parameters())
+    ready = copy.copy(network) if single else copy.deepcopy(network).float()
+    ready.config = copy.deepcopy(network.config)  # saving writes into it
+    if ready.config.pad_token_id is None:
+        ready.config.pad_token_id = tokenizer.pad_token_id  # by which stock decoders find the last token
+    modes = [(module, module.training) for module in ready.modules()]
+    try:
+        yield ready.eval()
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def precision(network: PrunedNetwork) -> float:
+    """The difference of logits that single precision explains, as a share of the largest logit or of 1."""
+    return 1e-4 if network.config.family.causal else 1e-5
 
 
 def format_named(name: str, *, int8: bool) -> Format:
@@ -79,45 +105,58 @@ def format_named(name: str, *, int8: bool) -> Format:
 
 
 def write(
-    kind: Format,
+    form: Format,
     network: PrunedNetwork,
     tokenizer: PreTrainedTokenizerBase,
     place: Path,
     batch: Mapping[str, Tensor],
 ) -> None:
     try:
-        kind.write(network, place, batch)
+        form.write(network, place, batch)
     except SafetensorError as error:
         raise Failed(f"the weights cannot be written to {place.parent.parent}: {error}.") from error
     tokenizer.save_pretrained(place)
 
 
-def check(apart: Difference, kind: Format, to: str) -> None:
-    if not apart.share <= kind.limit:  # also when it is not a number
+def check(apart: Difference, limit: float, to: str, form: Format) -> None:
+    if not apart.share <= limit:  # also when it is not a number
         raise Failed(
-            f"an export to {to} must keep every logit within {kind.limit:.0e} of the largest logit (or of 1), "
-            f"got a difference of {apart.share:.1e}; {kind.otherwise}."
+            f"an export to {to} must keep every logit within {limit:.0e} of the largest logit (or of 1), "
+            f"got a difference of {apart.share:.1e}; {form.otherwise}."
         )
 
 
-def int8_twin(kind: Format, place: Path, reference: Run, batches: Batches, latency: Latency | None) -> Int8 | None:
-    if kind.quantize is None:
+def int8_twin(
+    form: Format, place: Path, kind: str, reference: Run, batches: Batches, latency: Latency | None
+) -> Int8 | None:
+    if form.quantize is None:
         return None
-    made = kind.quantize(place)
+    made = form.quantize(place)
     return Int8(
         file=made.weights,
-        bytes=(place / made.weights).stat().st_size,
-        difference=difference(reference, made.run, batches),
+        bytes=weight(place, made.weights),
+        difference=difference(reference, made.run, batches, kind=kind),
         latency=latency(made.run) if latency else None,
     )
+
+
+def weight(place: Path, name: str) -> int:
+    """Bytes of a file and of the one with its data, which a very large ONNX network has beside it."""
+    return sum(path.stat().st_size for path in place.glob(f"{name}*"))
 
 
 def files(place: Path) -> list[Path]:
     return sorted(path for path in place.rglob("*") if path.is_file())
 
 
-def describe(parity: Parity, kind: Format, place: Path) -> None:
+def joint(tokenizer: PreTrainedTokenizerBase) -> str:
+    """What stands between two texts, for a snippet of code: a line break where the tokenizer has no mark for it."""
+    marks = tokenizer.num_special_tokens_to_add(pair=True) > tokenizer.num_special_tokens_to_add(pair=False)
+    return "" if marks else "\\n"
+
+
+def describe(parity: Parity, form: Format, place: Path, *, joint: str) -> None:
     """Writes the report and the model card."""
     report = json.dumps(parity.as_json(), indent=2, allow_nan=False, ensure_ascii=False)
     (place / REPORT).write_text(report + "\n", encoding="utf-8")
-    (place / CARD).write_text(model_card(parity, kind, name=place.name), encoding="utf-8")
+    (place / CARD).write_text(model_card(parity, form, name=place.name, joint=joint), encoding="utf-8")

@@ -6,6 +6,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from archwright.export.kinds import Kind
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -23,18 +25,20 @@ class Format:
 
     description: str
     write: "Write"
-    load: "Callable[[Path], Run]"
+    load: "Callable[[Path, str], Run]"
     weights: str
     """The file that holds the weights."""
     limit: float
     """Largest difference of logits, as a share of the largest logit or of 1."""
-    usage: str
-    """How a user loads it, for the model card."""
+    usage: Callable[[Kind], str]
+    """How a user runs it, for the model card."""
     otherwise: str
     """What to do when the difference is above the limit."""
     stored: Callable[[Path], int]
     """How many numbers the file with the weights holds."""
     library: str = "transformers"
+    trust: str = ""
+    """What the loading functions of transformers need to be told beside the folder."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What a user must know about a network that pools like this, for the model card."""
     quantize: "Callable[[Path], Quantized] | None" = None
@@ -73,19 +77,19 @@ def write_onnx(network: "Network", folder: Path, batch: "Mapping[str, Tensor]") 
     write_onnx(network, folder, names=list(batch))
 
 
-def load_stock(folder: Path) -> "Run":
+def load_stock(folder: Path, kind: str) -> "Run":
     from archwright.export.stock import load_stock
 
-    return load_stock(folder)
+    return load_stock(folder, kind)
 
 
-def load_compact(folder: Path) -> "Run":
+def load_compact(folder: Path, kind: str) -> "Run":
     from archwright.export.compact import load_compact
 
-    return load_compact(folder)
+    return load_compact(folder, kind)
 
 
-def load_onnx(folder: Path) -> "Run":
+def load_onnx(folder: Path, kind: str) -> "Run":
     from archwright.export.onnx_file import load_onnx
 
     return load_onnx(folder / "model.onnx")
@@ -116,28 +120,15 @@ The network pools by the mean over all tokens. Stock heads look at the first tok
 checkpoint is not a trained one: it computes the mean. Run it as it is, also in half precision; to train on, export to
 `compact`.
 """
-STOCK_USAGE = """\
-from transformers import pipeline
 
-classify = pipeline("text-classification", model="{folder}")
-print(classify("a text"))
-"""
-COMPACT_USAGE = """\
-from transformers import pipeline
 
-classify = pipeline("text-classification", model="{folder}", trust_remote_code=True)  # runs modeling_archwright.py
-print(classify("a text"))
-"""
-ONNX_USAGE = """\
-import onnxruntime
-from transformers import AutoTokenizer
+def torch_usage(kind: Kind) -> str:
+    return kind.usage
 
-tokenizer = AutoTokenizer.from_pretrained("{folder}")
-session = onnxruntime.InferenceSession("{folder}/model.onnx")
-inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
-logits = session.run(["logits"], dict(inputs))[0]  # texts x labels; the names of the labels are in config.json
-print(logits)
-"""
+
+def onnx_usage(kind: Kind) -> str:
+    return kind.onnx_usage
+
 
 FORMATS: dict[str, Format] = {
     "hf": Format(
@@ -147,7 +138,7 @@ FORMATS: dict[str, Format] = {
         weights="model.safetensors",
         stored=stored_in_safetensors,
         limit=1e-5,
-        usage=STOCK_USAGE,
+        usage=torch_usage,
         notes={"mean": POOLED},
         otherwise="export to compact",
     ),
@@ -158,7 +149,7 @@ FORMATS: dict[str, Format] = {
         weights="model.safetensors",
         stored=stored_in_safetensors,
         limit=1e-5,
-        usage=STOCK_USAGE,
+        usage=torch_usage,
         notes={"mean": POOLED},
         otherwise="export to compact",
     ),
@@ -169,7 +160,8 @@ FORMATS: dict[str, Format] = {
         weights="model.safetensors",
         stored=stored_in_safetensors,
         limit=1e-5,
-        usage=COMPACT_USAGE,
+        usage=torch_usage,
+        trust=", trust_remote_code=True",
         otherwise="check that the reference is the network that was extracted",
     ),
     "onnx": Format(
@@ -180,7 +172,7 @@ FORMATS: dict[str, Format] = {
         stored=stored_in_onnx,
         library="onnx",
         limit=1e-4,
-        usage=ONNX_USAGE,
+        usage=onnx_usage,
         otherwise="export to compact",
         quantize=quantize_onnx,
     ),

@@ -10,12 +10,18 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 
+from archwright.export.kinds import KINDS
 from archwright.export.silence import silenced
 from archwright.export.stock import labelled_config
+from archwright.networks.load import room_of
 from archwright.networks.pruned import PrunedNetwork
 
-EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0}
+EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0, "context_mask": 1}
 """What the network is traced with, valid in every vocabulary."""
+SIZES = {"batch": 2, "choices": 3, "sequence": 8}
+"""The shape it is traced with; any other may be used later."""
+ONE_FILE = 2**31 - 2**24
+"""Bytes of weights that fit into one file; those of larger networks lie in a second file beside it."""
 
 
 class Logits(nn.Module):
@@ -25,30 +31,40 @@ class Logits(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        logits: Tensor = self.network(input_ids, attention_mask, token_type_ids).logits
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Tensor:
+        more = {"token_type_ids": token_type_ids, "context_mask": context_mask}
+        given = {name: tensor for name, tensor in more.items() if tensor is not None}
+        logits: Tensor = self.network(input_ids=input_ids, attention_mask=attention_mask, **given).logits
         return logits
 
 
 def write_onnx(network: PrunedNetwork, folder: Path, *, names: Sequence[str]) -> None:
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
-    axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence", max=longest(network))}
+    axes = KINDS[network.config.kind].axes
+    dynamic = {place: torch.export.Dim(name, max=longest(network, name)) for place, name in enumerate(axes)}
     torch.onnx.export(
         Logits(network).eval(),
-        kwargs={name: torch.full((2, 8), EXAMPLE[name]) for name in names},
+        kwargs={name: torch.full([SIZES[axis] for axis in axes], EXAMPLE[name]) for name in names},
         f=folder / "model.onnx",
         input_names=list(names),
         output_names=["logits"],
-        dynamic_shapes={name: axes for name in names},
+        dynamic_shapes={name: dynamic for name in names},
         dynamo=True,
-        external_data=False,
+        external_data=sum(tensor.nbytes for tensor in network.parameters()) > ONE_FILE,
         verbose=False,
     )
     labelled_config(network).save_pretrained(folder)
 
 
-def longest(network: PrunedNetwork) -> int:
-    return int(network.config.backbone["max_position_embeddings"])
+def longest(network: PrunedNetwork, axis: str) -> int | None:
+    """The largest size of an input's dimension: positions end somewhere, rows do not."""
+    return {"sequence": room_of(network)}.get(axis)
 
 
 def load_onnx(file: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from archwright.export.folder import SCHEMA
+from archwright.export.kinds import KINDS, Kind
 
-Run = Callable[[Mapping[str, Tensor]], Tensor]
+Inputs = Mapping[str, Tensor]
+Run = Callable[[Inputs], Tensor]
 Latency = Callable[[Run], Mapping[str, float]]
 """Times the exported network; its answer goes into the report, e.g. the ratio to the original with its interval."""
 
@@ -23,9 +25,9 @@ class Difference:
     """Largest absolute difference of two logits."""
     largest_logit: float
     same_predictions: float | None
-    """Share of rows with the same label; None for regression."""
+    """Share of equal answers (labels, choices, ends of a span, next tokens); None for regression."""
     shapes: list[dict[str, float]]
-    """Rows, length and largest difference of every batch."""
+    """Rows, length and largest difference of every batch, and how many choices a row has if it has any."""
 
     @property
     def share(self) -> float:
@@ -48,6 +50,8 @@ class Parity:
     """What an export is, and how far it is from the network that was exported."""
 
     format: str
+    kind: str
+    """The kind of task."""
     family: str
     layers: list[list[int]]
     """Heads and units of every layer of the network that was exported."""
@@ -70,27 +74,44 @@ class Parity:
         return {"schema": SCHEMA, **asdict(self), "difference_share": self.difference.share}
 
 
-def difference(reference: Run, run: Run, batches: Sequence[Mapping[str, Tensor]]) -> Difference:
-    """Compares the two on every batch, with at least one batch."""
-    with torch.inference_mode():
-        pairs = [(reference(dict(batch)).float(), run(batch).float()) for batch in batches]
-    apart = [(ours - theirs).abs().max() for ours, theirs in pairs]
+class Apart(NamedTuple):
+    """How far two networks are apart on one batch."""
+
+    largest: float
+    largest_logit: float
+    same: Tensor
+
+
+def difference(reference: Run, run: Run, batches: Sequence[Inputs], *, kind: str) -> Difference:
+    """Compares the two on every batch, with at least one batch; logits of one batch at a time are in memory."""
+    apart = [compared(reference, run, batch, KINDS[kind]) for batch in batches]
+    same = torch.cat([batch.same for batch in apart]).float()
     return Difference(
-        largest=float(torch.stack(apart).max()),
-        largest_logit=float(torch.stack([ours.abs().max() for ours, _ in pairs]).max()),
-        same_predictions=same_predictions(pairs),
-        shapes=[
-            {"rows": len(batch["input_ids"]), "length": batch["input_ids"].shape[1], "largest": float(worst)}
-            for batch, worst in zip(batches, apart, strict=True)
-        ],
+        largest=float(torch.tensor([batch.largest for batch in apart]).max()),  # not a number if one is none
+        largest_logit=max(batch.largest_logit for batch in apart),
+        same_predictions=float(same.mean()) if len(same) else None,
+        shapes=[shape(batch) | {"largest": far.largest} for batch, far in zip(batches, apart, strict=True)],
     )
 
 
-def same_predictions(pairs: Sequence[tuple[Tensor, Tensor]]) -> float | None:
-    if pairs[0][0].shape[-1] == 1:
-        return None
-    same = torch.cat([ours.argmax(-1) == theirs.argmax(-1) for ours, theirs in pairs])
-    return float(same.float().mean())
+def compared(reference: Run, run: Run, batch: Inputs, kind: Kind) -> Apart:
+    with torch.inference_mode():
+        ours, theirs = reference(dict(batch)).float(), run(batch).float()
+        same = same_answers(kind.decided(ours, batch), kind.decided(theirs, batch))
+        ours, theirs = kind.counted(ours, batch), kind.counted(theirs, batch)
+        return Apart(float((ours - theirs).abs().max()), float(ours.abs().max()), same)
+
+
+def same_answers(ours: Tensor, theirs: Tensor) -> Tensor:
+    """One entry per answer; none for regression, which has a single output."""
+    if ours.shape[-1] == 1:
+        return torch.empty(0, dtype=torch.bool)
+    return (ours.argmax(-1) == theirs.argmax(-1)).flatten()
+
+
+def shape(batch: Inputs) -> dict[str, float]:
+    rows, *choices, length = batch["input_ids"].shape
+    return {"rows": rows, "length": length} | ({"choices": choices[0]} if choices else {})
 
 
 def varied_batches(

@@ -25,7 +25,7 @@ COMMANDS: dict[str, Command] = {
     "compress": Command(
         "shrink a pre-trained model for a task: super-network fine-tuning + Pareto search",
         "archwright.jobs.compress:compress",
-        (o.Model, o.Data, o.Supernet, o.Search, o.Budget, o.Measure, o.Output, o.Preview),
+        (o.Model, o.Data, o.Supernet, o.Search, o.Compare, o.Budget, o.Measure, o.Output, o.Preview),
         example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
     ),
     "select": Command(
@@ -41,6 +41,13 @@ COMMANDS: dict[str, Command] = {
         (o.Run, o.Which, o.Export, o.Target),
         positional=("run",),
         example="archwright export runs/sst2 --trial 17 --to onnx --int8",
+    ),
+    "report": Command(
+        "several finished runs, compared as in the paper: one page with its figures",
+        "archwright.jobs.report:report",
+        (o.Reports,),
+        positional=("runs",),
+        example="archwright report runs/sst2-seed0 runs/sst2-seed1 --out report --json protocol.json",
     ),
     "worker": Command(
         "join a run on a shared store from another process or machine",

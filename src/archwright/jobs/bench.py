@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import thread_time
@@ -14,13 +15,11 @@ import torch
 from archwright.data import batches, encode, evaluation_batches, load_task, load_tokenizer
 from archwright.data.batching import Batch, Encoded, batch_of
 from archwright.errors import BadInput
-from archwright.export.onnx_file import load_onnx, write_onnx
-from archwright.export.silence import silenced
 from archwright.jobs import options as o
 from archwright.jobs.environment import environment
 from archwright.jobs.scene import EVALUATION_TOKENS, embedded
 from archwright.jobs.training import super_step
-from archwright.networks.load import load_supernet
+from archwright.networks.load import freeze_embeddings, load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.search import sample
@@ -91,7 +90,17 @@ def bench(settings: o.Bench) -> Benched:
             f"--rows must be at least 50 and --repeats at least 1, got {settings.rows} and {settings.repeats}."
         )
     torch.set_num_threads(1)
-    return Benched(settings.what, tuple(BENCHES[settings.what](settings)), environment())
+    module, _, name = BENCHES[settings.what].partition(":")
+    ratios: Callable[[o.Bench], list[Ratio]] = getattr(import_module(module), name)
+    return Benched(settings.what, tuple(ratios(settings)), environment())
+
+
+BENCHES = {
+    "compress": "archwright.jobs.bench:bench_compress",
+    "memory": "archwright.jobs.bench_memory:bench_memory",
+    "search": "archwright.jobs.bench_search:bench_search",
+}
+"""Name to module:function, imported only when asked for."""
 
 
 def bench_compress(settings: o.Bench) -> list[Ratio]:
@@ -104,9 +113,6 @@ def bench_compress(settings: o.Bench) -> list[Ratio]:
         *step_ratios(network, encoded, settings),
         *extracted_ratios(network, settings),
     ]
-
-
-BENCHES: dict[str, Callable[[o.Bench], list[Ratio]]] = {"compress": bench_compress}
 
 
 def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
@@ -136,7 +142,7 @@ def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Benc
 def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
     """A `full` step in the SMALL space against an ordinary one, optimizer included, on the same batches."""
     space = subnet_space("small", anatomy(network.config))
-    network.backbone.embeddings.requires_grad_(False)
+    freeze_embeddings(network)
     updates = {"standard": plain_update(network, loss=task_loss), "full": super_step(network, space, o.Supernet())}
     optimizer = torch.optim.AdamW([p for p in network.parameters() if p.requires_grad], lr=0.0, fused=True)
     network.train()
@@ -190,6 +196,9 @@ def torch_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
 
 
 def onnx_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
+    from archwright.export.onnx_file import load_onnx, write_onnx  # onnx takes a second to import
+    from archwright.export.silence import silenced
+
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     with TemporaryDirectory() as folder, silenced():
         write_onnx(network, Path(folder), names=list(inputs))

@@ -1,15 +1,21 @@
 """What can be wrong with the options of `compress`, found before anything is written or trained."""
 
+from dataclasses import fields
+from typing import Any
+
 from archwright.errors import BadInput
 from archwright.jobs import options as o
+from archwright.jobs.methods import METHODS
+from archwright.jobs.ray_cluster import check_ray
 from archwright.jobs.scene import Scene
 from archwright.jobs.searching import check_latency
 from archwright.jobs.training import fresh
-from archwright.networks.load import stock_config, supernet_config
+from archwright.networks.load import room_of, stock_config, supernet_config
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import measure_latency
-from archwright.search import smallest
+from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
+from archwright.spaces.trained import TrainedSpace
 from archwright.subnet.keep import anatomy
 
 
@@ -17,6 +23,7 @@ def check_training(settings: o.Supernet, output: o.Output) -> None:
     """Numbers that no training can use."""
     rules = {
         "--epochs": settings.epochs > 0,
+        "--min-epochs": 0 < settings.min_epochs <= settings.epochs or settings.min_epochs == o.Supernet.min_epochs,
         "--original-epochs": settings.original_epochs is None or settings.original_epochs >= 0,
         "--learning-rate": 0 < settings.learning_rate < 1,
         "--batch-size": settings.batch_size >= 1,
@@ -31,10 +38,36 @@ def check_training(settings: o.Supernet, output: o.Output) -> None:
             raise BadInput(f"{name} is out of range, got {value}; see `archwright compress --help`.")
 
 
-def space_before(scene: Scene, settings: o.Supernet) -> SubnetSpace:
+def check_method(settings: o.Supernet, search: o.Search) -> None:
+    """What the method cannot use."""
+    usual = usual_values(settings)
+    for name in METHODS[settings.method].unused:
+        if getattr(settings, name) != usual[name]:
+            raise BadInput(
+                f"--{name.replace('_', '-')} means nothing for --method {settings.method}, "
+                f"got {getattr(settings, name)!r}; leave it out."
+            )
+    if search.ray is not None and not METHODS[settings.method].alone:
+        able = " or ".join(name for name, other in METHODS.items() if other.alone)
+        raise BadInput(f"--ray trains networks one by one, so it needs --method {able}, got {settings.method}.")
+    if search.ray is not None:
+        check_ray(search.ray)
+
+
+def usual_values(settings: o.Supernet) -> dict[str, Any]:
+    """The values of the preset where nothing else is said."""
+    return {f.name: o.PRESETS[settings.preset].get(f.name, f.default) for f in fields(settings)}
+
+
+def space_before(scene: Scene, model: o.Model, settings: o.Supernet, search: o.Search) -> SubnetSpace | TrainedSpace:
     """The space as it can be known before the weights are loaded."""
-    config = supernet_config(stock_config(scene.source), labels=scene.task.labels, pooling="cls")
-    return subnet_space(settings.space, anatomy(config))
+    config = supernet_config(
+        stock_config(scene.source), kind=scene.task.kind, labels=scene.task.labels, grouping=model.grouping
+    )
+    space = subnet_space(settings.space or "small", anatomy(config))
+    if not METHODS[settings.method].alone:
+        return space
+    return TrainedSpace(space, tuple(SAMPLERS[search.sampler].epochs(rungs(settings.min_epochs, settings.epochs))))
 
 
 def check_network(scene: Scene, model: o.Model, settings: o.Supernet, budget: o.Budget, measure: o.Measure) -> None:
@@ -45,15 +78,14 @@ def check_network(scene: Scene, model: o.Model, settings: o.Supernet, budget: o.
     )
     if budget.latency_ms is None:
         return
-    space = subnet_space(settings.space, anatomy(network.config))
+    space = subnet_space(settings.space or "small", anatomy(network.config))
     keeps = {"smallest": space.build(smallest(space.choices))}
     timings = measure_latency(network, keeps, batch=1, length=scene.length(measure.length), rounds=measure.rounds)
     check_latency(budget.latency_ms, timings["smallest"].low)
 
 
 def check_room(network: PrunedNetwork, lengths: dict[str, int]) -> None:
-    positions = network.backbone.embeddings.position_embeddings
-    room = positions.num_embeddings - (0 if positions.padding_idx is None else positions.padding_idx + 1)
+    room = room_of(network)
     for option, length in lengths.items():
         if length > room:
             raise BadInput(f"{option} must be at most {room}, the positions of this model, got {length} tokens.")

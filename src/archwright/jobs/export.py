@@ -14,7 +14,9 @@ from archwright.data.batching import Encoded, batch_of
 from archwright.errors import BadInput
 from archwright.export import FORMATS, Parity
 from archwright.export import export as write
+from archwright.export.card import sizes_of
 from archwright.jobs import options as o
+from archwright.jobs.networks import standing_alone
 from archwright.jobs.run import finished
 from archwright.jobs.searching import Ground
 from archwright.jobs.worker import ground_of
@@ -23,7 +25,6 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import time_interleaved
 from archwright.objectives.latency import one_thread, random_inputs
 from archwright.store import RunFolder
-from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Exported:
 
     def lines(self) -> list[str]:
         parity, apart = self.parity, self.parity.difference
-        shapes = ", ".join(f"{shape['rows']:g} x {shape['length']:g}" for shape in apart.shapes)
+        shapes = ", ".join(" x ".join(f"{size:g}" for size in sizes_of(shape)) for shape in apart.shapes)
         lines = [
             f"written:  {self.folder} ({parity.format}, {parity.bytes / 1e6:.1f} MB, {parity.parameters:,} parameters)",
             f"verified: loaded again, its logits differ by at most {apart.largest:.1e} (largest logit "
@@ -64,7 +65,7 @@ class Exported:
             lines.append(
                 f"int8:     {parity.int8.file}, {parity.int8.bytes / 1e6:.1f} MB, logits differ by at most "
                 f"{parity.int8.difference.largest:.2f}"
-                + ("" if same is None else f", {same:.0%} of the labels are the same")
+                + ("" if same is None else f", {same:.0%} of the answers are the same")
             )
         return lines
 
@@ -93,20 +94,18 @@ def exported(
             to=to,
             int8=int8,
             reference=reference,
-            batches=shapes(ground.scene.encoded["validation"]),
-            latency=latency_of(ground, saved_network(run.original)),
+            batches=SHAPES.get(network.config.kind, mixed)(ground.scene.encoded["validation"]),
+            latency=latency_of(ground),
         )
     return Exported(place, parity)
 
 
-def latency_of(ground: Ground, original: PrunedNetwork) -> Callable[[Logits], Mapping[str, float]]:
+def latency_of(ground: Ground) -> Callable[[Logits], Mapping[str, float]]:
     """Times an exported network beside the original, alternately, on one text of typical length."""
-    drawn = random_inputs(original, batch=1, length=ground.length, rng=np.random.default_rng(ground.seed))
-    named = batch_of(ground.scene.encoded["validation"], np.arange(1)).inputs
-    inputs = {name: drawn.get(name, torch.zeros_like(drawn["input_ids"])) for name in named}
-    whole = answers(original, None)
 
     def latency(exported: Logits) -> Mapping[str, float]:
+        original = saved_network(ground.run.original)  # only now: an export needs memory too
+        inputs, whole = timed_inputs(ground, original), answers(original, None)
         calls = {"exported": lambda: exported(inputs), "original": lambda: whole(inputs)}
         rng = np.random.default_rng(ground.seed)
         timings = time_interleaved(calls, rounds=ground.measure.rounds, rng=rng, clock=thread_time)
@@ -114,6 +113,14 @@ def latency_of(ground: Ground, original: PrunedNetwork) -> Callable[[Logits], Ma
         return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
 
     return latency
+
+
+def timed_inputs(ground: Ground, original: PrunedNetwork) -> dict[str, torch.Tensor]:
+    """Random tokens under the names that the task's batches have; every token is open to an answer."""
+    drawn = random_inputs(original, batch=1, length=ground.length, rng=np.random.default_rng(ground.seed))
+    others = {"token_type_ids": torch.zeros_like, "context_mask": torch.ones_like}
+    named = batch_of(ground.scene.encoded["validation"], np.arange(1)).inputs
+    return {name: drawn[name] if name in drawn else others[name](drawn["input_ids"]) for name in named}
 
 
 def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedNetwork, Logits]:
@@ -129,8 +136,8 @@ def network_of(ground: Ground, trial: int, recovered: bool) -> tuple[PrunedNetwo
     if trial == ORIGINAL:
         network = saved_network(ground.run.original)
         return network, answers(network, None)
-    keep = ground.space.build(finished(ground.run.path).member(trial).config)
-    return extract(ground.network, keep).eval(), answers(ground.network, keep)
+    home, keep = ground.home(finished(ground.run.path).member(trial).config)
+    return standing_alone(home, keep), answers(home, keep)
 
 
 def answers(network: PrunedNetwork, keep: Any) -> Logits:
@@ -142,9 +149,29 @@ def answers(network: PrunedNetwork, keep: Any) -> Logits:
     return logits
 
 
-def shapes(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
+def mixed(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
     """Real texts in several shapes: one short, one long, few and many of mixed lengths."""
     order = np.argsort(encoded.lengths, kind="stable")
     spread = order[np.linspace(0, len(order) - 1, min(16, len(order))).astype(int)]
     chosen = [order[:1], order[-1:], order[len(order) // 2 :][:3], spread[::2], spread]
     return [batch_of(encoded, rows).inputs for rows in chosen if len(rows)]
+
+
+def prefixes(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
+    """Blocks of real text, which all have one length, and their beginnings; few at once, for logits are large."""
+    longest, last = int(encoded.lengths[0]), len(encoded) - 1
+    wanted = [
+        ([0], longest),
+        ([last], max(1, longest // 16)),
+        ([0, last // 2, last], max(1, longest // 4)),
+        ([0, last], 1),
+    ]
+    made = []
+    for rows, length in wanted:
+        inputs = batch_of(encoded, np.unique(rows)).inputs
+        made.append({name: tensor[:, :length].contiguous() for name, tensor in inputs.items()})
+    return made
+
+
+SHAPES: dict[str, Callable[[Encoded], list[dict[str, torch.Tensor]]]] = {"lm": prefixes}
+"""Batches for the parity report of a kind of task, where it is not `mixed`."""

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import archwright
-from archwright.jobs import options as o
 from archwright.jobs.environment import environment
+from archwright.jobs.methods import METHODS
 from archwright.jobs.searching import ERROR, LATENCY, Ground, latency_table
 from archwright.judge import hypervolume, hypervolume_over_time
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import COSTS, Timings, measure_latency, rank
+from archwright.objectives import COSTS, Timing, Timings, measure_latency, rank
 from archwright.search import config_of, front
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, nonembedding_parameters, sizes
@@ -25,19 +25,17 @@ REFERENCE = (1.0, 1.0)
 ORIGINAL, SUPERNET = "original", "supernet"
 
 
-def result_of(
-    ground: Ground, study: Any, original: PrunedNetwork, model: o.Model, settings: o.Supernet
-) -> dict[str, Any]:
+def result_of(ground: Ground, study: Any, original: PrunedNetwork) -> dict[str, Any]:
     """Everything that out.json, the report and `select` need."""
     trials = study.get_trials(deepcopy=False)
     with ground.run.phase("measure"):
         measured = measured_networks(ground, trials, original)
     history = trial_rows(ground, trials)
-    points = [(row["validation_error"], row["nonembedding_share"]) for row in history]
+    points = [(ground.scene.scaled(row[ERROR]), row["nonembedding_share"]) for row in history]
     return {
         "schema": SCHEMA,
         "archwright": archwright.__version__,
-        **asked(ground, model, settings),
+        **asked(ground),
         **measured,
         "trials": history,
         "hypervolume": hypervolume(points, REFERENCE),
@@ -48,24 +46,25 @@ def result_of(
     }
 
 
-def asked(ground: Ground, model: o.Model, settings: o.Supernet) -> dict[str, Any]:
+def asked(ground: Ground) -> dict[str, Any]:
     """What the run was about."""
-    of, task = ground.space.anatomy, ground.scene.task
+    of, task, settings = ground.space.anatomy, ground.scene.task, ground.brief.supernet
     return {
         "run": ground.run.path.resolve().name,
         "folder": str(ground.run.path),
-        "model": model.model,
+        "model": ground.brief.model.model,
         "family": ground.network.config.backbone["model_type"],
         "pooling": ground.network.config.pooling,
         "task": task.name,
         "task_note": task.note,
-        "rows": {split: len(rows) for split, rows in task.splits.items()},
+        "rows": {split: encoded.rows for split, encoded in ground.scene.encoded.items()},
         "metric": task.metric,
-        "space": settings.space,
-        "strategy": settings.strategy,
-        "order": settings.order,
-        "order_note": order_note(ground, model, settings),
-        "sampler": ground.search.sampler,
+        "method": settings.method,
+        "space": ground.space.name,
+        "strategy": settings.strategy if ground.supernet else None,
+        "order": settings.order if METHODS[settings.method].samplers else "none",
+        "order_note": order_note(ground),
+        "sampler": ground.search.sampler if METHODS[settings.method].samplers else None,
         "seed": ground.seed,
         "objectives": [ERROR, *(name for name in ground.search.objectives if name != ERROR)],
         "layers": of.layers,
@@ -74,13 +73,16 @@ def asked(ground: Ground, model: o.Model, settings: o.Supernet) -> dict[str, Any
     }
 
 
-def order_note(ground: Ground, model: o.Model, settings: o.Supernet) -> str:
-    rows = (ground.run.note("order") or {}).get("rows")
-    return ORDER_NOTES[settings.order].format(rows=rows, task=ground.scene.task.name, model=model.model)
+def order_note(ground: Ground) -> str:
+    noted = ground.run.note("order")
+    words = {"task": ground.scene.task.name, "model": ground.brief.model.model}
+    return ORDER_NOTES["none" if noted is None else ground.brief.supernet.order].format(
+        rows=(noted or {}).get("rows"), **words
+    )
 
 
 def measured_networks(ground: Ground, trials: list[Any], original: PrunedNetwork) -> dict[str, Any]:
-    """The original, the super-network and the front, all timed together."""
+    """The original, the super-network if there is one, and the front, all timed together."""
     keeps = {
         trial.number: ground.space.build(config_of(ground.space.choices, trial))
         for trial in front(trials, space=ground.space)
@@ -93,8 +95,8 @@ def measured_networks(ground: Ground, trials: list[Any], original: PrunedNetwork
         for number, keep in keeps.items()
     ]
     return {
-        ORIGINAL: numbers(ground, original, whole, timings, ORIGINAL),
-        SUPERNET: numbers(ground, ground.network, whole, timings, ORIGINAL),
+        ORIGINAL: numbers(ground, (original, None), whole, timings[ORIGINAL]),
+        SUPERNET: numbers(ground, (ground.network, None), whole, timings[ORIGINAL]) if ground.supernet else None,
         "front": sorted(members, key=lambda entry: entry["nonembedding_parameters"]),
         "latency": latency_facts(ground, timings, keeps),
     }
@@ -119,33 +121,33 @@ def timed_front(ground: Ground, keeps: Mapping[int, Keep]) -> Timings:
 
 def member(ground: Ground, trial: Any, keep: Keep, timings: Timings) -> dict[str, Any]:
     """One entry of the front."""
+    config = config_of(ground.space.choices, trial)
     return {
         "trial": trial.number,
-        "config": config_of(ground.space.choices, trial),
+        "config": config,
         "keep": [list(pair) for pair in sizes(keep)],
-        **numbers(ground, ground.network, keep, timings, str(trial.number), validation=trial.values[0]),
+        **numbers(ground, ground.home(config), keep, timings[str(trial.number)], validation=trial.values[0]),
     }
 
 
 def numbers(
     ground: Ground,
-    network: PrunedNetwork,
+    home: tuple[PrunedNetwork, Keep | None],
     keep: Keep,
-    timings: Timings,
-    name: str,
+    timing: Timing,
     *,
     validation: float | None = None,
 ) -> dict[str, Any]:
     """Errors, counts and latency of a network."""
-    of = ground.space.anatomy
-    found = ground.scene.error(network, ground.scene.validation, keep) if validation is None else validation
+    of, scene = ground.space.anatomy, ground.scene
+    network, part = home
     counts = {name: int(cost.measure(of, keep, length=ground.length)) for name, cost in COSTS.items()}
     return {
-        ERROR: found,
-        "test_error": ground.scene.error(network, ground.scene.test, keep),
+        ERROR: scene.error(network, scene.validation, part) if validation is None else validation,
+        "test_error": scene.error(network, scene.test, part),
         **counts,
         "nonembedding_share": counts["nonembedding_parameters"] / nonembedding_parameters(of, of.full),
-        LATENCY: timings[name]._asdict(),
+        LATENCY: timing._asdict(),
     }
 
 

@@ -4,14 +4,16 @@ from typing import Any
 
 from archwright.errors import BadInput
 from archwright.jobs import options as o
+from archwright.jobs.brief import group_from
 from archwright.jobs.searching import Ground
 from archwright.jobs.training import keep
-from archwright.jobs.worker import ground_of, group_from
-from archwright.networks.load import saved_network
+from archwright.jobs.worker import ground_of
+from archwright.networks.load import freeze_embeddings, saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config
 from archwright.store import RunFolder
 from archwright.subnet.extract import extract
+from archwright.subnet.keep import Keep
 from archwright.subnet.supernet import plain_update
 from archwright.train import Schedule, distillation, task_loss, train
 
@@ -20,8 +22,12 @@ RECOVERY_STREAM = 3
 
 def extracted(run: RunFolder, config: Config) -> PrunedNetwork:
     """The sub-network of this config as a network of its own."""
-    ground = ground_of(run)
-    return extract(ground.network, ground.space.build(config)).eval()
+    return standing_alone(*ground_of(run).home(config))
+
+
+def standing_alone(network: PrunedNetwork, keep: Keep | None) -> PrunedNetwork:
+    """The sub-network with tensors of its own."""
+    return (network if keep is None else extract(network, keep)).eval()
 
 
 def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) -> dict[str, Any]:
@@ -34,8 +40,8 @@ def recover(run: RunFolder, trial: int, config: Config, settings: o.Recovery) ->
             f"--recover-epochs must not be negative, got {settings.recover_epochs}; the rate must be in (0, 1)."
         )
     ground, options = ground_of(run, device=run.settings["device"]), group_from(run, o.Supernet)
-    network = extract(ground.network, ground.space.build(config))
-    network.backbone.embeddings.requires_grad_(options.train_embeddings)
+    network = standing_alone(*ground.home(config))
+    freeze_embeddings(network, not options.train_embeddings)
     before = errors(ground, network)
     steps = max(1, round(ground.scene.steps_per_epoch(options.batch_size) * settings.recover_epochs))
     train(

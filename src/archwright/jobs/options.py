@@ -18,6 +18,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "original_epochs": 5.0,
         "train_embeddings": True,
         "validation_rows": 0,
+        "min_epochs": 1.0,
         "sampler": "random",
         "corners": ("largest", "smallest", "middle"),
         "trials": 100,
@@ -46,6 +47,12 @@ def described(entry: Any) -> str:
     return text.strip().splitlines()[0] if text.strip() else ""
 
 
+def comparable() -> Mapping[str, str]:
+    """Everything that --compare knows."""
+    quantized = "the original and the front at 8 and 4 bit: error, memory, latency"
+    return {**listed("jobs.methods", "METHODS")(), "quantized": quantized}
+
+
 def choice(default: Any, choices: Any) -> Any:
     return field(default=default, metadata={"choices": choices})
 
@@ -55,10 +62,14 @@ class Model:
     """What to shrink."""
 
     model: str = "minilm"
-    """A folder or hub id of a BERT, RoBERTa, DistilBERT or ELECTRA checkpoint, pre-trained or fine-tuned; minilm is the
-    embedded MiniLM-L6-H384."""
-    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean")})
-    """How the head reads the text: first token or mean over tokens; by default as the checkpoint was trained."""
+    """A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral checkpoint,
+    pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384, smollm2 the embedded SmolLM2-135M."""
+    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean", "last")})
+    """How the head reads the text: first token, mean over tokens or last token; by default as the checkpoint was
+    trained."""
+    grouping: str = field(default="groups", metadata={"choices": ("groups", "queries")})
+    """What counts as a head where several query heads share keys and values: such a group as a whole, or equally many
+    query heads of every group."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +77,12 @@ class Data:
     """What to shrink it for."""
 
     task: str | None = None
-    """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...) or hf:NAME of the datasets library;
-    movie-reviews if no files are given."""
+    """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
+    next token of your own text in --train, or hf:NAME of the datasets library; movie-reviews if no files are given."""
     data: Path | None = None
-    """Folder with train.tsv and dev.tsv of a GLUE task."""
+    """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad."""
     train: Path | None = None
-    """Your own rows: CSV, TSV or JSONL."""
+    """Your own rows: CSV, TSV or JSONL; plain text (.txt) for lm."""
     validation: Path | None = None
     """Rows that choose between sub-networks. Without --test they are the test rows, and 30 % of --train choose."""
     test: Path | None = None
@@ -82,14 +93,17 @@ class Data:
     """Column of the second text, for tasks about two texts."""
     label_column: str = "label"
     """Column of the label or number."""
+    choice_columns: tuple[str, ...] = field(default=(), metadata={"metavar": "A,B,C"})
+    """Multiple choice: columns of the choices that may go on from the text; the label is the right one's position from
+    0, its column or its text."""
     regression: bool | None = None
     """Predict a number instead of a class; recognised from the labels if not said."""
     train_rows: int = 0
-    """Train on at most so many rows, 0 for all."""
+    """Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all."""
     validation_rows: int = 2000
     """Judge sub-networks on at most so many rows, 0 for all."""
     max_length: int = 128
-    """Longest text in tokens; longer ones are cut."""
+    """Longest text in tokens; longer ones are cut (squad: read in overlapping windows; lm: cut into blocks)."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +112,10 @@ class Supernet:
 
     preset: str = choice("default", PRESET_HELP)
     """Values for many options at once."""
-    space: str = choice("small", listed("spaces.subnetwork", "SPACES"))
-    """Which sub-networks exist."""
+    method: str = choice("weight-sharing", listed("jobs.methods", "METHODS"))
+    """How smaller networks are found."""
+    space: str | None = choice(None, listed("spaces.subnetwork", "SPACES"))
+    """Which sub-networks exist; if not said what suits the method, small for both kinds of NAS."""
     strategy: str = choice("full", listed("subnet.strategies", "STRATEGIES"))
     """Which sub-networks take part in a training step."""
     order: str = choice("taylor", ("taylor", "none"))
@@ -108,7 +124,10 @@ class Supernet:
     start: str = choice("original", ("original", "pretrained"))
     """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
     epochs: float = 3.0
-    """Passes over the training rows for the super-network."""
+    """Passes over the training rows: of the super-network, or of each network that is trained by itself."""
+    min_epochs: float = 1.0
+    """Sampler mo-asha: passes after which a network is first compared with the others; the best third goes on to three
+    times as many, and so on up to --epochs."""
     original_epochs: float | None = None
     """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint
     that is fine-tuned for this task."""
@@ -142,8 +161,19 @@ class Search:
     """Wall-clock for everything; training is shortened to about 60 % of it, the search stops when it is over."""
     workers: int = 1
     """Processes that search together on this machine; more can join with `archwright worker`."""
+    ray: str | None = field(default=None, metadata={"metavar": "ADDRESS"})
+    """Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or local to
+    start one; model and data must lie at the same paths there."""
     store: str | None = None
     """Where the trials are kept: sqlite:///FILE or postgresql://...; a journal file in the run folder if not said."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Several methods on one task."""
+
+    compare: tuple[str, ...] = choice((), comparable)
+    """Run these one after another, each with its own --minutes, and draw them together."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +199,17 @@ class Measure:
     measure_int8: bool = False
     """Export each member of the front to int8 ONNX and weigh the file, about ten seconds each; always done when
     int8_bytes is an objective."""
+
+
+@dataclass(frozen=True)
+class Honesty:
+    """How far to trust the shared weights."""
+
+    honesty: int = 0
+    """Fine-tune so many random sub-networks by themselves too, from the pre-trained weights, and report how well the
+    errors with shared weights rank them; 0 for none. Each takes as long as fine-tuning a smaller model."""
+    honesty_epochs: float | None = None
+    """Passes over the training rows of each; as many as the super-network had if not said."""
 
 
 @dataclass(frozen=True)
@@ -249,11 +290,30 @@ class Which:
     """The network as `select --recover-epochs` trained it further."""
 
 
+BENCHES = {
+    "compress": "evaluation, training steps and extracted networks",
+    "memory": "peaks of the phases of compress against plain fine-tuning, on a BERT-base-sized model; ten minutes",
+    "search": "epochs of fine-tuning that MO-ASHA saves against random search; six minutes",
+}
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Which runs to compare, and where."""
+
+    runs: tuple[Path, ...] = field(metadata={"metavar": "RUN..."})
+    """Folders of finished runs and comparisons, or files that --json wrote, previews too; compared per task and model."""
+    out: Path = Path("report")
+    """Folder for the page."""
+    seed: int = 0
+    """Of the bootstrap samples for average ranks."""
+
+
 @dataclass(frozen=True)
 class Bench:
     """What to measure."""
 
-    what: str = choice("compress", {"compress": "evaluation, training steps and extracted networks"})
+    what: str = choice("compress", BENCHES)
     """Part of archwright."""
     rows: int = 120
     """Texts to evaluate on."""

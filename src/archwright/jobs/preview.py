@@ -42,7 +42,7 @@ class Previewed:
 
 def previewed(model: str, *, out: Path | None, seed: int) -> Previewed:
     """Mask gallery (Figure 2), sizes of 500 samples per space (Figure 3), smallest size, share of the embeddings."""
-    config = supernet_config(stock_config(embedded(model)), labels=LABELS, pooling="cls")
+    config = supernet_config(stock_config(embedded(model)), labels=LABELS)
     of = anatomy(config)
     spaces = {name: subnet_space(name, of) for name in SPACES}
     facts = {

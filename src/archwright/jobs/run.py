@@ -28,6 +28,9 @@ class FinishedRun:
         found = self.folder.note("result")
         if found is None:
             raise BadInput(f"{self.folder.path} has no result yet; run the same `archwright compress` command again.")
+        if "front" not in found:
+            runs = ", ".join(str(self.folder.path / name) for name in found.get("methods", ()))
+            raise BadInput(f"the folder of one run is needed, got {self.folder.path}, a comparison of {runs}; take one.")
         return dict(found)
 
     @property

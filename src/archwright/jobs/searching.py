@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,42 +12,91 @@ from typing import Any
 import torch
 from optuna.trial import TrialState
 
+from archwright.data import Batch
 from archwright.errors import BadInput, Failed
 from archwright.jobs import options as o
 from archwright.jobs.amounts import amount
+from archwright.jobs.brief import Brief
+from archwright.jobs.methods import METHODS
 from archwright.jobs.scene import Scene
+from archwright.jobs.training import TimeUp
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, OBJECTIVES, LatencyTable
 from archwright.progress import Bar, progress
 from archwright.search import SAMPLERS, Candidate, Config, Limit, Objective, largest, middle, revive, search, smallest
 from archwright.spaces.subnetwork import SubnetSpace
+from archwright.spaces.trained import TrainedSpace
 from archwright.store import RunFolder, open_study
+from archwright.subnet.keep import Keep
 
 ERROR, LATENCY = "validation_error", "latency_ms"
 CORNERS: dict[str, Callable[[Any], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
+LISTED = "random"
+"""Sampler of methods that list their designs: it tries what it is given first, and there is nothing after that."""
 TABLE_ROUNDS = 20
 TOLD = (TrialState.COMPLETE, TrialState.PRUNED)
+Told = Callable[[Any], None]
+
+
+Home = Callable[[Config], tuple[PrunedNetwork, Keep | None]]
+"""Where a sub-network's weights are: the network it is a part of and what it keeps of it, or a network of its own."""
 
 
 @dataclass(frozen=True)
 class Ground:
     """What a search runs on."""
 
-    run: RunFolder
-    scene: Scene
+    brief: Brief
     network: PrunedNetwork
-    space: SubnetSpace
-    search: o.Search
-    budget: o.Budget
-    measure: o.Measure
-    seed: int
+    """The whole network, for sizes and latency; whose weights count is for `home` to say."""
+    space: SubnetSpace | TrainedSpace
+    home: Home
+    first: tuple[Config, ...]
+    """Designs to try before all others."""
+    trials: int
+    supernet: bool = False
+    """Whether all sub-networks share the weights of `network`."""
+
+    @property
+    def run(self) -> RunFolder:
+        return self.brief.run
+
+    @property
+    def scene(self) -> Scene:
+        return self.brief.scene
+
+    @property
+    def search(self) -> o.Search:
+        return self.brief.search
+
+    @property
+    def budget(self) -> o.Budget:
+        return self.brief.budget
+
+    @property
+    def measure(self) -> o.Measure:
+        return self.brief.measure
+
+    @property
+    def seed(self) -> int:
+        return self.brief.seed
 
     @property
     def length(self) -> int:
         return self.scene.length(self.measure.length)
 
+    def error(self, config: Config, rows: list[Batch]) -> float:
+        """1 - the task's metric of this sub-network, wherever it lives."""
+        network, keep = self.home(config)
+        return self.scene.error(network, rows, keep)
 
-def check_search(settings: o.Search, budget: o.Budget, measure: o.Measure, space: SubnetSpace) -> None:
+
+def corners(search: o.Search, space: SubnetSpace | TrainedSpace) -> tuple[Config, ...]:
+    """The designs that every sampler tries first."""
+    return tuple(CORNERS[name](space.choices) for name in search.corners)
+
+
+def check_search(settings: o.Search, budget: o.Budget, measure: o.Measure, space: SubnetSpace | TrainedSpace) -> None:
     """Everything about the search that can be wrong, found before anything is trained."""
     unknown = [name for name in settings.objectives if name not in OBJECTIVES]
     costs = [name for name in settings.objectives if name != ERROR]
@@ -68,7 +117,7 @@ def check_search(settings: o.Search, budget: o.Budget, measure: o.Measure, space
     params_limit(budget, space)
 
 
-def params_limit(budget: o.Budget, space: SubnetSpace) -> tuple[str, float] | None:
+def params_limit(budget: o.Budget, space: SubnetSpace | TrainedSpace) -> tuple[str, float] | None:
     """Name of the count and its largest allowed value; one line when no sub-network is that small."""
     if budget.params is None:
         return None
@@ -106,7 +155,7 @@ def objectives(ground: Ground, table: LatencyTable | None) -> list[Objective]:
     measures = {name: counted(ground, name) for name in COSTS}
     if table is not None:
         measures[LATENCY] = lambda c: table.predict(c.built)
-    measures[ERROR] = lambda c: ground.scene.error(ground.network, ground.scene.validation, c.built)
+    measures[ERROR] = lambda c: ground.error(c.config, ground.scene.validation)
     names = [ERROR, *(name for name in ground.search.objectives if name != ERROR)]
     return [Objective(name, measures[name]) for name in names]
 
@@ -135,32 +184,58 @@ def check_latency(most: float, least: float) -> None:
 
 
 def study_of(ground: Ground) -> Any:
-    first = [CORNERS[name](ground.space.choices) for name in ground.search.corners]
-    sampler = SAMPLERS[ground.search.sampler](ground.space.choices, seed=ground.seed, first=first)
+    name = ground.search.sampler if METHODS[ground.brief.supernet.method].samplers else LISTED
+    sampler = SAMPLERS[name](ground.space.choices, seed=ground.seed, first=ground.first)
     number = len({ERROR, *ground.search.objectives})
     return open_study(ground.run, ground.search.store, sampler=sampler, directions=["minimize"] * number)
+
+
+def note_deadline(folder: RunFolder, deadline: float | None) -> None:
+    """For the workers, whose clocks differ."""
+    folder.note("deadline", {"at": None if deadline is None else time.time() + deadline - time.monotonic()})
+
+
+def deadline_of(folder: RunFolder) -> float | None:
+    """When the run's --minutes are over, on this process's clock."""
+    at = (folder.note("deadline") or {"at": None})["at"]
+    return None if at is None else float(time.monotonic() + at - time.time())
 
 
 def searched(ground: Ground, *, deadline: float | None = None) -> Any:
     """The study after all trials have been told, by this process and the workers beside it."""
     study, table = study_of(ground), latency_table(ground)
     revive(study)
-    if deadline is not None:
-        ground.run.note("deadline", {"at": time.time() + deadline - time.monotonic()})
-    with workers(ground), progress("search", ground.search.trials, unit="trials") as bar:
-        counter = Counter(study, bar)
-        search(
-            study,
-            ground.space,
-            objectives(ground, table),
-            limits=limits(ground, table),
-            trials=ground.search.trials,
-            deadline=deadline,
-            told=counter.told,
-        )
+    with workers(ground), progress("search", ground.trials, unit="trials") as bar:
+        told = Counter(study, bar).told
+        measures, bounds = objectives(ground, table), limits(ground, table)
+        note_deadline(ground.run, None)
+        search(study, ground.space, measures, limits=bounds, trials=1, told=told)  # one even when time is up
+        note_deadline(ground.run, deadline)
+        with suppress(TimeUp):
+            search(study, ground.space, measures, limits=bounds, trials=ground.trials, deadline=deadline, told=told)
     if not study.best_trials:
-        raise Failed("no sub-network within the limits was found; raise --trials, or the limits.")
+        raise Failed("no sub-network within limits and time was found; raise --trials, --minutes or the limits.")
     return study
+
+
+def search_here(ground: Ground, table: LatencyTable | None, *, deadline: float | None, told: Told) -> None:
+    """Trials in this process until all are told."""
+    search(
+        study_of(ground),
+        ground.space,
+        objectives(ground, table),
+        limits=limits(ground, table),
+        trials=ground.trials,
+        deadline=deadline,
+        told=told,
+    )
+
+
+def elsewhere() -> Callable[..., None]:
+    """The same with trials at the nodes of a Ray cluster; imported only when one is asked for."""
+    from archwright.jobs.ray_cluster import search_on_ray
+
+    return search_on_ray
 
 
 class Counter:

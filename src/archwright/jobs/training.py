@@ -3,28 +3,34 @@
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
 
+from archwright.data import Batch
+from archwright.errors import Failed
 from archwright.jobs import options as o
+from archwright.jobs.brief import Brief
 from archwright.jobs.scene import Scene
-from archwright.networks.load import load_supernet, saved_network
+from archwright.networks.load import freeze_embeddings, load_supernet, saved_network
 from archwright.networks.pruned import PrunedNetwork
-from archwright.search import sample, smallest
+from archwright.search import smallest
+from archwright.spaces.frontier import Frontier
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.store import RunFolder, whole_folder
 from archwright.subnet.importance import Order, reorder, taylor_order
 from archwright.subnet.keep import anatomy
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.train import Schedule, distillation, task_loss, train
+from archwright.train import Checkpoints, Schedule, distillation, task_loss, train
 
 ORDER_ROWS = 512
 """Training rows on which importance is measured."""
+ORIGINAL_SHARE = 0.25
+"""Part of --minutes that the timed steps of the original's fine-tuning may take."""
 TRAINING_SHARE = 0.6
-"""Part of --minutes that the timed steps of both trainings may take; optimizer, order and search need the rest."""
+"""The same of both trainings together; optimizer, order and search need the rest."""
 
 
 @dataclass(frozen=True)
@@ -35,39 +41,51 @@ class Plan:
     supernet: int
 
 
+class TimeUp(Exception):
+    """The run's --minutes are over in the middle of a training."""
+
+
 def fresh(scene: Scene, model: o.Model, settings: o.Supernet) -> PrunedNetwork:
     """The checkpoint as it was given, with a head for the task."""
     network = load_supernet(
-        scene.source, labels=scene.task.labels, pooling=model.pooling, seed=scene.seed, keep_head=scene.fitted
+        scene.source,
+        kind=scene.task.kind,
+        labels=scene.task.labels,
+        pooling=model.pooling,
+        grouping=model.grouping,
+        seed=scene.seed,
+        keep_head=scene.fitted,
     )
-    network.backbone.embeddings.requires_grad_(settings.train_embeddings)
+    freeze_embeddings(network, not settings.train_embeddings)
     return network.to(scene.device)
 
 
-def planned(run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, minutes: float | None) -> Plan:
+def planned(brief: Brief) -> Plan:
     """How many steps each training takes: the epochs asked for, fewer when --minutes is short."""
-    noted = run.note("plan")
+    noted = brief.run.note("plan")
     if noted:
         return Plan(**noted)
-    per_epoch = scene.steps_per_epoch(settings.batch_size)
-    usual = 0.0 if scene.tuned else 2.0
+    settings = brief.supernet
+    per_epoch = brief.scene.steps_per_epoch(settings.batch_size)
+    usual = 0.0 if brief.scene.tuned else 2.0
     epochs = usual if settings.original_epochs is None else settings.original_epochs
     plan = Plan(round(per_epoch * epochs), round(per_epoch * settings.epochs))
-    if minutes is not None:
-        plan = shortened(plan, fresh(scene, model, settings), scene, settings, minutes)
-    run.note("plan", asdict(plan))
+    if brief.search.minutes is not None:
+        plan = shortened(plan, brief, 60 * brief.search.minutes)
+    brief.run.note("plan", asdict(plan))
     return plan
 
 
-def shortened(plan: Plan, network: PrunedNetwork, scene: Scene, settings: o.Supernet, minutes: float) -> Plan:
-    """The plan scaled to the time there is, from a few timed steps of each kind."""
-    network.train()
-    space = subnet_space(settings.space, anatomy(network.config))
-    updates = [plain_update(network, loss=task_loss), super_step(network, space, settings)]
-    plain, whole = (seconds_per_step(update, scene, settings.batch_size) for update in updates)
-    cost = plan.original * plain + plan.supernet * whole
-    scale = min(1.0, TRAINING_SHARE * minutes * 60 / max(cost, 1e-9))
-    return Plan(int(plan.original * scale), max(1, int(plan.supernet * scale)))
+def shortened(plan: Plan, brief: Brief, seconds: float) -> Plan:
+    """The plan cut to the time there is, from a few timed steps of each kind; the original's part does not depend on
+    the method, so that methods can be compared."""
+    network = fresh(brief.scene, brief.model, brief.supernet).train()
+    space = subnet_space(brief.supernet.space or "small", anatomy(network.config))
+    updates = [plain_update(network, loss=task_loss), super_step(network, space, brief.supernet)]
+    plain, whole = (seconds_per_step(update, brief.scene, brief.supernet.batch_size) for update in updates)
+    original = min(plan.original, int(ORIGINAL_SHARE * seconds / plain))
+    left = TRAINING_SHARE * seconds - original * plain
+    return Plan(original, max(1, min(plan.supernet, int(left / whole))))
 
 
 def seconds_per_step(update: Any, scene: Scene, batch_size: int, steps: int = 6) -> float:
@@ -81,30 +99,37 @@ def seconds_per_step(update: Any, scene: Scene, batch_size: int, steps: int = 6)
     return (perf_counter() - begun) / max(1, done)
 
 
-def original_network(run: RunFolder, scene: Scene, model: o.Model, settings: o.Supernet, steps: int) -> PrunedNetwork:
+def original_network(brief: Brief, steps: int) -> PrunedNetwork:
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with."""
+    run, scene, settings = brief.run, brief.scene, brief.supernet
     if run.original.exists():
         run.checkpoints("original").remove()  # a kill may have come between the two
         return saved_network(run.original).to(scene.device)
-    network = fresh(scene, model, settings)
+    network = fresh(scene, brief.model, settings)
     with run.phase("original"):
-        fit(network, plain_update(network, loss=task_loss), run, scene, settings, phase="original", steps=steps)
+        fit(network, plain_update(network, loss=task_loss), brief, phase="original", steps=steps)
     keep(network, scene, run.original)
     run.checkpoints("original").remove()
     return network
 
 
-def importance_order(run: RunFolder, scene: Scene, settings: o.Supernet, original: PrunedNetwork) -> Order | None:
+def importance_order(brief: Brief, original: PrunedNetwork) -> Order | None:
     """The order of heads, units and layers for this task, None when none is wanted."""
+    run, scene, settings = brief.run, brief.scene, brief.supernet
     if ORDERS[settings.order] is None:
         return None
     if noted_order(run) is None:
         with run.phase("order"):
-            rows = scene.training(settings.batch_size, stream=2)(0)
-            chosen = [batch.to(scene.device) for batch in islice(rows, -(-ORDER_ROWS // settings.batch_size))]
+            chosen = sample_batches(scene, settings.batch_size, rows=ORDER_ROWS)
             order = ORDERS[settings.order](original, chosen, task_loss)
         run.note("order", {**asdict(order), "rows": sum(len(batch.targets) for batch in chosen)})
     return noted_order(run)
+
+
+def sample_batches(scene: Scene, batch_size: int, *, rows: int) -> list[Batch]:
+    """About so many training rows, for measuring importance."""
+    found = scene.training(batch_size, stream=2)(0)
+    return [batch.to(scene.device) for batch in islice(found, -(-rows // batch_size))]
 
 
 def noted_order(run: RunFolder) -> Order | None:
@@ -122,44 +147,49 @@ def noted_order(run: RunFolder) -> Order | None:
 ORDERS: dict[str, Any] = {"taylor": taylor_order, "none": None}
 
 
-def space_of(name: str, network: PrunedNetwork, order: Order | None) -> SubnetSpace:
-    return subnet_space(name, anatomy(network.config), order.layers if order else None)
+def known_order(brief: Brief) -> Order | None:
+    """The noted order; Failed when it is lost."""
+    order = noted_order(brief.run)
+    if order is None and ORDERS[brief.supernet.order]:
+        raise Failed(f"{brief.run.path} has lost its order.json; run its `archwright compress` command again.")
+    return order
 
 
-def super_network(
-    run: RunFolder,
-    scene: Scene,
-    model: o.Model,
-    settings: o.Supernet,
-    *,
-    original: PrunedNetwork,
-    order: Order | None,
-    steps: int,
-) -> PrunedNetwork:
-    """The trained super-network, its heads and units in the given order."""
+def space_of(brief: Brief, network: PrunedNetwork, order: Order | None) -> SubnetSpace:
+    return subnet_space(brief.supernet.space or "small", anatomy(network.config), order.layers if order else None)
+
+
+def super_network(brief: Brief, *, original: PrunedNetwork, order: Order | None, steps: int) -> None:
+    """Trains the super-network, its heads and units in the given order, into the run folder."""
+    run, settings = brief.run, brief.supernet
     if run.supernet.exists():
         run.checkpoints("supernet").remove()
-        return saved_network(run.supernet).to(scene.device)
-    network = STARTS[settings.start](original, lambda: fresh(scene, model, settings))
-    network.backbone.embeddings.requires_grad_(settings.train_embeddings)
+        return
+    network = STARTS[settings.start](original, lambda: fresh(brief.scene, brief.model, settings))
+    freeze_embeddings(network, not settings.train_embeddings)
     if order:
         reorder(network, order)
     with run.phase("supernet"):
-        update = super_step(network, space_of(settings.space, network, order), settings)
-        fit(network, update, run, scene, settings, phase="supernet", steps=steps)
-    keep(network, scene, run.supernet)
+        space = space_of(brief, network, order)
+        frontier = Frontier(space)
+        update = super_step(network, space, settings, frontier)
+        fit(network, update, brief, phase="supernet", steps=steps, carry=frontier)
+    keep(network, brief.scene, run.supernet)
     run.checkpoints("supernet").remove()
-    return network
 
 
 STARTS: dict[str, Any] = {"original": lambda original, fresh: original, "pretrained": lambda original, fresh: fresh()}
 
 
-def super_step(network: PrunedNetwork, space: SubnetSpace, settings: o.Supernet) -> Any:
+def super_step(
+    network: PrunedNetwork, space: SubnetSpace, settings: o.Supernet, frontier: Frontier | None = None
+) -> Any:
+    frontier = frontier or Frontier(space)
     draw = Draw(
         largest=space.anatomy.full,
         smallest=space.build(smallest(space.choices)),
-        random=lambda rng: space.build(sample(space.choices, rng)),
+        random=frontier.random,
+        near=frontier.near,
     )
     return supernet_update(
         network,
@@ -167,26 +197,68 @@ def super_step(network: PrunedNetwork, space: SubnetSpace, settings: o.Supernet)
         STRATEGIES[settings.strategy],
         loss=task_loss,
         distil=lambda logits, teacher: distillation(logits, teacher, settings.temperature),
+        seen=frontier.seen,
     )
 
 
-def fit(
-    network: Any, update: Any, run: RunFolder, scene: Scene, settings: o.Supernet, *, phase: str, steps: int
-) -> None:
+def fit(network: Any, update: Any, brief: Brief, *, phase: str, steps: int, carry: Frontier | None = None) -> None:
     """One training of the run, resumable."""
+    settings = brief.supernet
     train(
         network,
-        scene.training(settings.batch_size, stream=STREAMS[phase]),
+        brief.scene.training(settings.batch_size, stream=STREAMS[phase]),
         update,
         Schedule(steps=steps, learning_rate=settings.learning_rate),
-        seed=scene.seed * len(STREAMS) + STREAMS[phase],
-        checkpoints=run.checkpoints(phase),
+        seed=brief.seed * len(STREAMS) + STREAMS[phase],
+        checkpoints=brief.run.checkpoints(phase),
         every_seconds=settings.checkpoint_seconds,
         title=TITLES[phase],
+        carry=carry,
     )
+
+
+def fine_tuned(
+    scene: Scene,
+    network: PrunedNetwork,
+    settings: o.Supernet,
+    *,
+    epochs: float,
+    checkpoints: Checkpoints | None = None,
+    deadline: float | None = None,
+) -> PrunedNetwork:
+    """The network after so many of the --epochs that a network is trained by itself; TimeUp at the deadline.
+
+    The learning rate follows all --epochs, so that a checkpoint of fewer can be continued to more.
+    """
+    per_epoch = scene.steps_per_epoch(settings.batch_size)
+    train(
+        network,
+        scene.training(settings.batch_size, stream=ALONE_STREAM),
+        within(plain_update(network, loss=task_loss), deadline),
+        Schedule(steps=round(per_epoch * settings.epochs), learning_rate=settings.learning_rate),
+        seed=scene.seed,
+        checkpoints=checkpoints,
+        every_seconds=settings.checkpoint_seconds,
+        title="fine-tuning one network",
+        stop=round(per_epoch * epochs),
+    )
+    return network
+
+
+def within(update: Any, deadline: float | None) -> Any:
+    """The same update until the deadline, a value of `time.monotonic()`."""
+
+    def timed(batch: Any, rng: np.random.Generator, progress: float) -> float:
+        if deadline is not None and monotonic() >= deadline:
+            raise TimeUp
+        loss: float = update(batch, rng, progress)
+        return loss
+
+    return timed
 
 
 STREAMS = {"original": 0, "supernet": 1}
+ALONE_STREAM = 4
 TITLES = {"original": "fine-tuning the original", "supernet": "training the super-network"}
 
 

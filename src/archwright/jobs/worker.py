@@ -1,18 +1,27 @@
 """`archwright worker`: help a run that another process or machine has begun."""
 
 import time
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from archwright.errors import Failed
 from archwright.jobs import options as o
-from archwright.jobs.scene import build_scene
-from archwright.jobs.searching import Ground, latency_table, limits, needs_table, objectives, study_of
-from archwright.jobs.training import ORDERS, noted_order, space_of
-from archwright.networks.load import saved_network
+from archwright.jobs.brief import brief_of
+from archwright.jobs.methods import METHODS
+from archwright.jobs.searching import (
+    Ground,
+    deadline_of,
+    latency_table,
+    limits,
+    needs_table,
+    objectives,
+    study_of,
+)
+from archwright.jobs.training import TimeUp
 from archwright.objectives import LatencyTable
 from archwright.progress import progress
 from archwright.search import search
@@ -40,7 +49,7 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
     """Evaluates trials until the run has as many as it wants."""
     torch.set_num_threads(max(1, joining.threads))
     folder = existing_run(run.run)
-    await_file(folder.supernet, joining.wait_minutes)
+    await_file(folder.path / "ready.json", joining.wait_minutes)
     ground = ground_of(folder, device=joining.device)
     table = awaited_table(ground, joining.wait_minutes)
     done: list[int] = []
@@ -49,13 +58,13 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
         done.append(trial.number)
         bar.advance()
 
-    with answering(), progress("search", None, unit="trials") as bar:
+    with answering(), progress("search", None, unit="trials") as bar, suppress(TimeUp):
         search(
             study_of(ground),
             ground.space,
             objectives(ground, table),
             limits=limits(ground, table),
-            trials=ground.search.trials,
+            trials=ground.trials,
             deadline=deadline_of(folder),
             told=told,
         )
@@ -78,34 +87,7 @@ def awaited_table(ground: Ground, minutes: float) -> LatencyTable | None:
     return latency_table(ground)
 
 
-def deadline_of(folder: RunFolder) -> float | None:
-    """When the run's --minutes are over, on this process's clock."""
-    noted = folder.note("deadline")
-    return None if noted is None else time.monotonic() + noted["at"] - time.time()
-
-
 def ground_of(folder: RunFolder, *, device: str = "cpu") -> Ground:
     """What the run searches on, rebuilt from its folder."""
-    model, data, supernet, search_, budget, measure, output = (
-        group_from(folder, group) for group in (o.Model, o.Data, o.Supernet, o.Search, o.Budget, o.Measure, o.Output)
-    )
-    scene = build_scene(model, data, seed=output.seed, device=device)
-    network = saved_network(folder.supernet).to(scene.device)
-    order = noted_order(folder)
-    if order is None and ORDERS[supernet.order]:
-        raise Failed(f"{folder.path} has lost its order.json; run its `archwright compress` command again.")
-    space = space_of(supernet.space, network, order)
-    return Ground(folder, scene, network, space, search_, budget, measure, output.seed)
-
-
-def group_from(folder: RunFolder, group: type) -> Any:
-    """The run's options of this group."""
-    noted, hints = folder.settings, get_type_hints(group)
-    return group(**{f.name: declared(noted[f.name], hints[f.name]) for f in fields(group) if f.name in noted})
-
-
-def declared(value: Any, hint: Any) -> Any:
-    """A JSON value as the option declares it: lists are tuples, paths are paths."""
-    if isinstance(value, list):
-        return tuple(value)
-    return Path(value) if isinstance(value, str) and Path in (hint, *get_args(hint)) else value
+    brief = brief_of(folder, device=device)
+    return METHODS[brief.supernet.method].ground_of(brief)

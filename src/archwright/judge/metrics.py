@@ -56,6 +56,17 @@ def spearman(predictions: ArrayLike, labels: ArrayLike) -> float:
     return pearson(stats.rankdata(guess), stats.rankdata(truth))
 
 
+LARGEST_LOSS = 100.0
+"""Nats per token; a mean loss above it counts as this, so that a perplexity is at most 2.7e43 and always a number."""
+
+
+def perplexity(loss: float) -> float:
+    """exp of the mean loss of a token in nats; lower is better: 1 is perfect, the size of the vocabulary guessing."""
+    if not np.isfinite(loss):
+        raise BadInput(f"a perplexity needs a finite loss, got {loss}; the network is damaged.")
+    return float(np.exp(min(loss, LARGEST_LOSS)))
+
+
 METRICS: dict[str, Metric] = {
     "accuracy": accuracy,
     "f1": f1,

@@ -3,6 +3,8 @@
 import json
 import pickle
 import struct
+from contextlib import nullcontext, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,17 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PreTrainedModel
+from torch import nn
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import cached_file, logging
 
 from archwright.errors import BadInput
-from archwright.networks.pruned import FAMILIES, POOLINGS, PrunedConfig, PrunedForSequenceClassification
+from archwright.networks.kinds import STOCK_HEADS, has_head
+from archwright.networks.pruned import FAMILIES, HEADS, POOLINGS, PrunedConfig, PrunedNetwork, first_token
+from archwright.networks.states import from_stock
 
 UNREADABLE = (
-    *(OSError, ValueError, RuntimeError, LookupError, TypeError, ArithmeticError, EOFError),
+    *(OSError, ValueError, RuntimeError, LookupError, TypeError, ArithmeticError, EOFError, ImportError),
     *(pickle.UnpicklingError, struct.error, SafetensorError, StrictDataclassError),
 )
 """What transformers raises, depending on the way in which a checkpoint is damaged."""
@@ -28,58 +33,104 @@ hub_logging.set_verbosity_error()  # an address that does not answer is told in 
 
 
 def load_supernet(
-    source: str, *, labels: tuple[str, ...], pooling: str | None = None, seed: int = 0, keep_head: bool | None = None
-) -> PrunedForSequenceClassification:
-    """The checkpoint, whole, with a head for these labels (none: regression), its own if it has one, else new.
+    source: str,
+    *,
+    kind: str = "classification",
+    labels: tuple[str, ...] = (),
+    pooling: str | None = None,
+    grouping: str = "groups",
+    seed: int = 0,
+    keep_head: bool | None = None,
+) -> PrunedNetwork:
+    """The checkpoint, whole, with a head for this kind of task, its own if it has one, else new.
 
-    A checkpoint's own head reads the first token, so `keep_head` (default: whenever there is one) means pooling "cls".
+    A classification without labels is a regression. A checkpoint's own head reads one token, so `keep_head` (default:
+    whenever there is one) means pooling "cls" for an encoder and "last" for a decoder.
     """
     config = stock_config(source)
-    fitted = has_head(config, labels) if keep_head is None else keep_head
-    if fitted and pooling not in (None, "cls"):
-        raise BadInput(f"pooling must be cls for a checkpoint with its own head, got {pooling!r}; leave --pooling out.")
-    stock = load_stock(source, AutoModelForSequenceClassification if fitted else AutoModel)
-    pruned = supernet_config(config, labels=labels, pooling="cls" if fitted else pooling or default_pooling(source))
+    check_kind(config, kind, pooling, source)
+    wanted = has_head(config, labels, kind) if keep_head is None else keep_head
+    fitted = wanted or HEADS[kind].can_generate()
+    own = FAMILIES[config.model_type].pooling
+    if fitted and pooling not in (None, own):
+        raise BadInput(f"pooling must be {own} for a checkpoint with its own head, got {pooling!r}; leave it out.")
+    pooling = own if fitted else pooling or default_pooling(source, own)
+    pruned = supernet_config(config, kind=kind, labels=labels, pooling=pooling, grouping=grouping)
+    stock = load_stock(source, STOCK_HEADS[kind].auto if fitted else AutoModel, config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = PrunedForSequenceClassification(pruned)
-    backbone = stock.base_model if fitted else stock
-    model.backbone.load_state_dict({k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")})
-    if fitted:
-        model.head.dense.load_state_dict(stock.get_submodule(pruned.family.head_dense).state_dict())
-        model.head.out.load_state_dict(stock.get_submodule(pruned.family.head_out).state_dict())
+        model = HEADS[pruned.kind](pruned)
+    put_weights(model, stock, fitted=fitted)
     return model.float().eval()
 
 
-def supernet_config(config: AutoConfig, *, labels: tuple[str, ...], pooling: str) -> PrunedConfig:
-    """The config of the whole, unpruned network with a head for these labels."""
+def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -> None:
+    """The stock network's weights, and those of its head if it is `fitted`, in ours."""
+    config = model.config
+    backbone = stock.base_model if fitted else stock
+    state = {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")}
+    model.backbone.load_state_dict(from_stock(state, config.family))
+    for ours, theirs in STOCK_HEADS[config.kind].paths(config.family).items() if fitted else ():
+        if theirs:
+            model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict())
+    if model.can_generate() and stock.can_generate():
+        model.generation_config = stock.generation_config
+
+
+def supernet_config(
+    config: AutoConfig,
+    *,
+    kind: str = "classification",
+    labels: tuple[str, ...] = (),
+    pooling: str | None = None,
+    grouping: str = "groups",
+) -> PrunedConfig:
+    """The config of the whole, unpruned network with a head for this kind of task."""
     family = FAMILIES[config.model_type]
     backbone = {key: value for key, value in config.to_diff_dict().items() if key in config.to_dict()}
     backbone = {**{k: config.to_dict()[k] for k in size_keys(config)}, **backbone, "model_type": config.model_type}
-    backbone.pop("dtype", None)  # says how the weights were stored; it would build a half-precision encoder
-    names = dict(enumerate(labels)) if labels else {0: "score"}
-    return PrunedConfig(
+    backbone.pop("dtype", None)  # says how the weights were stored; it would build a half-precision network
+    backbone[family.units] = backbone[family.units] or 4 * backbone[family.width]  # GPT-2 leaves it out
+    kind = kind if labels else UNLABELLED.get(kind, kind)
+    whole = PrunedConfig(
         backbone=backbone,
-        layers=[[backbone[family.heads], backbone[family.units]]] * backbone[family.depth],
-        pooling=pooling,
-        id2label=names,
-        label2id={name: i for i, name in names.items()},
-        problem_type="single_label_classification" if labels else "regression",
-        pad_token_id=config.pad_token_id,
+        kind=kind,
+        pooling=pooling or family.pooling,
+        grouping=grouping,
+        problem_type=PROBLEMS.get(kind),
+        tie_word_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
+        **{key: getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")},
+        **named(labels or NAMES.get(kind, ())),
     )
+    whole.layers = [[whole.heads_go_by.units(whole.whole_attention), backbone[family.units]]] * backbone[family.depth]
+    whole.places = list(range(backbone[family.depth]))
+    return whole
+
+
+def named(labels: tuple[str, ...]) -> dict[str, Any]:
+    """Names of the outputs for a config; nothing where they have none."""
+    names = dict(enumerate(labels))
+    return {"id2label": names, "label2id": {name: i for i, name in names.items()}} if names else {}
+
+
+UNLABELLED = {"classification": "regression"}
+"""What a kind of task is when it has no labels."""
+PROBLEMS = {"classification": "single_label_classification", "regression": "regression"}
+NAMES = {"regression": ("score",)}
 
 
 def size_keys(config: AutoConfig) -> list[str]:
     """Keys that must be written even when they equal the family's default, because counts are read from them."""
     family = FAMILIES[config.model_type]
-    names = [family.width, family.heads, family.units, family.depth, "vocab_size", "max_position_embeddings"]
-    return [*names, *(name for name in ("type_vocab_size", "embedding_size") if hasattr(config, name))]
+    names = [family.width, family.heads, family.units, family.depth, family.room, "vocab_size"]
+    others = (family.key_heads, family.head_size, "type_vocab_size", "embedding_size", "layer_types")
+    return [*names, *(name for name in others if name in config.to_dict())]
 
 
 def stock_config(source: str) -> AutoConfig:
     """The checkpoint's config, or one clear line on what is wrong with it."""
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **packed(source))
     except UNREADABLE as error:
         raise BadInput(
             f"model must be a folder with config.json and weights or a hub id, got {source!r}: {first_line(error)}"
@@ -89,17 +140,46 @@ def stock_config(source: str) -> AutoConfig:
             f"model family must be one of {', '.join(sorted(FAMILIES))}, got {config.model_type!r} from {source!r}; "
             "choose a checkpoint of one of these families."
         )
+    heads = getattr(config, FAMILIES[config.model_type].heads)
+    if heads < 1:
+        raise BadInput(f"the config in {source} must have at least 1 attention head, got {heads}; download it again.")
+    if getattr(config, "add_cross_attention", False):
+        raise BadInput(f"{source} must be a network without cross-attention; choose another checkpoint.")
     return config
 
 
-def load_stock(source: str, auto: Any) -> PreTrainedModel:
-    return read_weights(source, auto, way_out="download the checkpoint again", trust_remote_code=False)
+def packed(source: str) -> dict[str, str]:
+    """Says which file to read when a folder holds one GGUF file instead of a checkpoint."""
+    folder = Path(source)
+    files = sorted(folder.glob("*.gguf")) if folder.is_dir() and not (folder / "config.json").exists() else []
+    if len(files) > 1:
+        raise BadInput(f"{source} must hold one .gguf file, got {len(files)}; put the others into another folder.")
+    return {"gguf_file": files[0].name} if files else {}
 
 
-def read_weights(source: str | Path, auto: Any, *, way_out: str, **safe: bool) -> PreTrainedModel:
+def check_kind(config: AutoConfig, kind: str, pooling: str | None, source: str) -> None:
+    """What a checkpoint of this family cannot be used for."""
+    causal = FAMILIES[config.model_type].causal
+    if HEADS[kind].can_generate() and not (causal and has_head(config, (), kind)):
+        raise BadInput(
+            f"language modelling needs a decoder with a language-modelling head, got {source!r} "
+            f"({(config.architectures or [config.model_type])[0]}); choose a checkpoint such as GPT-2 or SmolLM2."
+        )
+    if causal and pooling and POOLINGS[pooling] is first_token:
+        raise BadInput(f"pooling must be last or mean for a decoder, whose first token sees no other, got {pooling!r}.")
+
+
+def load_stock(source: str, auto: Any, config: AutoConfig) -> PreTrainedModel:
+    """The stock network; `config` saves reading a GGUF file once more, whose own progress is no news either."""
+    way_out = "download the checkpoint again"
+    with redirect_stderr(StringIO()) if packed(source) else nullcontext():
+        return read_weights(source, auto, way_out=way_out, config=config, trust_remote_code=False, **packed(source))
+
+
+def read_weights(source: str | Path, auto: Any, *, way_out: str, **how: Any) -> PreTrainedModel:
     """The network in `source` with all of its tensors from there, or one clear line; only a pooler may be missing."""
     try:
-        model, found = auto.from_pretrained(source, dtype=torch.float32, output_loading_info=True, **safe)
+        model, found = auto.from_pretrained(source, dtype=torch.float32, output_loading_info=True, **how)
     except UNREADABLE as error:
         raise BadInput(f"the weights in {source} cannot be read ({first_line(error)}); {way_out}.") from error
     missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
@@ -108,20 +188,14 @@ def read_weights(source: str | Path, auto: Any, *, way_out: str, **safe: bool) -
     return model
 
 
-def has_head(config: AutoConfig, labels: tuple[str, ...]) -> bool:
-    """Whether the checkpoint was already fine-tuned for as many labels as the task has."""
-    trained = any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
-    return trained and config.num_labels == max(1, len(labels))
-
-
-def default_pooling(source: str) -> str:
-    """How the checkpoint was trained to pool: sentence encoders say so in a file, all others use the first token."""
+def default_pooling(source: str, own: str = "cls") -> str:
+    """How the checkpoint was trained to pool: sentence encoders say so in a file, all others as their family does."""
     described = described_pooling(source)
     try:
         mean = described is not None and json.loads(described.read_text()).get("pooling_mode_mean_tokens")
     except (ValueError, AttributeError) as error:
         raise BadInput(f"{described} must be a JSON object ({first_line(error)}); download it again.") from error
-    return "mean" if mean else next(iter(POOLINGS))
+    return "mean" if mean else own
 
 
 def described_pooling(source: str) -> Path | None:
@@ -140,6 +214,35 @@ def first_line(error: BaseException) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
-def saved_network(folder: Path) -> PrunedForSequenceClassification:
+def saved_network(folder: Path) -> PrunedNetwork:
     """A network of ours that was saved before, or one clear line."""
-    return read_weights(folder, PrunedForSequenceClassification, way_out="delete the folder and run again").eval()
+    way_out = "delete the folder and run again"
+    try:
+        config = PrunedConfig.from_pretrained(folder)
+    except UNREADABLE as error:
+        raise BadInput(f"the config in {folder} cannot be read ({first_line(error)}); {way_out}.") from error
+    if config.kind not in HEADS or config.backbone.get("model_type") not in FAMILIES:
+        raise BadInput(f"the config in {folder} is not one of ours; {way_out}.")
+    return read_weights(folder, HEADS[config.kind], way_out=way_out).eval()
+
+
+def room_of(network: PrunedNetwork) -> int:
+    """How many tokens a text may have: as many as there are positions."""
+    family = network.config.family
+    if not family.positions:
+        return int(network.config.backbone[family.room])
+    table = network.backbone.get_submodule(family.positions)
+    return int(table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1))
+
+
+def embedding_modules(network: PrunedNetwork) -> list[nn.Module]:
+    """What no search can remove: tables of word and position vectors, and a language model's output vectors."""
+    found = [network.backbone.get_submodule(path) for path in network.config.family.embeddings]
+    output = network.get_output_embeddings()
+    return found if output is None else [*found, output]
+
+
+def freeze_embeddings(network: PrunedNetwork, frozen: bool = True) -> None:
+    """Whether training leaves the embeddings as they are."""
+    for module in embedding_modules(network):
+        module.requires_grad_(not frozen)

@@ -1,8 +1,9 @@
 """How wrong a network, or a sub-network inside it, is on data."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -10,11 +11,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from archwright.data.batching import Batch
+from archwright.data.windows import Spans
 from archwright.errors import Failed
-from archwright.judge import METRICS
+from archwright.judge import ANSWER_METRICS, METRICS, perplexity
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep
 from archwright.subnet.slicing import subnetwork
+
+LONGEST_ANSWER = 30
+"""Tokens of an answer to a question."""
+NO_TARGET = -100
+T = TypeVar("T")
 
 
 def error(
@@ -25,11 +32,17 @@ def error(
     metric: str,
     positive: int | None = None,
 ) -> float:
-    """1 - metric, lower is better, of the sub-network `keep` (None: the whole network); 0 is perfect.
+    """1 - metric, or the perplexity: lower is better, of the sub-network `keep` (None: the whole network).
 
     `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned.
     """
-    batches = list(batches)
+    return ERRORS[metric](model, list(batches), keep, positive)
+
+
+def label_error(
+    model: PrunedNetwork, batches: list[Batch], keep: Keep | None, positive: int | None, *, metric: str
+) -> float:
+    """1 - metric of classes or numbers; 0 is perfect."""
     targets = in_row_order([batch.targets for batch in batches], batches)
     answers = predictions(model, batches, keep)
     if positive is not None:
@@ -37,20 +50,88 @@ def error(
     return 1.0 - METRICS[metric](answers, targets)
 
 
+def answer_error(
+    model: PrunedNetwork, batches: list[Batch], keep: Keep | None, positive: int | None, *, metric: str
+) -> float:
+    """1 - metric of answers to questions; 0 is perfect."""
+    windows = batches[0].windows
+    return 1.0 - ANSWER_METRICS[metric](answers(model, batches, keep), windows.answers if windows else [])
+
+
+def token_perplexity(model: PrunedNetwork, batches: list[Batch], keep: Keep | None, positive: int | None) -> float:
+    """exp of the mean loss over all tokens that have a target, whatever batch they are in; 1 is perfect."""
+    losses = each(model, batches, keep, lambda batch, logits: summed_loss(logits, batch.targets))
+    tokens = sum(int((batch.targets != NO_TARGET).sum()) for batch in batches)
+    return perplexity(sum(losses) / tokens)
+
+
+Error = Callable[[PrunedNetwork, list[Batch], Keep | None, int | None], float]
+ERRORS: dict[str, Error] = {
+    **{name: partial(label_error, metric=name) for name in METRICS},
+    **{name: partial(answer_error, metric=name) for name in ANSWER_METRICS},
+    "perplexity": token_perplexity,
+}
+"""Metric -> error, lower is better."""
+
+
+def each(
+    model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None, read: Callable[[Batch, torch.Tensor], T]
+) -> list[T]:
+    """What is read from the logits of every batch, of which only one batch's exist at a time."""
+    part = nullcontext() if keep is None else subnetwork(model, keep)
+    with evaluating(model), torch.no_grad(), part:  # inference mode would leak into modules that are swapped back
+        return [read(batch, model(**batch.inputs).logits) for batch in (b.to(model.device) for b in batches)]
+
+
 def predictions(model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None = None) -> NDArray[Any]:
     """Class ids, or numbers where the network has a single output; in the order of the rows, not of the batches."""
     batches = list(batches)
-    part = nullcontext() if keep is None else subnetwork(model, keep)
-    with evaluating(model), torch.no_grad(), part:  # inference mode would leak into modules that are swapped back
-        answers = [decided(model(**batch.to(model.device).inputs).logits).cpu() for batch in batches]
-    return in_row_order(answers, batches)
+    return in_row_order(each(model, batches, keep, lambda _, logits: decided(logits).cpu()), batches)
 
 
 def decided(logits: torch.Tensor) -> torch.Tensor:
     """The answers in rows x labels logits; the largest of NaNs is no answer, so it raises."""
-    if not torch.isfinite(logits).all():
-        raise Failed("the network answers NaN or infinity; train it again with a smaller --learning-rate.")
+    finite(logits)
     return logits.squeeze(-1) if logits.shape[-1] == 1 else logits.argmax(-1)
+
+
+def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:
+    """The loss of all tokens with a target, added up in float64; text by text, without a copy of all logits."""
+    total = 0.0
+    for scores, wanted in zip(logits, targets, strict=True):  # time x vocabulary, time
+        losses = nn.functional.cross_entropy(scores.float(), wanted, ignore_index=NO_TARGET, reduction="none")
+        total += float(finite(losses).double().sum())
+    return total
+
+
+def answers(model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None = None) -> list[str]:
+    """The network's answer to every question, "" for none."""
+    batches = list(batches)
+    read = each(model, batches, keep, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu())
+    score, start, end, none = in_row_order(read, batches).T
+    windows = batches[0].windows
+    return windows.texts(Spans(score, start.astype(np.int64), end.astype(np.int64), none)) if windows else []
+
+
+def best_spans(logits: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
+    """Of rows x 2 x time scores: score, start and end of the best span, and the score of the first token (rows x 4).
+
+    A span lies in the context behind the first token and has at most 30 tokens.
+    """
+    starts, ends = finite(logits).double().unbind(1)  # rows x time
+    closed = context == 0
+    closed[:, 0] = True
+    scores = starts.masked_fill(closed, -torch.inf)[:, :, None] + ends.masked_fill(closed, -torch.inf)[:, None, :]
+    allowed = torch.ones_like(scores[0], dtype=torch.bool).triu().tril(LONGEST_ANSWER - 1)  # start <= end
+    best, place = scores.masked_fill(~allowed, -torch.inf).flatten(1).max(-1)
+    first, last = place // scores.shape[-1], place % scores.shape[-1]
+    return torch.stack([best, first.double(), last.double(), starts[:, 0] + ends[:, 0]], dim=-1)
+
+
+def finite(values: torch.Tensor) -> torch.Tensor:
+    if not torch.isfinite(values).all():
+        raise Failed("the network answers NaN or infinity; train it again with a smaller --learning-rate.")
+    return values
 
 
 def in_row_order(values: Sequence[torch.Tensor], batches: Sequence[Batch]) -> NDArray[Any]:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from archwright.errors import BadInput
-from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.load import room_of
+from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep
@@ -170,6 +171,7 @@ def extracted(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
     network = extract(model, keep).cpu().eval()
     if model.device.type == "cpu":
         network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())
+        network.tie_weights()
     return network
 
 
@@ -181,15 +183,21 @@ def random_inputs(
     model: PrunedNetwork, *, batch: int, length: int, rng: np.random.Generator
 ) -> dict[str, torch.Tensor]:
     """A batch without padding, of any tokens but the padding one, as the family's tokenizer would shape it."""
-    stock = model.config.stock()
-    positions = model.backbone.embeddings.position_embeddings
-    room = positions.num_embeddings - (0 if positions.padding_idx is None else positions.padding_idx + 1)
+    config, room = model.config, room_of(model)
     if batch < 1 or not 1 <= length <= room:
         raise BadInput(f"latency needs a batch of at least 1 and 1 to {room} tokens, got {batch} and {length}.")
-    pad = model.config.pad_token_id or 0
-    ids = rng.integers(stock.vocab_size - 1, size=(batch, length))
+    pad = config.pad_token_id or 0
+    ids = rng.integers(config.backbone["vocab_size"] - 1, size=(batch, *SHAPES.get(config.kind, plain)(config), length))
     inputs = {"input_ids": torch.from_numpy(ids + (ids >= pad))}
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    if getattr(stock, "type_vocab_size", 0) > 1:
+    if config.backbone.get("type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     return inputs
+
+
+def plain(config: PrunedConfig) -> tuple[int, ...]:
+    return ()
+
+
+SHAPES: dict[str, Callable[[PrunedConfig], tuple[int, ...]]] = {"choice": lambda config: (config.num_labels,)}
+"""Dimensions between batch and tokens, for kinds of tasks that have some."""

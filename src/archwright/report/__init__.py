@@ -1,6 +1,19 @@
-"""Pictures of a finished run: a self-contained page, and tables and plots for the terminal. Knows no torch."""
+"""Pictures of finished runs: self-contained pages, and tables and plots for the terminal. Knows no torch."""
 
+from archwright.report.compare import compare_html, compare_plot, compare_table
 from archwright.report.page import preview_html, report_html
+from archwright.report.protocol import protocol_html, protocol_table
 from archwright.report.terminal import front_plot, front_table, preview_text
 
-__all__ = ["front_plot", "front_table", "preview_html", "preview_text", "report_html"]
+__all__ = [
+    "compare_html",
+    "compare_plot",
+    "compare_table",
+    "front_plot",
+    "front_table",
+    "preview_html",
+    "preview_text",
+    "protocol_html",
+    "protocol_table",
+    "report_html",
+]

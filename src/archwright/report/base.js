@@ -35,7 +35,26 @@ function count(value) {
 
 const bytes = (value) => (known(value) ? count(value) + (Math.abs(value) < 1000 ? "\u00a0B" : "B") : DASH);
 const milliseconds = (value) => (known(value) ? value.toFixed(value < 10 ? 2 : 1) + "\u00a0ms" : DASH);
-const points = (value) => (known(value) ? (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value * 100).toFixed(1) : DASH);
+const signed = (value) => (known(value) ? (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value * 100).toFixed(1) : DASH);
+const plain = (value) => (known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: Math.max(0, 3 - String(Math.trunc(Math.abs(value))).length), minimumFractionDigits: Math.max(0, 3 - String(Math.trunc(Math.abs(value))).length) }) : DASH);
+
+// Like - and /, but null when a number is missing.
+const difference = (a, b) => (known(a) && known(b) ? a - b : null);
+const quotient = (a, b) => (known(a) && known(b) && b !== 0 ? a / b : null);
+
+// How errors are written: shares of 1 in percent, perplexities as numbers; the same table as in measures.py.
+const MEASURES = {
+  share: {
+    word: "error", unit: "points", show: percent, lost: difference, ticks: ".1~%", scale: "linear", volume: true, against: "error",
+    around: (low, high) => { const room = Math.max((high - low) * 0.08, 0.005); return [Math.max(0, low - room), high + room]; }, range: (ends) => ends,
+  },
+  number: {
+    word: "perplexity", unit: "%", show: plain, lost: (a, b) => difference(quotient(a, b), 1), ticks: ",.4~g", scale: "log", volume: false, against: "perplexity on a logarithmic scale that ends at guessing",
+    around: (low, high) => [low / 1.1, high * 1.1], range: (ends) => ends.map(Math.log10),
+  },
+};
+const measure = MEASURES[data.measure] || MEASURES.share;
+const lossWords = (value) => (known(value) ? `${signed(value)}\u00a0${measure.unit}` : DASH);
 
 function seconds(value) {
   if (!known(value)) return DASH;

@@ -5,8 +5,6 @@ const supernet = { nonembedding_share: 1, ...(result.supernet || {}) };
 const front = result.front.map((member, index) => ({ ...member, index, commands: data.commands[index] }));
 const trials = result.trials || [];
 
-// Like - and *, but null when a number is missing.
-const difference = (a, b) => (known(a) && known(b) ? a - b : null);
 const product = (a, b) => (known(a) && known(b) ? a * b : null);
 const objective = (...names) => (trial) => {
   const place = (result.objectives || []).findIndex((name) => names.includes(name));
@@ -38,8 +36,8 @@ const SIZES = {
   },
 };
 const ERRORS = {
-  validation: { label: "validation", volume: true, title: "Validation error", value: (n) => n.validation_error, trial: (t) => t.validation_error },
-  test: { label: "test", title: "Test error", value: (n) => n.test_error, trial: () => null },
+  validation: { label: "validation", volume: measure.volume, title: `Validation ${measure.word}`, value: (n) => n.validation_error, trial: (t) => t.validation_error },
+  test: { label: "test", title: `Test ${measure.word}`, value: (n) => n.test_error, trial: () => null },
 };
 const VIEWS = { near: { label: "close-up" }, whole: { label: "hypervolume to (1, 1)", whole: true } };
 
@@ -81,14 +79,13 @@ function ranges() {
   const xs = [...networks.map((n) => size().value(n)), ...networks.map((n) => (size().interval ? size().interval(n).high : null))];
   const ys = [...networks.map((n) => error().value(n)), ...triedPoints().map(([, y]) => y)];
   const [low, high] = ys.length ? [Math.min(...ys), Math.max(...ys)] : [0, 1];
-  const room = Math.max((high - low) * 0.08, 0.005);
-  return { x: [0, Math.max(...xs.filter(known), 0) * 1.05 || 1], y: [Math.max(0, low - room), high + room] };
+  return { x: [0, Math.max(...xs.filter(known), 0) * 1.05 || 1], y: measure.around(low, high) };
 }
 
 function hoverText(name, n) {
   const latency = n.latency_ms || {};
   const interval = known(latency.low) && known(latency.high) ? ` (${latency.low.toFixed(2)} to ${latency.high.toFixed(2)})` : "";
-  return [`<b>${name}</b>`, `validation error ${percent(n.validation_error, 2)}`, `test error ${percent(n.test_error, 2)}`,
+  return [`<b>${name}</b>`, `validation ${measure.word} ${measure.show(n.validation_error, 2)}`, `test ${measure.word} ${measure.show(n.test_error, 2)}`,
     `${percent(n.nonembedding_share, 1)} of the non-embedding parameters`, `${count(n.parameters)} parameters, ${count(n.flops)} FLOPs`,
     `latency ${milliseconds(latency.median)}${interval}`, `int8 ${bytes(n.int8_bytes)}`].join("<br>");
 }
@@ -114,38 +111,30 @@ function frontTraces(range) {
   return [
     { type: "scatter", mode: "markers", x: tried.map(([x]) => x), y: tried.map(([, y]) => y), customdata: tried.map(() => null),
       marker: { size: 5, color: style("--tried"), opacity: 0.38 }, hovertemplate: "%{text}<extra></extra>",
-      text: tried.map(([, , t]) => `trial ${text(t.trial)}, tried<br>validation error ${percent(t.validation_error, 2)}<br>${percent(t.nonembedding_share, 1)} of the non-embedding parameters`) },
+      text: tried.map(([, , t]) => `trial ${text(t.trial)}, tried<br>validation ${measure.word} ${measure.show(t.validation_error, 2)}<br>${percent(t.nonembedding_share, 1)} of the non-embedding parameters`) },
     { type: "scatter", mode: "lines", line: { shape: "hv", width: 2, color: accent }, x: stairs.map(([x]) => x), y: stairs.map(([, y]) => y), hoverinfo: "skip" },
     networkTrace(shown(front), (n) => `sub-network of trial ${text(n.trial)}`, { size: 10, color: accent, line: { width: 1.5, color: style("--card") } }),
     networkTrace(shown([supernet]), () => "full super-network", { size: 17, symbol: "square-open", color: style("--original"), line: { width: 2 } }),
     networkTrace(shown([original]), () => "original, fine-tuned", { size: 11, symbol: "diamond", color: style("--original") }),
+    ring(),
   ];
 }
 
 const budgetLine = () => ({ type: "line", x0: state.budget, x1: state.budget, y0: 0, y1: 1, yref: "paper", line: { color: style("--soft"), width: 1.2, dash: "dot" } });
 
-function ring() {
+// Around the chosen point; a trace, because a shape of fixed size is distorted on a logarithmic axis.
+const RING = 5;
+
+function ringPlace() {
   const member = front[state.chosen];
   const here = member && shown([member]).length > 0;
-  return {
-    type: "circle", xsizemode: "pixel", ysizemode: "pixel", xanchor: here ? size().value(member) : 0, yanchor: here ? error().value(member) : 0,
-    x0: -11, x1: 11, y0: -11, y1: 11, opacity: here ? 1 : 0, line: { color: style("--ink"), width: 2.2 },
-  };
+  return { x: here ? [size().value(member)] : [], y: here ? [error().value(member)] : [] };
 }
 
-const heading = (words) => ({ text: words, standoff: 8, font: { size: 13 } });
-
-function axis(extra) {
-  return { gridcolor: style("--grid"), linecolor: style("--line"), zeroline: false, fixedrange: true, automargin: false, ...extra };
-}
-
-function frame(extra) {
-  return {
-    paper_bgcolor: "transparent", plot_bgcolor: "transparent", showlegend: false, dragmode: false, hovermode: "closest",
-    margin: { l: 62, r: 20, t: 18, b: 50 }, font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: style("--soft") },
-    hoverlabel: { bgcolor: style("--card"), bordercolor: style("--soft"), font: { color: style("--ink"), size: 13, family: getComputedStyle(document.body).fontFamily }, align: "left" }, ...extra,
-  };
-}
+const ring = () => ({
+  type: "scatter", mode: "markers", hoverinfo: "skip", cliponaxis: false, ...ringPlace(),
+  marker: { size: 22, symbol: "circle-open", color: style("--ink"), line: { width: 2.2 } },
+});
 
 function drawFront() {
   const range = ranges();
@@ -153,17 +142,22 @@ function drawFront() {
   const corner = { x: 1, y: 1, text: "reference (1, 1)", showarrow: false, xanchor: "right", yanchor: "top", xshift: -6, yshift: -6 };
   const layout = frame({
     xaxis: axis({ range: range.x, tickformat: size().ticks, ticksuffix: size().suffix, title: heading(size().title), nticks: 7 }),
-    yaxis: axis({ range: range.y, tickformat: ".0%", title: heading(error().title), nticks: 8 }),
-    shapes: [budgetLine(), ring(), ...(drawsVolume() ? volume().map((box) => ({ ...shade, ...box })) : [])],
+    yaxis: axis({ type: measure.scale, range: measure.range(range.y), tickformat: measure.ticks, title: heading(error().title), nticks: 8 }),
+    shapes: [budgetLine(), ...(drawsVolume() ? volume().map((box) => ({ ...shade, ...box })) : [])],
     annotations: drawsVolume() && VIEWS[state.view].whole ? [corner] : [],
   });
-  Plotly.react("front-plot", frontTraces(range), layout, { displayModeBar: false, responsive: true });
+  Plotly.react("front-plot", frontTraces(range), layout, QUIET);
 }
 
 function mark() {
   showBudget();
   showChosen();
-  if (window.Plotly && byId("front-plot").data) Plotly.relayout("front-plot", { "shapes[0]": budgetLine(), "shapes[1]": ring() });
+  if (window.Plotly && byId("front-plot").data) moveMarks();
+}
+
+function moveMarks() {
+  const { x, y } = ringPlace();
+  Plotly.update("front-plot", { x: [x], y: [y] }, { "shapes[0]": budgetLine() }, [RING]);
 }
 
 function choose(index) {
@@ -195,7 +189,7 @@ function showBudget() {
   const member = front[state.chosen];
   const fits = best();
   const smallest = bySize()[0];
-  say("budget-answer", fits ? `gives trial ${text(member.trial)}, validation error ${percent(member.validation_error, 1)}`
+  say("budget-answer", fits ? `gives trial ${text(member.trial)}, validation ${measure.word} ${measure.show(member.validation_error, 1)}`
     : smallest ? `fits none: the smallest needs ${size().format(size().value(smallest))}` : "");
 }
 SIZES.share.absolute = (share) => (known(original.nonembedding_parameters) ? `${count(share * original.nonembedding_parameters)} of ${count(original.nonembedding_parameters)}` : DASH);
@@ -212,13 +206,14 @@ function segments(id, options, key, changed) {
 
 function startFront() {
   for (const axis of [...Object.values(SIZES), ...Object.values(ERRORS)]) axis.usable = () => measured(axis);
-  for (const view of Object.values(VIEWS)) view.usable = () => true;
+  for (const view of Object.values(VIEWS)) view.usable = () => !view.whole || measure.volume;
   const redraw = () => {
     byId("view").querySelector("[value=whole]").disabled = !drawsVolume();
     if (known(state.chosen)) choose(state.chosen);
     drawFront();
     mark();
   };
+  byId("y-axis").querySelector("legend").textContent = measure.word[0].toUpperCase() + measure.word.slice(1);
   segments("x-axis", SIZES, "size", redraw);
   segments("y-axis", ERRORS, "error", redraw);
   segments("view", VIEWS, "view", redraw);

@@ -9,12 +9,12 @@ function drawProgress() {
     hovermode: "x", xaxis: axis({ title: heading("Trials"), rangemode: "tozero" }),
     yaxis: axis({ title: heading("Hypervolume"), nticks: 6 }),
   });
-  Plotly.react("progress-plot", [line], layout, { displayModeBar: false, responsive: true });
+  Plotly.react("progress-plot", [line], layout, QUIET);
 }
 
 function startProgress() {
   const values = (result.hypervolume_over_time || []).filter(known);
-  say("progress-note", `The hypervolume is the area the front covers up to the reference (1, 1), error against share; higher is better. `
+  say("progress-note", `The hypervolume is the area the front covers up to the reference (1, 1), ${measure.against} against share; higher is better. `
     + `It ended at ${known(result.hypervolume) ? result.hypervolume.toFixed(4) : DASH} after ${trials.length} trials with ${text(result.sampler)}.`);
   if (!values.length) byId("progress-plot").replaceWith(el("p", { class: "notice" }, "The hypervolume over time was not recorded."));
 }
@@ -31,7 +31,7 @@ function drawPredicted() {
   const layout = frame({
     margin: { l: 52, r: 8, t: 12, b: 46 }, xaxis: axis({ range: [0, top], title: heading("Predicted, ms") }), yaxis: axis({ range: [0, top], title: heading("Measured, ms") }),
   });
-  Plotly.react("predicted-plot", [same, dots], layout, { displayModeBar: false, responsive: true });
+  Plotly.react("predicted-plot", [same, dots], layout, QUIET);
 }
 
 function phases() {

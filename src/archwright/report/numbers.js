@@ -4,14 +4,14 @@ function change(value, base, format) {
 }
 
 const ratio = (value) => (value * 100).toFixed(0) + "\u00a0%";
-const lossOf = (n, key) => difference(n[key], original[key]);
+const lossOf = (n, key) => measure.lost(n[key], original[key]);
 
 function comparison(n) {
   const latency = n.latency_ms || {};
   const before = original.latency_ms || {};
   const rows = [
-    ["Validation error", percent(n.validation_error, 1), points(lossOf(n, "validation_error")) + " points"],
-    ["Test error", percent(n.test_error, 1), points(lossOf(n, "test_error")) + " points"],
+    [`Validation ${measure.word}`, measure.show(n.validation_error, 1), lossWords(lossOf(n, "validation_error"))],
+    [`Test ${measure.word}`, measure.show(n.test_error, 1), lossWords(lossOf(n, "test_error"))],
     ["Non-embedding", count(n.nonembedding_parameters), percent(n.nonembedding_share)],
     ["Parameters", count(n.parameters), change(n.parameters, original.parameters, ratio)],
     ["FLOPs", count(n.flops), change(n.flops, original.flops, ratio)],
@@ -19,7 +19,7 @@ function comparison(n) {
     ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
   ];
   const head = ["", "here", "against original"].map((word) => el("span", { class: "head" }, word));
-  const cells = rows.flatMap(([name, here, against]) => [name, here, against.replace(`${DASH} points`, DASH)]);
+  const cells = rows.flatMap(([name, here, against]) => [name, here, against]);
   return el("div", { class: "pairs" }, head, cells.map((cell) => el("span", {}, cell)));
 }
 
@@ -68,7 +68,7 @@ function startGallery() {
   byId("layers").append(...front.map((member) => {
     const card = el("button", { class: "member", type: "button", "data-member": member.index, "data-says": "aria-pressed", "aria-pressed": "false" },
       el("strong", {}, `Trial ${text(member.trial)}`),
-      el("small", {}, `${percent(member.nonembedding_share)} kept, error ${percent(member.validation_error, 1)}`),
+      el("small", {}, `${percent(member.nonembedding_share)} kept, ${measure.word} ${measure.show(member.validation_error, 1)}`),
       layerPicture(member.keep || [], sizes(false)));
     card.addEventListener("click", () => choose(member.index));
     return card;
@@ -90,9 +90,9 @@ const COLUMNS = [
   { name: "FLOPs", value: (n) => n.flops, show: (n) => count(n.flops) },
   { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: latencyCell },
   { name: "int8", value: (n) => n.int8_bytes, show: (n) => bytes(n.int8_bytes) },
-  { name: "Validation error", value: (n) => n.validation_error, show: (n) => percent(n.validation_error, 2) },
-  { name: "Test error", value: (n) => n.test_error, show: (n) => percent(n.test_error, 2) },
-  { name: "Loss, points", value: loss, show: (n) => points(loss(n)) },
+  { name: `Validation ${measure.word}`, value: (n) => n.validation_error, show: (n) => measure.show(n.validation_error, 2) },
+  { name: `Test ${measure.word}`, value: (n) => n.test_error, show: (n) => measure.show(n.test_error, 2) },
+  { name: `Loss, ${measure.unit}`, value: loss, show: (n) => signed(loss(n)) },
 ];
 
 // On test data where there is any, on validation data otherwise.
@@ -120,8 +120,8 @@ function baseRow(name, n) {
 }
 
 function startTable() {
-  say("numbers-note", `Error is 1 − ${text(result.metric)}. Share is of the original's ${count(original.nonembedding_parameters)} non-embedding parameters. `
-    + "Loss is against the original, in points, on test data where there is any. A heading sorts.");
+  say("numbers-note", `${data.error_note} Share is of the original's ${count(original.nonembedding_parameters)} non-embedding parameters. `
+    + "Loss is against the original, on test data where there is any. A heading sorts.");
   const body = el("tbody", {}, baseRow("original", original), baseRow("super-network", supernet), front.map(numberRow));
   const heads = COLUMNS.map((column) => el("th", { scope: "col" }, sorter(column, body)));
   byId("numbers").append(el("thead", {}, el("tr", {}, heads, el("th", { scope: "col" }, "Export"))), body);

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from archwright.report.measures import measure_of
+from archwright.report.studies import study_sections
 from archwright.report.words import commands, headline, preview_headline, title
 
 
@@ -16,8 +18,21 @@ def report_html(result: Mapping[str, Any]) -> str:
 
     `result` is the content of a `compress --json` file, schema "archwright/compress/1"; any number may be None.
     """
-    extra = {"headline": headline(result), "commands": [commands(result, member) for member in result["front"]]}
-    return _page("report.html", {"result": result, **extra}, title(result))
+    measure = measure_of(result)
+    view = {
+        "result": result,
+        "headline": headline(result),
+        "commands": [commands(result, member) for member in result["front"]],
+        "measure": measure.key,
+        "error_note": measure.explained.format(metric=result.get("metric") or "metric"),
+        "sections": study_sections(result),
+    }
+    return _page("report.html", view, title(result))
+
+
+def panels_page(view: Mapping[str, Any], name: str) -> str:
+    """A page of sections: `eyebrow`, `title`, `lead`, `cards`, `sections` (see panels.py) and `footer`."""
+    return _page("panels.html", view, name)
 
 
 def preview_html(preview: Mapping[str, Any]) -> str:

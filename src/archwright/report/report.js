@@ -25,8 +25,8 @@ function speedCard(n) {
 
 function lossCard(n) {
   const key = lossOf(n, "test_error") === null ? "validation_error" : "test_error";
-  const detail = `${key.replace("_", " ")} ${percent(n[key], 1)} instead of ${percent(original[key], 1)}`;
-  return card("Its loss", `${points(lossOf(n, key))} points`.replace(`${DASH} points`, DASH), detail);
+  const detail = `${key.split("_")[0]} ${measure.word} ${measure.show(n[key], 1)} instead of ${measure.show(original[key], 1)}`;
+  return card("Its loss", lossWords(lossOf(n, key)), detail);
 }
 
 function startHead() {
@@ -38,8 +38,8 @@ function startHead() {
   const volume = known(result.hypervolume) ? `, hypervolume ${result.hypervolume.toFixed(3)}` : "";
   byId("cards").append(...about, card("On the front", String(front.length), `of ${trials.length} trials${volume}, in ${seconds(result.seconds)}`));
   say("front-note", "Lower and further left is better. Click a point, use the arrow keys on the plot, or move the budget below it; "
-    + "the choice is made by validation error." + (result.task_note ? ` ${result.task_note}` : ""));
-  byId("key").append(...SYMBOLS.map(([name, shape]) => el("li", {}, svg("svg", { viewBox: "0 0 18 14", "aria-hidden": "true" }, shape), name)));
+    + "the choice is made on validation data." + (result.task_note ? ` ${result.task_note}` : ""));
+  byId("key").append(...SYMBOLS.filter(([name]) => measure.volume || name !== "hypervolume").map(([name, shape]) => el("li", {}, svg("svg", { viewBox: "0 0 18 14", "aria-hidden": "true" }, shape), name)));
   say("footer", `${text(result.schema)}, archwright ${text(result.archwright)}. This file needs no network.`);
 }
 
@@ -47,6 +47,7 @@ function drawAll() {
   drawFront();
   if (byId("progress-plot")) drawProgress();
   drawPredicted();
+  drawPanels();
 }
 
 startHead();
@@ -54,6 +55,7 @@ startGallery();
 startTable();
 startFront();
 startProgress();
+startSections(data.sections);
 startMade();
 document.addEventListener("DOMContentLoaded", () => {
   drawAll();

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from archwright.report.canvas import Canvas, bars
-from archwright.report.words import DASH, NEAR, count, headline, loss, percent, preview_headline
+from archwright.report.measures import DASH, Measure, measure_of, percent, signed
+from archwright.report.words import count, headline, loss, preview_headline
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -17,20 +18,22 @@ Point = tuple[float, float]
 
 
 def front_table(result: Mapping[str, Any]) -> Table:
-    """The front against the original, smallest first; a tick marks members within two points of the original."""
+    """The front against the original, smallest first; a tick marks members near the original (`Measure.near`)."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(headline(result)), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name in ("trial", "share", "parameters", "FLOPs", "latency", "int8", "validation", "test", "loss"):
+    measure = measure_of(result)
+    names = ("trial", "share", "parameters", "FLOPs", "latency", "int8", "validation", "test", measure.loss_heading)
+    for name in names:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_row("original", *_cells({"nonembedding_share": 1.0, **result["original"]}), "", style="bold")
+    table.add_row("original", *_cells({"nonembedding_share": 1.0, **result["original"]}, measure), "", style="bold")
     for member in result["front"]:
-        table.add_row(Text(str(member.get("trial"))), *_cells(member), _loss(result, member))
+        table.add_row(Text(str(member.get("trial"))), *_cells(member, measure), _loss(result, member, measure))
     return table
 
 
-def _cells(network: Mapping[str, Any]) -> list[str]:
+def _cells(network: Mapping[str, Any], measure: Measure) -> list[str]:
     median = (network.get("latency_ms") or {}).get("median")
     size = network.get("int8_bytes")
     return [
@@ -39,14 +42,14 @@ def _cells(network: Mapping[str, Any]) -> list[str]:
         count(network.get("flops")),
         DASH if median is None else f"{median:.2f} ms",
         DASH if size is None else f"{count(size)}B",
-        percent(network.get("validation_error"), 1),
-        percent(network.get("test_error"), 1),
+        measure.show(network.get("validation_error"), 1),
+        measure.show(network.get("test_error"), 1),
     ]
 
 
-def _loss(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+def _loss(result: Mapping[str, Any], member: Mapping[str, Any], measure: Measure) -> str:
     lost = loss(result, member)
-    return DASH if lost is None else f"{lost * 100:+.1f} {'✓' if lost <= NEAR else ' '}"
+    return DASH if lost is None else f"{signed(lost * 100)} {'✓' if lost <= measure.near else ' '}"
 
 
 def front_plot(result: Mapping[str, Any], width: int = 72) -> str:
@@ -56,11 +59,13 @@ def front_plot(result: Mapping[str, Any], width: int = 72) -> str:
     supernet = _points([{"nonembedding_share": 1.0, **(result.get("supernet") or {})}])
     if not front + original + supernet:
         return "Nothing to plot: no network has a validation error.\n"
-    canvas = Canvas.around(front + tried + original + supernet, columns=max(width - 9, 20), rows=HEIGHT)
+    canvas = Canvas.around(
+        front + tried + original + supernet, columns=max(width - 9, 20), rows=HEIGHT, measure=measure_of(result)
+    )
     canvas.steps(sorted(front))
     for points, mark in ((tried, "·"), (front, "●"), (supernet, "□"), (original, "◆")):
         canvas.marks(points, mark)
-    key = "● front  · tried  ◆ original  □ super-network"
+    key = ("● front", "· tried", "◆ original", "□ super-network")
     return canvas.text(below="share of the non-embedding parameters", key=key)
 
 

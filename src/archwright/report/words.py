@@ -5,12 +5,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from archwright.report.measures import DASH, SPACE, Measure, measure_of, percent
+
 HALF = 0.5
-NEAR = 0.02
-"""A loss of at most two points counts as near the original."""
-DASH = "\u2013"
-SPACE = "\u00a0"
-"""Between a number and its unit, so that no line breaks there."""
 
 
 def title(result: Mapping[str, Any]) -> str:
@@ -34,11 +31,11 @@ def judged_by(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
 
 
 def loss(result: Mapping[str, Any], member: Mapping[str, Any]) -> float | None:
-    """Error minus the original's error, a share (0.01 is one point); positive is worse."""
+    """What is lost against the original, as the metric measures it (0.01: a point, or 1 %); positive is worse."""
     key = judged_by(result, member)
     if not (_known(member, key) and _known(result["original"], key)):
         return None
-    return float(member[key]) - float(result["original"][key])
+    return measure_of(result).lost(float(member[key]), float(result["original"][key]))
 
 
 def headline(result: Mapping[str, Any]) -> str:
@@ -52,22 +49,25 @@ def headline(result: Mapping[str, Any]) -> str:
     lost = loss(result, member)
     if lost is None:
         return f"The best sub-network of half the size or less keeps {kept}; the original has no error to compare with."
-    return _compared(kept, lost, _errors(result, member))
+    return _compared(kept, lost, measure_of(result), _errors(result, member))
 
 
-def _compared(kept: str, lost: float, errors: str) -> str:
-    points = f"{abs(lost) * 100:.1f} points"
-    if lost > NEAR:
-        best = f"the best keeps {kept} and loses {points}, {errors}"
-        return f"At half the size or less no sub-network stays within 2 points: {best}."
+def _compared(kept: str, lost: float, measure: Measure, errors: str) -> str:
+    amount = f"{abs(lost) * 100:.1f} {measure.unit}"
+    if lost > measure.near:
+        best = f"the best keeps {kept} and loses {amount}, {errors}"
+        return f"At half the size or less no sub-network stays within {measure.near_words}: {best}."
     if lost <= 0:
         return f"A sub-network with {kept} is no worse than the original: {errors}."
-    return f"A sub-network with {kept} stays within 2 points of the original: it loses {points}, {errors}."
+    return f"A sub-network with {kept} stays within {measure.near_words} of the original: it loses {amount}, {errors}."
 
 
 def _errors(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
-    key = judged_by(result, member)
-    return f"{key.replace('_', ' ')} {percent(member[key], 1)} instead of {percent(result['original'][key], 1)}"
+    key, measure = judged_by(result, member), measure_of(result)
+    split, _, _ = key.partition("_")
+    return (
+        f"{split} {measure.word} {measure.show(member[key], 1)} instead of {measure.show(result['original'][key], 1)}"
+    )
 
 
 def commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, str]:
@@ -89,10 +89,6 @@ def preview_headline(preview: Mapping[str, Any]) -> str:
         return "The sizes of this model are not known."
     left = f"the smallest reachable network has {count(preview['smallest_parameters'])}"
     return f"{count(total)} parameters, {percent(fixed / total, 1)} of them embeddings that stay; {left}."
-
-
-def percent(value: float | None, digits: int = 0) -> str:
-    return DASH if value is None else f"{value * 100:.{digits}f}{SPACE}%"
 
 
 def count(value: float | None) -> str:

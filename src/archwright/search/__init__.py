@@ -1,14 +1,28 @@
 """Search: spaces as data, objectives and limits, samplers, and the loop that joins them. Knows no torch."""
 
-from archwright.search.choices import Bits, Choices, Config, Value, crossover, largest, middle, mutate, sample, smallest
+from archwright.search.choices import (
+    EPOCHS,
+    Bits,
+    Choices,
+    Config,
+    Value,
+    crossover,
+    largest,
+    middle,
+    mutate,
+    sample,
+    smallest,
+)
 from archwright.search.encoding import config_of, distributions, encode
 from archwright.search.front import front
 from archwright.search.loop import search
 from archwright.search.samplers import SAMPLERS
+from archwright.search.samplers.asha import rungs
 from archwright.search.space import Candidate, Limit, Objective, Space
 from archwright.search.workers import revive
 
 __all__ = [
+    "EPOCHS",
     "SAMPLERS",
     "Bits",
     "Candidate",
@@ -27,6 +41,7 @@ __all__ = [
     "middle",
     "mutate",
     "revive",
+    "rungs",
     "sample",
     "search",
     "smallest",

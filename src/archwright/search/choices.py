@@ -17,6 +17,8 @@ Value = int | float | str | bool
 Config = dict[str, Any]
 
 INLINE_BITS = 64
+EPOCHS = "epochs"
+"""The choice that says how long a design is trained, in spaces where every design is trained by itself."""
 
 
 @dataclass(frozen=True)

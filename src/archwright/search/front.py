@@ -80,6 +80,14 @@ def crowding(losses: Losses) -> Losses:
     return room
 
 
+def standing(losses: Losses) -> tuple[NDArray[np.int64], Losses]:
+    """Rank of each point, lower is better, and its room among those of the same rank, larger is better."""
+    rank, room = ranks(losses), np.zeros(len(losses))
+    for level in np.unique(rank):
+        room[rank == level] = crowding(losses[rank == level])
+    return rank, room
+
+
 def _firsts(trials: Sequence[FrozenTrial], key: Callable[[FrozenTrial], Hashable]) -> list[FrozenTrial]:
     found: dict[Hashable, FrozenTrial] = {}
     for trial in trials:

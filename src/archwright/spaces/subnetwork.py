@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archwright.search import Bits, Config
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, simplest
+from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, positions, simplest
 
 Masks = Callable[["SubnetSpace", Config], Keep]
 
@@ -58,6 +58,20 @@ def large_masks(space: SubnetSpace, config: Config) -> Keep:
         )
         for row in bits
     )
+
+
+def layer_config(of: Anatomy, keep: Keep) -> Config:
+    """The config of LAYER whose sub-network has the layers that `keep` has anything of."""
+    return {"layers": Bits(of.layers).pack(np.array([bool(count(p.heads) or count(p.units)) for p in keep]))}
+
+
+def large_config(of: Anatomy, keep: Keep) -> Config:
+    """The config of LARGE that keeps exactly this."""
+    bits = np.zeros((of.layers, of.heads + of.units), dtype=bool)
+    for row, part in zip(bits, keep, strict=True):
+        row[list(positions(part.heads))] = True
+        row[[of.heads + unit for unit in positions(part.units)]] = True
+    return {"bits": Bits(bits.size).pack(bits.reshape(-1))}
 
 
 def small(of: Anatomy) -> dict[str, Sequence[int] | Bits]:

@@ -1,5 +1,6 @@
 """Half-done trainings."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from archwright.errors import Failed
-from archwright.store.files import write_whole
+from archwright.store.files import whole_file
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,19 @@ class FileCheckpoints:
     path: Path
 
     def save(self, state: dict[str, Any]) -> None:
-        from safetensors.torch import save
+        """Straight from the tensors to the file: a copy in memory would be as large as model and optimizer."""
+        from safetensors.torch import save_file
 
         tensors = {f"model.{name}": tensor.contiguous() for name, tensor in state["model"].items()}
         for index, moments in state["optimizer"].items():
             tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in moments.items()}
-        write_whole(self.path, save(tensors, metadata={"step": str(state["step"])}))
+        metadata = {"step": str(state["step"]), "carry": json.dumps(state["carry"])}
+        try:
+            with whole_file(self.path) as beside:
+                save_file(tensors, beside, metadata=metadata)
+        except SafetensorError as error:
+            way_out = "make room and run the same command again"
+            raise Failed(f"the training checkpoint {self.path} could not be written ({error}); {way_out}.") from error
 
     def load(self) -> dict[str, Any] | None:
         from safetensors import safe_open
@@ -33,6 +41,7 @@ class FileCheckpoints:
         try:
             with safe_open(self.path, framework="pt") as file:
                 state["step"] = int(file.metadata()["step"])
+                state["carry"] = json.loads(file.metadata()["carry"])
                 for key in file.keys():  # noqa: SIM118 - not a dict
                     kind, _, name = key.partition(".")
                     index, _, moment = name.rpartition(".")

@@ -19,19 +19,25 @@ KEYS = {
     "run.json": ("id", "options"),
     "plan.json": ("original", "supernet"),
     "order.json": ("heads", "units", "layers"),
-    "result.json": ("schema", "original", "front", "trials"),
+    "result.json": ("schema", "original"),
 }
 """What a file must have to be used."""
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
-    """The file with this content, or as it was before: written beside, synced, renamed."""
-    data = content.encode() if isinstance(content, str) else content
+    """The file with this content, or as it was before."""
+    with whole_file(path, mode=mode) as beside:
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
+    """A file beside `path` to write to: synced and renamed to `path` when the block ends well, else gone."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
+        yield Path(name)
+        with open(name, "rb") as file:
             os.fsync(file.fileno())
         os.chmod(name, mode)
         os.replace(name, path)

@@ -18,7 +18,7 @@ from archwright.store.files import read_json, write_first, write_whole
 
 LASTING = ("trials", "minutes", "rounds", "measure_int8")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
-MAY_CHANGE = (*LASTING, "workers", "threads", "device", "checkpoint_seconds", "out", "preview")
+MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""
 LOCK = ".lock"
 PRIVATE = 0o600
@@ -49,6 +49,11 @@ class RunFolder:
     @property
     def supernet(self) -> Path:
         return self.path / "supernet"
+
+    @property
+    def networks(self) -> Path:
+        """Networks that were trained by themselves, by name."""
+        return self.path / "networks"
 
     @property
     def report(self) -> Path:

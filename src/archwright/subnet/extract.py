@@ -1,11 +1,15 @@
 """A sub-network as a network of its own."""
 
+import copy
+
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PrunedConfig, PrunedNetwork
-from archwright.subnet.keep import Keep, count, positions, sizes
-from archwright.subnet.slicing import head_features, head_size_of
+from archwright.networks.pruned import Family, PrunedConfig, PrunedNetwork
+from archwright.subnet.keep import Keep, LayerKeep, count, positions
+from archwright.subnet.slicing import cut_heads
+
+State = dict[str, torch.Tensor]
 
 
 def extract(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
@@ -14,40 +18,49 @@ def extract(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
     with torch.device("meta"):  # no time for weights that are replaced at once
         small = type(model)(config)
     small.load_state_dict(extracted_state(model, keep), assign=True)
+    small.tie_weights()
     for name, buffer in model.backbone.named_buffers():
         owner, _, leaf = name.rpartition(".")
         setattr(small.backbone.get_submodule(owner), leaf, buffer.clone())
+    if model.can_generate():
+        small.generation_config = copy.deepcopy(model.generation_config)
     return small.to(model.dtype).train(model.training)
 
 
 def pruned_config(config: PrunedConfig, keep: Keep) -> PrunedConfig:
     """The config of the extracted network: layers that are gone are not in it."""
     values = config.to_dict()
-    values["layers"] = [list(pair) for pair in sizes(keep) if any(pair)]
+    left = [(place, part) for place, part in zip(config.places, keep, strict=True) if any(map(count, part))]
+    values["layers"] = [[count(part.heads), count(part.units)] for _, part in left]
+    values["places"] = [place for place, _ in left]
     return PrunedConfig.from_dict(values)
 
 
-def extracted_state(model: PrunedNetwork, keep: Keep) -> dict[str, torch.Tensor]:
+def extracted_state(model: PrunedNetwork, keep: Keep) -> State:
     """The state dict of the extracted network, in tensors of its own."""
     family = model.config.family
     root = f"backbone.{family.layers}."
-    state = {k: v.detach().clone() for k, v in model.state_dict().items() if not k.startswith(root)}
-    layers = model.backbone.get_submodule(family.layers)
-    left = [(layer, part) for layer, part in zip(layers, keep, strict=True) if count(part.heads) or count(part.units)]
-    for place, (layer, part) in enumerate(left):
-        inner = list(positions(head_features(part.heads, head_size_of(layer)))) if count(part.heads) else []
-        units = list(positions(part.units))
-        rows = {family.query: inner, family.key: inner, family.value: inner, family.up: units}
-        cols = {family.mix: inner, family.down: units}
-        gone = (() if inner else tuple(family.without_attention)) + (() if units else tuple(family.without_ffn))
-        for name, tensor in layer_state(layer, rows=rows, cols=cols, gone=gone).items():
+    state = copied({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
+    rows = zip(model.backbone.get_submodule(family.layers), keep, model.config.layers, strict=True)
+    left = [(layer, part, heads) for layer, part, (heads, _) in rows if any(map(count, part))]
+    for place, (layer, part, heads) in enumerate(left):
+        for name, tensor in layer_state(layer, model.config, part, heads).items():
             state[f"{root}{place}.{name}"] = tensor
     return state
 
 
-def layer_state(
-    layer: nn.Module, *, rows: dict[str, list[int]], cols: dict[str, list[int]], gone: tuple[str, ...]
-) -> dict[str, torch.Tensor]:
+def copied(state: State) -> State:
+    """Tensors of its own; those that share their memory, as tied embeddings do, share it in the copy too."""
+    copies: dict[int, torch.Tensor] = {}
+    for tensor in state.values():
+        if tensor.data_ptr() not in copies:
+            copies[tensor.data_ptr()] = tensor.detach().clone()
+    return {name: copies[tensor.data_ptr()] for name, tensor in state.items()}
+
+
+def layer_state(layer: nn.Module, config: PrunedConfig, part: LayerKeep, heads: int) -> State:
+    """What is left of a layer that has so many heads."""
+    rows, cols, gone = chosen(config, part, heads)
     state = {}
     for name, tensor in layer.state_dict().items():
         owner = name.rpartition(".")[0]
@@ -59,3 +72,27 @@ def layer_state(
             tensor = tensor[:, cols[owner]]
         state[name] = tensor.detach().clone()
     return state
+
+
+def chosen(
+    config: PrunedConfig, part: LayerKeep, heads: int
+) -> tuple[dict[str, list[int]], dict[str, list[int]], list[str]]:
+    """By path: the outputs and the inputs that linears keep; and the paths of what is gone."""
+    family = config.family
+    rows: dict[str, list[int]] = {}
+    cols: dict[str, list[int]] = {}
+    if count(part.heads):
+        cut = cut_heads(config, config.attention(heads), part.heads)
+        queries, keys = list(positions(cut.queries)), list(positions(cut.keys))
+        rows |= {family.query: queries, family.key: keys, family.value: keys}
+        cols[family.mix] = queries
+    if count(part.units):
+        units = list(positions(part.units))
+        rows |= dict.fromkeys(filter(None, (family.up, family.gate)), units)
+        cols[family.down] = units
+    return rows, cols, gone_paths(family, part)
+
+
+def gone_paths(family: Family, part: LayerKeep) -> list[str]:
+    attention = [] if count(part.heads) else list(family.without_attention)
+    return attention + ([] if count(part.units) else list(family.without_ffn))

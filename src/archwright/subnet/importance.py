@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.keep import Keep, LayerKeep
-from archwright.subnet.slicing import head_features, head_size_of, subnetwork
+from archwright.subnet.keep import Keep, LayerKeep, Part
+from archwright.subnet.slicing import cut_heads, head_owners, subnetwork
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Logits and targets to a scalar."""
@@ -38,23 +38,24 @@ def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> Or
 
 def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> tuple[torch.Tensor, torch.Tensor]:
     """Of every head (layers x heads) and unit (layers x units): mean over texts of |sum over tokens of a x g|."""
-    family = model.config.family
-    layers = list(model.backbone.get_submodule(family.layers))
-    mixes = [layer.get_submodule(family.mix) for layer in layers]
-    downs = [layer.get_submodule(family.down) for layer in layers]
-    totals: dict[nn.Module, torch.Tensor] = {m: m.weight.new_zeros(m.in_features) for m in mixes + downs}
-    sizes = {m: head_size_of(layer) for m, layer in zip(mixes, layers, strict=True)} | dict.fromkeys(downs, 1)
+    config, layers = model.config, list(model.backbone.get_submodule(model.config.family.layers))
+    mixes = [layer.get_submodule(config.family.mix) for layer in layers]
+    downs = [layer.get_submodule(config.family.down) for layer in layers]
+    owners: dict[nn.Module, torch.Tensor] = {m: torch.arange(m.in_features, device=model.device) for m in downs}
+    for mix, (heads, _) in zip(mixes, config.layers, strict=True):
+        owners[mix] = torch.tensor(head_owners(config, heads), device=model.device)
+    totals = {m: m.weight.new_zeros(int(owner.max()) + 1) for m, owner in owners.items()}
     texts = 0
     with evaluating(model), torch.enable_grad():
         for batch in batches:
             texts += len(batch.targets)
             seen = recorded_inputs(model, mixes + downs, batch, loss)
             for module, (activation, gradient) in seen.items():
-                effect = (activation * gradient).sum(1)  # texts x features
-                group = effect.unflatten(-1, (-1, sizes[module])).sum(-1).abs().sum(0)
-                totals[module][: len(group)] += group
-    heads = torch.stack([totals[m][: m.in_features // sizes[m]] for m in mixes])
-    return heads / texts, torch.stack([totals[m] for m in downs]) / texts
+                # a text of several choices is several rows: texts x rows x tokens x features
+                effect = (activation * gradient).unflatten(0, (len(batch.targets), -1)).sum((1, 2))
+                part = effect.new_zeros(len(effect), len(totals[module])).index_add_(1, owners[module], effect)
+                totals[module] += part.abs().sum(0)
+    return torch.stack([totals[m] for m in mixes]) / texts, torch.stack([totals[m] for m in downs]) / texts
 
 
 @contextmanager
@@ -109,19 +110,23 @@ def mean_loss(model: PrunedNetwork, keep: Keep, batches: list[Any], loss: Loss) 
 @torch.no_grad()
 def reorder(model: PrunedNetwork, order: Order) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
-    family = model.config.family
-    for layer, heads, units in zip(model.backbone.get_submodule(family.layers), order.heads, order.units, strict=True):
-        inner = torch.tensor(head_features(heads, head_size_of(layer)))
-        for path in (family.query, family.key, family.value):
-            permute(layer.get_submodule(path), rows=inner)
-        permute(layer.get_submodule(family.mix), cols=inner)
-        permute(layer.get_submodule(family.up), rows=torch.tensor(units))
-        permute(layer.get_submodule(family.down), cols=torch.tensor(units))
+    config, family = model.config, model.config.family
+    rows = zip(model.backbone.get_submodule(family.layers), config.layers, order.heads, order.units, strict=True)
+    for layer, (count, _), heads, units in rows:
+        cut = cut_heads(config, config.attention(count), heads)
+        permute(layer.get_submodule(family.query), rows=cut.queries)
+        for path in (family.key, family.value):
+            permute(layer.get_submodule(path), rows=cut.keys)
+        permute(layer.get_submodule(family.mix), cols=cut.queries)
+        for path in filter(None, (family.up, family.gate)):
+            permute(layer.get_submodule(path), rows=units)
+        permute(layer.get_submodule(family.down), cols=units)
 
 
-def permute(linear: nn.Module, *, rows: torch.Tensor | None = None, cols: torch.Tensor | None = None) -> None:
-    if rows is not None:
-        linear.weight.copy_(linear.weight[rows])
-        linear.bias.copy_(linear.bias[rows])
-    if cols is not None:
-        linear.weight.copy_(linear.weight[:, cols])
+def permute(linear: nn.Module, *, rows: Part = 0, cols: Part = 0) -> None:
+    """Put outputs (rows) or inputs (cols) into this order; a number leaves all as they are."""
+    if not isinstance(rows, int):
+        for tensor in (t for t in (linear.weight, linear.bias) if t is not None):
+            tensor.copy_(tensor[torch.tensor(rows)])
+    if not isinstance(cols, int):
+        linear.weight.copy_(linear.weight[:, torch.tensor(cols)])

@@ -8,24 +8,21 @@ from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep, count, positions
-from archwright.subnet.slicing import head_features, head_size_of, kept_layers, swap
+from archwright.subnet.slicing import cut_heads, kept_layers, leave_out
 
 
 @contextmanager
 def masked(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
     """The model with heads and units outside `keep` set to zero just before the linear that reads them."""
-    family = model.config.family
+    config = model.config
     with ExitStack() as undo:
-        for layer, part in kept_layers(model, keep, undo):
+        for layer, part, shape in kept_layers(model, keep, undo):
             if count(part.heads):
-                features = positions(head_features(part.heads, head_size_of(layer)))
-                mask_input(layer.get_submodule(family.mix), features, undo)
+                features = positions(cut_heads(config, shape, part.heads).queries)
+                mask_input(layer.get_submodule(config.family.mix), features, undo)
             if count(part.units):
-                mask_input(layer.get_submodule(family.down), positions(part.units), undo)
-            for path, module in family.without_attention.items() if not count(part.heads) else ():
-                swap(layer, path, module(), undo)
-            for path, module in family.without_ffn.items() if not count(part.units) else ():
-                swap(layer, path, module(), undo)
+                mask_input(layer.get_submodule(config.family.down), positions(part.units), undo)
+            leave_out(layer, config.family, part, undo)
         yield model
 
 
@@ -42,10 +39,11 @@ def zeroed(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
 
     Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.
     """
-    family = model.config.family
+    config, family = model.config, model.config.family
     with ExitStack() as undo:
-        for layer, part in zip(model.backbone.get_submodule(family.layers), keep, strict=True):
-            features = positions(head_features(part.heads, head_size_of(layer)))
+        rows = zip(model.backbone.get_submodule(family.layers), keep, config.layers, strict=True)
+        for layer, part, (heads, _) in rows:
+            features = positions(cut_heads(config, config.attention(heads), part.heads).queries)
             mask_input(layer.get_submodule(family.mix), features, undo)
             mask_input(layer.get_submodule(family.down), positions(part.units), undo)
         yield model

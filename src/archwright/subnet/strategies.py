@@ -20,11 +20,12 @@ class Update(NamedTuple):
 
 @dataclass(frozen=True)
 class Draw:
-    """What a strategy may choose from: the two corners and random sub-networks."""
+    """What a strategy may choose from: the two corners, random sub-networks, and those near the current front."""
 
     largest: Keep
     smallest: Keep
     random: Callable[[np.random.Generator], Keep]
+    near: Callable[[np.random.Generator], Keep]
 
 
 def standard(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
@@ -58,6 +59,12 @@ def full(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
     return [Update(update.keep, place > 0) for place, update in enumerate(sandwich(draw, rng, progress))]
 
 
+def front(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+    """Like full, but all random ones but one are drawn near the front of what did well for its size so far."""
+    others = [draw.smallest, draw.random(rng), *(draw.near(rng) for _ in range(RANDOM_PER_STEP - 1))]
+    return [Update(draw.largest, False), *(Update(keep, True) for keep in others)]
+
+
 Strategy = Callable[[Draw, np.random.Generator, float], list[Update]]
 STRATEGIES: dict[str, Strategy] = {
     "standard": standard,
@@ -66,4 +73,5 @@ STRATEGIES: dict[str, Strategy] = {
     "sandwich": sandwich,
     "kd": kd,
     "full": full,
+    "front": front,
 }

@@ -8,6 +8,7 @@ import torch
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Loss
+from archwright.subnet.keep import Keep
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.strategies import Draw, Strategy
 
@@ -15,10 +16,17 @@ Distil = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """The sub-network's logits and the teacher's to a scalar."""
 
 
+Seen = Callable[[Keep, float], None]
+"""A sub-network, and its task loss minus that of the first one of the step."""
+
+
 def supernet_update(
-    model: PrunedNetwork, draw: Draw, strategy: Strategy, *, loss: Loss, distil: Distil
+    model: PrunedNetwork, draw: Draw, strategy: Strategy, *, loss: Loss, distil: Distil, seen: Seen | None = None
 ) -> Callable[[Any, np.random.Generator, float], float]:
-    """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss."""
+    """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss.
+
+    `seen` is told how much worse than the first each of the others was, for strategies that learn from it.
+    """
 
     def update(batch: Any, rng: np.random.Generator, progress: float) -> float:
         batch = batch.to(model.device)
@@ -28,7 +36,10 @@ def supernet_update(
             with subnetwork(model, keep):
                 logits = model(**batch.inputs).logits
                 value = loss(logits, batch.targets)
-                first = value.detach() if first is None else first
+                if first is None:
+                    first = value.detach()
+                elif seen is not None:
+                    seen(keep, float(value.detach() - first))
                 if learns and teacher is not None:
                     value = value + distil(logits, teacher)
                 value.backward()  # at once: a joint backward would only hold more memory

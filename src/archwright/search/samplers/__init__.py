@@ -1,5 +1,6 @@
 """Every way to decide what to try next; adding one is one file and one line here."""
 
+from archwright.search.samplers.asha import Asha
 from archwright.search.samplers.ehvi import Ehvi
 from archwright.search.samplers.evolution import Evolution
 from archwright.search.samplers.local import Local
@@ -13,4 +14,5 @@ SAMPLERS: dict[str, Strategy] = {
     "evolution": Strategy("regularized evolution: mutates the best of 5 out of the 10 youngest", Evolution),
     "ehvi": Strategy("expected hypervolume improvement: Gaussian processes, best for few trials", Ehvi, packed=False),
     "nsga2": Strategy("NSGA-II: generations of 20 with crossover and mutation", Nsga2),
+    "mo-asha": Strategy("MO-ASHA: the best third is trained longer; only for standard NAS", Asha, rungs=True),
 }

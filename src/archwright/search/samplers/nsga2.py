@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archwright.search.choices import Choices, Config, crossover, dimensions, mutate, sample
-from archwright.search.front import crowding, ranks
+from archwright.search.front import standing
 from archwright.search.history import Tried
 from archwright.search.samplers.sampler import Rule
 
@@ -72,9 +72,7 @@ def _ranked(scored: Sequence[Tried]) -> list[Parent]:
     if not scored:
         return []
     losses = np.array([one.losses for one in scored])
-    rank, room = ranks(losses), np.zeros(len(scored))
-    for level in range(int(rank.max()) + 1):
-        room[rank == level] = crowding(losses[rank == level])
+    rank, room = standing(losses)
     order = np.lexsort((-room, rank))
     return [Parent(scored[place], int(rank[place]), float(room[place])) for place in order]
 

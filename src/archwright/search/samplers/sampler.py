@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from archwright.errors import BadInput
-from archwright.search.choices import Choices, Config
-from archwright.search.encoding import distributions, encode, key_of, packed_names
+from archwright.search.choices import EPOCHS, Choices, Config
+from archwright.search.encoding import distributions, encode, is_whole, key_of, packed_names
 from archwright.search.history import Memory, Tried, before
+from archwright.search.workers import STALE_SECONDS, WORKER, is_dead
 
 REDRAWS = 50
+DRAW_SECONDS, POLL_SECONDS = 10.0, 0.02
+NEEDS_EPOCHS = (
+    "chooses how many epochs each sub-network is trained for, and with weight sharing nothing is trained per trial; "
+    "it needs standard NAS (--method standard), or choose another sampler."
+)
 
 
 class Rule:
     """Proposes the next config from what was tried; one instance serves one study."""
+
+    one_at_a_time: ClassVar[bool] = False
+    """Whether it must know what all earlier trials draw, also those that are being drawn at this moment."""
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
@@ -31,6 +41,10 @@ class Rule:
     def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
         """`tried` holds every counting trial so far, in order, also those still running elsewhere."""
         raise NotImplementedError
+
+    def opening(self, config: Config) -> Config:
+        """One of the first configs, as this rule begins with it."""
+        return config
 
     def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
         """Another proposal when `config` was tried before."""
@@ -58,8 +72,11 @@ class RuleSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The parameters and, beside them, the packed values under their attribute names."""
+        memory, rule = self._known(study)
+        if rule.one_at_a_time:
+            await_drawn(study, trial.number, self._choices)
         past = before(study, trial.number)
-        params, attrs = encode(self._choices, self._config(study, past))
+        params, attrs = encode(self._choices, self._config(memory.recall(past, study.directions), rule, len(past)))
         strangers = [name for name in search_space if name not in params]
         drawn = {name: self._draw(study, trial, name, search_space[name], len(past)) for name in strangers}
         return {**params, **attrs, **drawn}
@@ -70,13 +87,15 @@ class RuleSampler(BaseSampler):
         index = len(before(study, trial.number))
         return self._draw(study, trial, param_name, param_distribution, index)
 
-    def _config(self, study: Study, past: Sequence[FrozenTrial]) -> Config:
-        if len(past) < len(self._first):
-            return self._first[len(past)]
+    def _known(self, study: Study) -> tuple[Memory, Rule]:
         if study not in self._studies:
             self._studies[study] = Memory(self._choices), self._rule(self._choices)
-        memory, rule = self._studies[study]
-        return _fresh(rule, memory.recall(past, study.directions), np.random.default_rng((self._seed, len(past))))
+        return self._studies[study]
+
+    def _config(self, tried: Sequence[Tried], rule: Rule, index: int) -> Config:
+        if index < len(self._first):
+            return rule.opening(self._first[index])
+        return _fresh(rule, tried, np.random.default_rng((self._seed, index)))
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, found: BaseDistribution, index: int) -> Any:
         rng = np.random.default_rng((self._seed, index, zlib.crc32(name.encode())))
@@ -91,6 +110,8 @@ class Strategy:
     rule: Callable[[Choices], Rule]
     packed: bool = True
     """Whether it serves rows of switches that are too long to be parameters one by one."""
+    rungs: bool = False
+    """Whether it decides how long a design is trained; with all others every design is trained to the end."""
 
     def __call__(self, choices: Choices, *, seed: int, first: Sequence[Config] = ()) -> BaseSampler:
         """`first` are the configs to try before all others, in order."""
@@ -98,12 +119,34 @@ class Strategy:
             raise BadInput(f"seed must be 0 or larger, got {seed}; choose another seed.")
         if not self.packed and packed_names(choices):
             raise BadInput(self._refusal(choices))
+        if self.rungs and EPOCHS not in choices:
+            raise BadInput(f"{self._name} {NEEDS_EPOCHS}")
         return RuleSampler(self.rule, choices, seed, first)
+
+    def epochs(self, rungs: Sequence[float]) -> Sequence[float]:
+        """Those of the ascending rungs that this sampler may choose from: all, or only the last."""
+        return rungs if self.rungs else rungs[-1:]
+
+    @property
+    def _name(self) -> str:
+        return self.description.split(":")[0]
 
     def _refusal(self, choices: Choices) -> str:
         longest = max(getattr(choices[name], "length", 0) for name in packed_names(choices))
-        summary = self.description.split(":")[0]
-        return f"{summary} cannot model {longest} on/off switches at once; choose another sampler or a smaller space."
+        return (
+            f"{self._name} cannot model {longest} on/off switches at once; choose another sampler or a smaller space."
+        )
+
+
+def await_drawn(study: Study, number: int, choices: Choices) -> None:
+    """Waits until all earlier trials of living workers have their whole config; a draw takes milliseconds.
+
+    A worker of another machine that died while drawing cannot be told from a slow one: then the wait ends by itself,
+    and at worst a config is tried twice.
+    """
+    until = time.monotonic() + DRAW_SECONDS
+    while time.monotonic() < until and any(_is_drawing(trial, choices) for trial in before(study, number)):
+        time.sleep(POLL_SECONDS)
 
 
 def seed_from(rng: np.random.Generator) -> int:
@@ -120,3 +163,8 @@ def _fresh(rule: Rule, tried: Sequence[Tried], rng: np.random.Generator) -> Conf
             return config
         config = rule.redraw(config, tried, rng)
     return config
+
+
+def _is_drawing(trial: FrozenTrial, choices: Choices) -> bool:
+    running = trial.state is TrialState.RUNNING and WORKER in trial.user_attrs
+    return running and not is_whole(choices, trial) and not is_dead(trial, STALE_SECONDS)

@@ -1,0 +1,112 @@
+"""Texts to token ids, kept flat: what all kinds of tasks share before batches are made."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.data.windows import Windows
+from archwright.errors import BadInput
+
+TEXTS_PER_CALL = 2048
+"""Texts given to the tokenizer at once: many, for its threads; not all, because what it returns is large."""
+ENDLESS = 10**9
+"""From here on a tokenizer's longest length means that it knows none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Token ids of all texts one after another: text i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    types: NDArray[np.int8] | None
+    """Token type ids, when the tokenizer has them."""
+    targets: NDArray[Any]
+    """Per row: a class id or number; a start and an end (question answering); one id per token (language modelling)."""
+    pad_id: int = 0
+    choices: int = 1
+    """Texts per row, one after another: several for multiple choice."""
+    windows: Windows | None = None
+    """Question answering: a row is a window into a context, and several may belong to one question."""
+
+    def __len__(self) -> int:
+        return (len(self.offsets) - 1) // self.choices
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each row, of the longest of its texts."""
+        longest: NDArray[np.int64] = np.diff(self.offsets).reshape(-1, self.choices).max(axis=1)
+        return longest
+
+    @property
+    def rows(self) -> int:
+        """Rows as the task counts them: questions, not their windows."""
+        return len(self) if self.windows is None else len(self.windows.contexts)
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """What the tokenizer made of some texts."""
+
+    ids: NDArray[np.int32]
+    types: NDArray[np.int8] | None
+    lengths: NDArray[np.int64]
+
+
+def tokenized(texts: list[str], pairs: list[str] | None, tokenizer: Any, max_length: int) -> Tokenized:
+    """Flat ids, flat token types and lengths of texts or pairs of texts, cut to `max_length` tokens."""
+    seconds = None if pairs is None else [joint(tokenizer) + pair for pair in pairs]
+    output = tokenizer(
+        texts, seconds, truncation=True, max_length=max_length, padding=False, return_attention_mask=False
+    )
+    return Tokenized(flat(output["input_ids"], np.int32), types_of(output), lengths_of(output))
+
+
+def types_of(output: Any) -> NDArray[np.int8] | None:
+    return flat(output["token_type_ids"], np.int8) if "token_type_ids" in output else None
+
+
+def lengths_of(output: Any) -> NDArray[np.int64]:
+    return np.array([len(ids) for ids in output["input_ids"]], dtype=np.int64)
+
+
+def encoded(parts: Sequence[Tokenized], targets: NDArray[Any], tokenizer: Any, choices: int = 1) -> Encoded:
+    """The parts one after another, as rows with these targets."""
+    lengths = np.concatenate([part.lengths for part in parts])
+    types = [part.types for part in parts if part.types is not None]
+    return Encoded(
+        ids=np.concatenate([part.ids for part in parts]),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        types=np.concatenate(types) if types else None,
+        targets=targets,
+        pad_id=tokenizer.pad_token_id or 0,
+        choices=choices,
+    )
+
+
+def joint(tokenizer: Any) -> str:
+    """What to put between two texts: nothing where the tokenizer has a special token for it, else a line break."""
+    marks = tokenizer.num_special_tokens_to_add(pair=True) > tokenizer.num_special_tokens_to_add(pair=False)
+    return "" if marks else "\n"
+
+
+def check_length(max_length: int, tokenizer: Any, *, room: int) -> None:
+    """Refuses a length with room for fewer than so many tokens, or beyond what the tokenizer's model can take."""
+    most = tokenizer.model_max_length
+    if not room <= max_length <= most:
+        rule = f"at least {room}" if most >= ENDLESS else f"{room} to {most}"
+        raise BadInput(f"--max-length must be {rule} for this tokenizer, got {max_length}.")
+
+
+def slices(total: int, size: int) -> Iterator[slice]:
+    """All positions in order, so many at once."""
+    return (slice(start, min(start + size, total)) for start in range(0, total, size))
+
+
+def flat(lists: Sequence[Sequence[int]], dtype: type) -> NDArray[Any]:
+    return np.fromiter(chain.from_iterable(lists), dtype=dtype)

@@ -1,0 +1,92 @@
+"""Labelled texts of one split, and what every kind of split can do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.data.encoding import TEXTS_PER_CALL, Encoded, Tokenized, check_length, encoded, slices, tokenized
+from archwright.data.splits import cut, part
+from archwright.data.targets import Targets
+from archwright.progress import progress
+
+
+class Split(Protocol):
+    """The data of one split, before it is tokenized."""
+
+    def __len__(self) -> int: ...
+    def cut(self, shares: Mapping[str, float], seed: int) -> Mapping[str, Self]:
+        """ "train" and each named share, disjoint and complete."""
+        ...
+
+    def some(self, wanted: int, seeds: tuple[int, ...]) -> Self:
+        """A random part of so many rows; with the same seeds a larger part contains the smaller."""
+        ...
+
+    def encoded(self, tokenizer: Any, max_length: int) -> Encoded:
+        """Token ids, cut to `max_length` tokens and not padded."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A task whose training data is not cut into splits yet."""
+
+    name: str
+    kind: str
+    metric: str
+    train: Split
+    shares: Mapping[str, float]
+    """Which splits are cut from `train`, and how much of it each takes."""
+    validation: Split | None = None
+    test: Split | None = None
+    note: str = ""
+    how: str = "with seed {seed}"
+    """In which way `train` is cut, for the note."""
+    labels: tuple[str, ...] = ()
+    positive: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Labelled texts; `pairs` are the second texts of two-text tasks."""
+
+    texts: list[str]
+    pairs: list[str] | None
+    targets: Targets
+    choices: tuple[list[str], ...] = ()
+    """Multiple choice: the first choice of every row, the second of every row, ..."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, rows: NDArray[np.int64]) -> "Rows":
+        """The rows at these positions, in this order."""
+        pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
+        choices = tuple([column[row] for row in rows] for column in self.choices)
+        return Rows([self.texts[row] for row in rows], pairs, self.targets[rows], choices)
+
+    def cut(self, shares: Mapping[str, float], seed: int) -> dict[str, "Rows"]:
+        return {split: self.take(positions) for split, positions in cut(len(self), shares, seed).items()}
+
+    def some(self, wanted: int, seeds: tuple[int, ...]) -> "Rows":
+        return self.take(part(len(self), wanted, np.random.default_rng(seeds)))
+
+    def encoded(self, tokenizer: Any, max_length: int) -> Encoded:
+        special = tokenizer.num_special_tokens_to_add(pair=self.pairs is not None or bool(self.choices))
+        check_length(max_length, tokenizer, room=special + 1)
+        parts: list[Tokenized] = []
+        with progress("tokenize", len(self), "texts") as bar:
+            for some in slices(len(self), TEXTS_PER_CALL):
+                parts.append(tokenized(*self.sequences(some), tokenizer, max_length))
+                bar.advance(some.stop - some.start)
+        return encoded(parts, self.targets, tokenizer, choices=len(self.choices) or 1)
+
+    def sequences(self, some: slice) -> tuple[list[str], list[str] | None]:
+        """First and second texts of some rows; for multiple choice each text with each of its choices."""
+        if not self.choices:
+            return self.texts[some], None if self.pairs is None else self.pairs[some]
+        chosen = list(zip(*(column[some] for column in self.choices), strict=True))
+        return [text for text in self.texts[some] for _ in self.choices], [c for row in chosen for c in row]

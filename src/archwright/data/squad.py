@@ -1,0 +1,184 @@
+"""SQuAD (Rajpurkar et al. 2016, 2018): questions whose answers are parts of a text, from its original JSON files."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from archwright.data.examples import quoted, utf8, whole
+from archwright.data.files import file_bytes
+from archwright.data.questions import QuestionRows
+from archwright.data.rows import Parts
+from archwright.errors import BadInput
+
+ADDRESS = "https://rajpurkar.github.io/SQuAD-explorer/"
+BROKEN_SHARE = 0.01
+"""Questions whose answers are not in their contexts: up to this share is left out and said, more is an error."""
+FEWEST_QUESTIONS = 10
+
+
+def squad_parts(data: Path | None) -> Parts:
+    """SQuAD by the same protocol as GLUE: 30 % of train becomes validation, dev is the test set."""
+    if data is None or not data.is_dir():
+        rule = "squad needs --data DIR, the folder with its train*.json and dev*.json"
+        raise BadInput(f"{rule}, got {'nothing' if data is None else repr(str(data))}; the original is at {ADDRESS}")
+    files = {split: only_file(data, f"{split}*.json") for split in ("train", "dev")}
+    read = {split: read_squad(path) for split, path in files.items()}
+    unanswerable = any(None in content.spans for content in read.values())
+    train, dev = (content.rows(unanswerable) for content in read.values())
+    notes = (f"{files['dev'].name} is the test set", *(content.note for content in read.values()))
+    return Parts(
+        name="squad",
+        kind="qa",
+        metric="squad_v2_f1" if unanswerable else "squad_f1",
+        train=train,
+        test=dev,
+        shares={"validation": 0.3},
+        note="; ".join(filter(None, notes)),
+        how="by paragraphs with seed {seed}",
+    )
+
+
+def only_file(folder: Path, pattern: str) -> Path:
+    """The one file of this pattern."""
+    found = sorted(folder.glob(pattern))
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(path.name for path in found[:6]) or "none"
+    raise BadInput(
+        f"{str(folder)!r} must have exactly one file {pattern}, it has {names}; the original is at {ADDRESS}"
+    )
+
+
+@dataclass
+class Content:
+    """The questions of one file, as they are read."""
+
+    source: str
+    questions: list[str] = field(default_factory=list)
+    contexts: list[str] = field(default_factory=list)
+    paragraphs: list[int] = field(default_factory=list)
+    answers: list[tuple[str, ...]] = field(default_factory=list)
+    spans: list[tuple[int, int] | None] = field(default_factory=list)
+    """Where the first answer that is there begins and ends in the context; None for questions without answer."""
+    moved: int = 0
+    """Answers that are not where the file says, but elsewhere in the context."""
+    lost: int = 0
+    """Questions left out because none of their answers is in the context."""
+
+    @property
+    def note(self) -> str:
+        name = Path(self.source).name
+        moved = f"{self.moved} answers of {name} were not at their answer_start and were found elsewhere"
+        lost = f"{self.lost} questions of {name} left out, their answers are not in the context"
+        part = f"{name}: part of the official data, not comparable with published numbers"
+        told = {part: "subset" in name, moved: self.moved, lost: self.lost}
+        return "; ".join(line for line, wanted in told.items() if wanted)
+
+    def rows(self, unanswerable: bool) -> QuestionRows:
+        spans = np.array([(-1, -1) if span is None else span for span in self.spans], dtype=np.int64).reshape(-1, 2)
+        return QuestionRows(
+            self.questions, self.contexts, np.array(self.paragraphs, dtype=np.int64), spans, self.answers, unanswerable
+        )
+
+
+def read_squad(path: Path) -> Content:
+    """All questions of a file; those whose answers cannot be found are left out when they are few."""
+    content = Content(str(path))
+    numbered = enumerate(
+        (paragraph, f"data[{a}].paragraphs[{p}] of {path}")
+        for a, article in enumerate(items(json_file(path), "data", str(path)))
+        for p, paragraph in enumerate(items(article, "paragraphs", f"data[{a}] of {path}"))
+    )
+    for number, (paragraph, where) in numbered:
+        context = text_in(paragraph, "context", where)
+        for q, entry in enumerate(items(paragraph, "qas", where)):
+            add(content, entry, context, number, f"qas[{q}] of {where}")
+    check(content)
+    return content
+
+
+def add(content: Content, entry: Any, context: str, paragraph: int, where: str) -> None:
+    """Puts one question into the content."""
+    question, given = text_in(entry, "question", where), items(entry, "answers", where)
+    if entry.get("is_impossible"):
+        given = []
+    found = [located(answer, context, f"answers[{i}] of {where}") for i, answer in enumerate(given)]
+    spans = [span for span, _ in found if span is not None]
+    if found and not spans:
+        content.lost += 1
+        return
+    content.moved += sum(moved for _, moved in found)
+    content.questions.append(question)
+    content.contexts.append(context)
+    content.paragraphs.append(paragraph)
+    content.answers.append(tuple(answer["text"] for answer in given))
+    content.spans.append(spans[0] if spans else None)
+
+
+def located(answer: Any, context: str, where: str) -> tuple[tuple[int, int] | None, bool]:
+    """Where an answer is in the context without blanks around it, if at all; and whether it was elsewhere than said."""
+    text = field_in(answer, "text", str, "a text", where)
+    start = field_in(answer, "answer_start", int, "a whole number", where)
+    core = text.strip()
+    if not core:
+        return None, False
+    said = start + len(text) - len(text.lstrip())
+    if said >= 0 and context.startswith(core, said):
+        return (said, said + len(core)), False
+    places = [place for place in range(len(context)) if context.startswith(core, place)]
+    if not places:
+        return None, False
+    nearest = min(places, key=lambda place: abs(place - said))
+    return (nearest, nearest + len(core)), True
+
+
+def check(content: Content) -> None:
+    """Refuses a file with too few questions, too many lost answers, or without any answer."""
+    total = len(content.questions) + content.lost
+    if content.lost > BROKEN_SHARE * total:
+        counts = f"{content.lost} of {total} questions have no answer that is in their context"
+        raise BadInput(f"{content.source} is damaged: {counts}; the original is at {ADDRESS}")
+    if total < FEWEST_QUESTIONS:
+        raise BadInput(f"{content.source} has {total} questions; at least {FEWEST_QUESTIONS} are needed.")
+    if len(set(content.paragraphs)) < 2:
+        raise BadInput(
+            f"{content.source} is about one paragraph; two are needed, as a paragraph is never in two splits."
+        )
+    if not any(content.answers):
+        raise BadInput(f"{content.source} has no answers, only questions; a file with answers is needed.")
+
+
+def json_file(path: Path) -> Any:
+    """What a JSON file holds."""
+    text = utf8(file_bytes(path), str(path))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except (ValueError, RecursionError):
+        raise BadInput(f"{path} is not JSON that can be read: nested too deeply, or a number too long.") from None
+
+
+def items(holder: Any, key: str, where: str) -> list[Any]:
+    found: list[Any] = field_in(holder, key, list, "a list", where)
+    return found
+
+
+def text_in(holder: Any, key: str, where: str) -> str:
+    """A text that is there, has words, and is real Unicode."""
+    text: str = field_in(holder, key, str, "a text", where)
+    if not text.strip() or not whole(text):
+        raise BadInput(f"{where} has an empty or broken {key}: {quoted(text)}; correct it or remove it.")
+    return text
+
+
+def field_in(holder: Any, key: str, kind: type, words: str, where: str) -> Any:
+    """What an object of the file has under a key, of the kind that SQuAD's layout says."""
+    value = holder.get(key) if isinstance(holder, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        got = quoted(value) if isinstance(holder, dict) and key in holder else "none"
+        raise BadInput(f"{where} must have {words} {key!r} as SQuAD's files do, got {got}; see {ADDRESS}")
+    return value

@@ -1,0 +1,207 @@
+"""What differs between exports of networks for different tasks. Importing the list loads no torch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Inputs = Mapping[str, Tensor]
+    Select = Callable[[Tensor, Inputs], Tensor]
+
+
+def everything(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+    return logits
+
+
+def real_tokens(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+    """Tokens x vocabulary, without padding."""
+    return logits[inputs["attention_mask"].bool()] if "attention_mask" in inputs else logits.flatten(0, 1)
+
+
+def open_places(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+    """Start and end score of every place that may be an answer: places x 2."""
+    return logits.mT[answerable(inputs)]
+
+
+def answerable(inputs: "Inputs") -> "Tensor":
+    """Which tokens may be part of an answer: texts x time."""
+    real = inputs["attention_mask"].bool()
+    return real & inputs["context_mask"].bool() if "context_mask" in inputs else real
+
+
+def plain_logits(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
+    logits: Tensor = model(**inputs).logits
+    return logits
+
+
+def span_logits(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
+    """Start and end scores of a stock class, which knows no context: closed places are closed here."""
+    import torch
+
+    found = model(**{name: tensor for name, tensor in inputs.items() if name != "context_mask"})
+    scores = torch.stack([found.start_logits, found.end_logits], dim=1)  # texts x 2 x time
+    return scores.masked_fill(~answerable(inputs)[:, None], CLOSED)
+
+
+CLOSED = -1e4
+"""The score of a place that cannot be an answer."""
+
+PIPELINE = """\
+from transformers import pipeline
+
+classify = pipeline("text-classification", model="{folder}"{trust})
+print(classify("a text"))
+"""
+CHOOSE = """\
+import torch
+from transformers import AutoModelForMultipleChoice, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{folder}")
+model = AutoModelForMultipleChoice.from_pretrained("{folder}"{trust})
+text, choices = "a text", ["{joint}one way on", "{joint}another way on"]
+inputs = tokenizer([text] * len(choices), choices, padding=True, return_tensors="pt")
+with torch.no_grad():
+    scores = model(**{{name: tensor[None] for name, tensor in inputs.items()}}).logits[0]  # one text x choices x time
+print(choices[scores.argmax()])
+"""
+ANSWER = """\
+import torch
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{folder}")
+model = AutoModelForQuestionAnswering.from_pretrained("{folder}"{trust})
+question, context = "a question", "{joint}a text in which the answer stands"
+inputs = tokenizer(question, context, truncation="only_second", return_tensors="pt")
+with torch.no_grad():
+    found = model(**inputs)
+places = [place for place, part in enumerate(inputs.sequence_ids()) if part == 1]  # tokens of the context
+start = places[int(found.start_logits[0, places].argmax())]
+places = [place for place in places if place >= start]
+end = places[int(found.end_logits[0, places].argmax())]
+print(context[inputs.token_to_chars(start).start : inputs.token_to_chars(end).end])
+"""
+CONTINUE = """\
+from transformers import pipeline
+
+write = pipeline("text-generation", model="{folder}"{trust})
+print(write("Once upon a time", max_new_tokens=20, do_sample=False)[0]["generated_text"])
+"""
+ONNX_BEGIN = """\
+import numpy as np
+import onnxruntime
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{folder}")
+session = onnxruntime.InferenceSession("{folder}/model.onnx")
+"""
+ONNX_LABELS = (
+    ONNX_BEGIN.replace("import numpy as np\n", "")
+    + """\
+inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
+logits = session.run(["logits"], dict(inputs))[0]  # texts x labels; the names of the labels are in config.json
+print(logits)
+"""
+)
+ONNX_CHOOSE = (
+    ONNX_BEGIN
+    + """\
+text, choices = "a text", ["{joint}one way on", "{joint}another way on"]
+inputs = tokenizer([text] * len(choices), choices, padding=True, return_tensors="np")
+inputs = {{name: values[np.newaxis] for name, values in inputs.items()}}  # one text x choices x time
+scores = session.run(["logits"], inputs)[0][0]
+print(choices[scores.argmax()])
+"""
+)
+ONNX_ANSWER = (
+    ONNX_BEGIN
+    + """\
+question, context = "a question", "{joint}a text in which the answer stands"
+inputs = tokenizer(question, context, truncation="only_second", return_tensors="np")
+in_context = np.array([[part == 1 for part in inputs.sequence_ids()]], dtype=np.int64)
+given = {{**inputs, "context_mask": in_context}}
+names = [needed.name for needed in session.get_inputs()]
+scores = session.run(["logits"], {{name: given[name] for name in names}})[0]  # texts x (start, end) x time
+start = scores[0, 0].argmax()
+end = start + scores[0, 1, start:].argmax()
+print(context[inputs.token_to_chars(start).start : inputs.token_to_chars(end).end])
+"""
+)
+ONNX_CONTINUE = (
+    ONNX_BEGIN
+    + """\
+ids = tokenizer("Once upon a time", return_tensors="np")["input_ids"]
+for _ in range(20):  # without a cache: every step computes the whole text again
+    given = {{"input_ids": ids, "attention_mask": np.ones_like(ids)}}
+    names = [needed.name for needed in session.get_inputs()]
+    logits = session.run(["logits"], {{name: given[name] for name in names}})[0]  # texts x time x vocabulary
+    ids = np.concatenate([ids, logits[:, -1:].argmax(-1)], axis=1)
+print(tokenizer.decode(ids[0]))
+"""
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of task, as far as an export is concerned."""
+
+    tag: str
+    """What the hub calls the task."""
+    usage: str
+    """How a user runs a checkpoint, with {folder}, {trust} and {joint}, for the model card."""
+    onnx_usage: str
+    pools: bool = False
+    """Whether its head reads one vector per text."""
+    axes: tuple[str, ...] = ("batch", "sequence")
+    """What the dimensions of the inputs are."""
+    counted: "Select" = everything
+    """The logits that mean something, of logits and inputs."""
+    decided: "Select" = everything
+    """The logits of which the largest in the last dimension is the answer."""
+    stock_logits: "Callable[[Callable[..., Any], Inputs], Tensor]" = plain_logits
+    """A stock class's answer in our shape."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What a user must know, by format, for the model card."""
+
+
+CLOSE_YOURSELF = """\
+The network was trained and measured on places inside the context only, as in the code above; a stock class also scores
+the question and padding.
+"""
+NONE = """\
+If it was trained with questions that have no answer (SQuAD 2.0), the first token stands for "none": there is an answer
+when the best start and end together score higher than the first token as start and end.
+"""
+WITHOUT_CACHE = """\
+The file has no cache of keys and values: each new token costs a pass over the whole text. To generate fast, export to
+`hf`, `hf-padded` or `compact`.
+"""
+LABELS = Kind(tag="text-classification", usage=PIPELINE, onnx_usage=ONNX_LABELS, pools=True)
+KINDS: dict[str, Kind] = {
+    "classification": LABELS,
+    "regression": LABELS,
+    "choice": Kind(
+        tag="multiple-choice",
+        usage=CHOOSE,
+        onnx_usage=ONNX_CHOOSE,
+        axes=("batch", "choices", "sequence"),
+        pools=True,
+    ),
+    "qa": Kind(
+        tag="question-answering",
+        usage=ANSWER,
+        onnx_usage=ONNX_ANSWER,
+        counted=open_places,
+        stock_logits=span_logits,
+        notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
+    ),
+    "lm": Kind(
+        tag="text-generation",
+        usage=CONTINUE,
+        onnx_usage=ONNX_CONTINUE,
+        counted=real_tokens,
+        decided=real_tokens,
+        notes={"onnx": WITHOUT_CACHE},
+    ),
+}

@@ -1,0 +1,98 @@
+"""`compress --honesty K`: do the shared weights rank sub-networks as training each of them by itself would?"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from archwright.errors import BadInput
+from archwright.jobs.methods.standard import frozen_as, ordered
+from archwright.jobs.searching import Ground
+from archwright.jobs.training import fine_tuned
+from archwright.judge.correlation import CORRELATIONS, correlation
+from archwright.progress import progress
+from archwright.search import Config, sample
+from archwright.search.encoding import key_of
+from archwright.subnet.extract import extract
+from archwright.subnet.keep import nonembedding_parameters, sizes
+
+NOTE = "honesty"
+STREAM = 5
+"""Of the seed, for drawing the sub-networks."""
+FEWEST = 3
+"""Sub-networks below which a rank correlation says nothing."""
+PATIENCE = 200
+"""Draws per sub-network before a space counts as too small."""
+
+
+def check_honesty(k: int, epochs: float | None, *, method: str, shared: bool) -> None:
+    """Refuses numbers that give no correlation, and methods without shared weights."""
+    if k and k < FEWEST:
+        raise BadInput(f"--honesty must be 0 or at least {FEWEST} sub-networks to rank, got {k}.")
+    if k and not shared:
+        raise BadInput(
+            f"--honesty is about weights that sub-networks share, got --method {method}; take weight-sharing."
+        )
+    if epochs is not None and epochs <= 0:
+        raise BadInput(f"--honesty-epochs must be above zero, got {epochs:g}; leave it out for the super-network's.")
+
+
+def honesty_of(ground: Ground, k: int, *, epochs: float | None = None) -> dict[str, Any]:
+    """Rank correlations of the errors of k random sub-networks with shared and with own weights, and the pairs.
+
+    A pair is the validation error with the super-network's weights, the one after fine-tuning alone from the
+    pre-trained weights, and the share of the non-embedding parameters. Finished pairs are noted in the run folder.
+    """
+    epochs = epochs or trained_epochs(ground)
+    noted = ground.run.note(NOTE) or {}
+    done: dict[str, list[float]] = noted.get("pairs", {}) if noted.get("epochs") == epochs else {}
+    configs = drawn(ground, k)
+    with progress("honesty", k, unit="sub-networks") as bar:
+        for config in configs:
+            key = key_of(config)
+            if key not in done:
+                done[key] = pair(ground, config, epochs)
+                ground.run.note(NOTE, {"epochs": epochs, "pairs": done})
+            bar.advance()
+    pairs = [done[key_of(config)] for config in configs]
+    return {"k": k, "epochs": epochs, **correlations(pairs, ground.seed), "pairs": pairs}
+
+
+def trained_epochs(ground: Ground) -> float:
+    """As many as the super-network had: --epochs, or what --minutes left of them."""
+    settings, plan = ground.brief.supernet, ground.run.note("plan")
+    per_epoch = ground.scene.steps_per_epoch(settings.batch_size)
+    return min(settings.epochs, plan["supernet"] / per_epoch) if plan else settings.epochs
+
+
+def drawn(ground: Ground, k: int) -> list[Config]:
+    """The first k different sub-networks of a random stream; one without any layer has nothing to train."""
+    rng = np.random.default_rng((ground.seed, STREAM))
+    found: dict[str, Config] = {}
+    for _ in range(PATIENCE * k):
+        config = ground.space.canonical(sample(ground.space.choices, rng))
+        if any(map(any, sizes(ground.space.build(config)))):
+            found.setdefault(key_of(config), config)
+        if len(found) == k:
+            return list(found.values())
+    raise BadInput(f"--honesty must be at most {len(found)}, the different sub-networks that were drawn, got {k}.")
+
+
+def pair(ground: Ground, config: Config, epochs: float) -> list[float]:
+    """Error with the shared weights, error trained alone, and size."""
+    brief, part, of = ground.brief, ground.space.build(config), ground.space.anatomy
+    start = ordered(brief)
+    network = frozen_as(extract(start, part), start)
+    fine_tuned(brief.scene, network, replace(brief.supernet, epochs=epochs), epochs=epochs)
+    share = nonembedding_parameters(of, part) / nonembedding_parameters(of, of.full)
+    rows = brief.scene.validation
+    return [brief.scene.error(ground.network, rows, part), brief.scene.error(network, rows), share]
+
+
+def correlations(pairs: list[list[float]], seed: int) -> dict[str, Any]:
+    inherited, alone, _ = zip(*pairs, strict=True)
+    found = {
+        name: correlation(inherited, alone, statistic, rng=np.random.default_rng((seed, STREAM)))
+        for name, statistic in CORRELATIONS.items()
+    }
+    return {name: None if value is None else value._asdict() for name, value in found.items()}

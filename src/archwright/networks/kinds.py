@@ -1,0 +1,69 @@
+"""The stock heads of every kind of task: which class has them, where they are, and whether a checkpoint brings one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMultipleChoice,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+)
+
+from archwright.networks.pruned import Family
+
+
+@dataclass(frozen=True)
+class StockHead:
+    """A kind of task as stock checkpoints know it."""
+
+    auto: Any
+    """The class that loads one."""
+    endings: tuple[str, ...]
+    """How the names of such classes end."""
+    paths: Callable[[Family], dict[str, str]]
+    """Modules of our head and where the stock network has them; families without a module have an empty path."""
+    fits: Callable[[PreTrainedConfig, tuple[str, ...]], bool]
+    """Whether a checkpoint's head has as many outputs as these labels need."""
+    unnamed: tuple[str, ...] = ()
+    """What a checkpoint that names no class, such as a GGUF file, is taken for."""
+
+
+CLASSIFICATION = StockHead(
+    auto=AutoModelForSequenceClassification,
+    endings=("ForSequenceClassification",),
+    paths=lambda family: {"head.dense": family.head_dense, "head.out": family.head_out},
+    fits=lambda config, labels: config.num_labels == max(1, len(labels)),
+)
+STOCK_HEADS: dict[str, StockHead] = {
+    "classification": CLASSIFICATION,
+    "regression": CLASSIFICATION,
+    "choice": StockHead(
+        auto=AutoModelForMultipleChoice,
+        endings=("ForMultipleChoice",),
+        paths=lambda family: {"head.dense": family.choice_dense, "head.out": "classifier"},
+        fits=lambda config, labels: True,  # one score per choice
+    ),
+    "qa": StockHead(
+        auto=AutoModelForQuestionAnswering,
+        endings=("ForQuestionAnswering",),
+        paths=lambda family: {"head.out": "qa_outputs"},
+        fits=lambda config, labels: config.num_labels == 2,
+    ),
+    "lm": StockHead(
+        auto=AutoModelForCausalLM,
+        endings=("ForCausalLM", "LMHeadModel"),
+        paths=lambda family: {"lm_head": "lm_head"},
+        fits=lambda config, labels: True,
+        unnamed=("ForCausalLM",),
+    ),
+}
+
+
+def has_head(config: PreTrainedConfig, labels: tuple[str, ...], kind: str = "classification") -> bool:
+    """Whether the checkpoint was already trained for this kind of task, with as many outputs as the labels need."""
+    head = STOCK_HEADS[kind]
+    trained = any(name.endswith(head.endings) for name in config.architectures or head.unnamed)
+    return trained and head.fits(config, labels)

@@ -1,0 +1,64 @@
+"""The baselines, one function each: a trained network in, what to keep of it out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.importance import Loss
+from archwright.subnet.keep import Keep, LayerKeep, anatomy
+from archwright.subnet.pruning.choosing import keep_by_scores, keep_heads, random_keep
+from archwright.subnet.pruning.fisher import rearranged, searched
+from archwright.subnet.pruning.gradients import mask_gradients
+from archwright.subnet.pruning.scores import head_scores, magnitude_scores
+from archwright.subnet.pruning.streams import recorded
+from archwright.subnet.pruning.tuning import Tuned, tuned
+
+Shares = Sequence[float]
+"""Wanted shares of the non-embedding parameters, 0 to 1."""
+
+
+def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, shares: Shares) -> dict[float, Keep]:
+    """Sub-networks without the least important heads (Michel et al. 2019), for every share that heads alone reach."""
+    of = anatomy(network.config)
+    scores = head_scores(network, batches, loss).double().cpu().numpy()
+    return reached({share: keep_heads(of, scores, share) for share in shares})
+
+
+def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, Keep]:
+    """Sub-networks without the heads and units of smallest weights, for every share that can be reached."""
+    of = anatomy(network.config)
+    heads, units = (scores.double().cpu().numpy() for scores in magnitude_scores(network))
+    return reached({share: keep_by_scores(of, heads, units, share) for share in shares})
+
+
+def random_pruning(network: PrunedNetwork, shares: Shares, rng: np.random.Generator) -> dict[float, Keep]:
+    """Sub-networks without random heads and units, for every share that can be reached."""
+    of = anatomy(network.config)
+    return reached({share: random_keep(of, share, rng) for share in shares})
+
+
+def reached(found: dict[float, Keep | None]) -> dict[float, Keep]:
+    return {share: keep for share, keep in found.items() if keep is not None}
+
+
+def layer_dropping(network: PrunedNetwork) -> list[Keep]:
+    """Sub-networks without the top n layers, n = 1 to all but one (Sajjad et al. 2022)."""
+    of = anatomy(network.config)
+    return [of.full[n:] + (LayerKeep(0, 0),) * n for n in range(1, of.layers)]
+
+
+def retraining_free(
+    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, alphas: Iterable[float], *, length: int
+) -> Iterator[tuple[float, Tuned]]:
+    """For every alpha, the share of FLOPs kept, a tuned sub-network (Kwon et al. 2022); `fold` makes a network of it.
+
+    Gradients and the original's streams are recorded once, before the first answer.
+    """
+    batches, of = list(batches), anatomy(network.config)
+    gradients = mask_gradients(network, batches, loss)
+    original = recorded(network, batches)
+    for alpha in alphas:
+        keep = rearranged(searched(of, gradients, alpha, length=length), gradients)
+        yield alpha, tuned(network, keep, original)

@@ -1,0 +1,102 @@
+"""Masks by the Fisher information of the loss: retraining-free pruning's first two phases (Kwon et al. 2022)."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from archwright.errors import BadInput
+from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Part, flops, positions
+from archwright.subnet.pruning.choosing import kept
+from archwright.subnet.pruning.gradients import MaskGradients
+from archwright.subnet.pruning.scores import fisher_diagonal
+
+ROUNDS = 50
+"""Most rounds of swaps in a layer; usually fewer than ten change something."""
+SMALL = 1e-12
+"""A swap must gain more than this share of the layer's Fisher information, so that rounding cannot go on forever."""
+
+
+def searched(of: Anatomy, gradients: MaskGradients, alpha: float, *, length: int) -> Keep:
+    """Phase 1: the heads and units whose removal costs the least Fisher information under a limit on the FLOPs.
+
+    Heads and units are each ranked by the diagonal over all layers; every number of heads leaves room for a number of
+    units, and the best pair wins (Algorithm 1). `alpha` is the share kept of what heads and units compute for a text
+    of `length` tokens: embeddings and task head, which cannot be pruned, do not count.
+    """
+    if not 0 < alpha <= 1:
+        raise BadInput(f"alpha must be above 0 and at most 1, got {alpha}; it is the share of the FLOPs that is kept.")
+    heads, units = (scores.double().cpu().numpy() for scores in fisher_diagonal(gradients))
+    best_heads, best_units = (np.argsort(-scores, axis=None, kind="stable") for scores in (heads, units))
+    lost_heads, lost_units = lost(heads, best_heads), lost(units, best_units)
+    budget = alpha * prunable_flops(of, of.full, length)
+    cost = prunable_flops(of, (LayerKeep(0, 1), *(LayerKeep(0, 0),) * (of.layers - 1)), length)
+    pairs = []
+    for n in range(heads.size + 1):
+        spent = prunable_flops(of, kept(switched(heads, best_heads[:n]), np.zeros(units.shape, bool)), length)
+        if spent > budget:
+            break
+        m = min(units.size, int((budget - spent) // cost))
+        pairs.append((lost_heads[n] + lost_units[m], n, m))
+    _, n, m = min(pairs)
+    return kept(switched(heads, best_heads[:n]), switched(units, best_units[:m]))
+
+
+def lost(scores: NDArray[np.float64], best: NDArray[np.int64]) -> NDArray[np.float64]:
+    """At n: the summed scores of all but the n best; exact at the end, where nothing is lost."""
+    return np.append(np.cumsum(scores.ravel()[best][::-1])[::-1], 0.0)
+
+
+def switched(like: NDArray[np.float64], on: NDArray[np.int64]) -> NDArray[np.bool_]:
+    mask = np.zeros(like.shape, bool)
+    mask.flat[on] = True
+    return mask
+
+
+def prunable_flops(of: Anatomy, keep: Keep, length: int) -> int:
+    """What heads and units alone compute for one text."""
+    return flops(of, keep, length=length) - flops(of, (LayerKeep(0, 0),) * of.layers, length=length)
+
+
+def rearranged(keep: Keep, gradients: MaskGradients) -> Keep:
+    """Phase 2: in every layer as many heads and units as before, but chosen by the layer's whole block of the Fisher.
+
+    What is minimised is (1 - m)' F (1 - m) with F the mean over texts of gradient x gradient': two units that do the
+    same have a large entry off the diagonal, so that one of them stays (Equation 11).
+    """
+    return tuple(
+        LayerKeep(
+            better_part(part.heads, gradients.heads[:, place]), better_part(part.units, gradients.units[:, place])
+        )
+        for place, part in enumerate(keep)
+    )
+
+
+def better_part(part: Part, gradients: torch.Tensor) -> Part:
+    rows = gradients.double().cpu().numpy()
+    on = np.zeros(rows.shape[1], bool)
+    on[list(positions(part))] = True
+    (better,) = kept(swapped(rows.T @ rows / len(rows), on)[None], on[None])
+    return better.heads
+
+
+def swapped(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The mask after swaps that each lower the quadratic form the most for the one that comes back, until none does."""
+    on = on.copy()
+    own = np.diagonal(fisher)
+    pull = fisher @ ~on  # half of the slope of the quadratic form
+    for _ in range(ROUNDS):
+        before = on.copy()
+        for back in np.flatnonzero(~on):
+            change = own[back] - 2 * pull[back] + own + 2 * pull - 2 * fisher[back]
+            out = int(np.argmin(np.where(on, change, np.inf)))
+            if on[out] and change[out] < -SMALL * own.sum():
+                on[back], on[out] = True, False
+                pull += fisher[out] - fisher[back]
+        if np.array_equal(on, before):
+            break
+    return on
+
+
+def quadratic(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> float:
+    """(1 - m)' F (1 - m): twice the estimated rise of the loss when everything outside the mask goes."""
+    return float(fisher[np.ix_(~on, ~on)].sum())

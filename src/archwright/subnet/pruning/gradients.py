@@ -1,0 +1,84 @@
+"""The gradient of every text's own loss with respect to a mask over all heads and units, at mask one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.importance import Loss, evaluating, recorded_inputs
+from archwright.subnet.slicing import head_owners
+
+
+@dataclass(frozen=True)
+class MaskGradients:
+    """One recording from which head scores, the Fisher diagonal and its blocks follow."""
+
+    heads: torch.Tensor
+    """texts x layers x heads"""
+    units: torch.Tensor
+    """texts x layers x units"""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The linear that reads a layer's heads or units, and which of them each of its columns belongs to."""
+
+    linear: nn.Module
+    owners: torch.Tensor
+    """One number per column."""
+    parts: int
+    """How many heads or units there are."""
+
+    def gathered(self, columns: torch.Tensor) -> torch.Tensor:
+        """Sums over the columns of each head or unit; the columns lie in the last dimension."""
+        sums = columns.new_zeros(*columns.shape[:-1], self.parts)
+        return sums.index_add_(-1, self.owners.to(columns.device), columns)
+
+
+def head_reader(network: PrunedNetwork, place: int) -> Reader:
+    """What mixes the heads of a layer that has some."""
+    heads, _ = network.config.layers[place]
+    mix = layers_of(network)[place].get_submodule(network.config.family.mix)
+    return Reader(mix, torch.tensor(head_owners(network.config, heads)), heads)
+
+
+def unit_reader(network: PrunedNetwork, place: int) -> Reader:
+    """What adds up the units of a layer that has some."""
+    _, units = network.config.layers[place]
+    down = layers_of(network)[place].get_submodule(network.config.family.down)
+    return Reader(down, torch.arange(units), units)
+
+
+def layers_of(network: PrunedNetwork) -> list[nn.Module]:
+    return list(network.backbone.get_submodule(network.config.family.layers))
+
+
+def mask_gradients(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> MaskGradients:
+    """Gradients with respect to the masks of all heads and units of a network, text by text."""
+    places = range(len(network.config.layers))
+    heads, units = ([reader(network, place) for place in places] for reader in (head_reader, unit_reader))
+    rows = list(per_text(network, batches, loss, heads + units))
+    return MaskGradients(
+        heads=torch.cat([torch.stack(row[: len(heads)], 1) for row in rows]),
+        units=torch.cat([torch.stack(row[len(heads) :], 1) for row in rows]),
+    )
+
+
+def per_text(
+    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, readers: list[Reader]
+) -> Iterator[list[torch.Tensor]]:
+    """For every batch and reader: texts x heads (or units), the sum over a text's tokens of activation x gradient.
+
+    A mask multiplies what a reader reads, so this sum is the gradient with respect to the mask; the batch's loss is a
+    mean over its texts, which share nothing, so each row is the gradient of one text's own loss.
+    """
+    linears = [reader.linear for reader in readers]
+    with evaluating(network), torch.enable_grad():
+        for batch in batches:
+            seen = recorded_inputs(network, linears, batch, loss)
+            texts = len(batch.targets)
+            effects = [(seen[m][0] * seen[m][1]).reshape(texts, -1, m.in_features).sum(1) for m in linears]
+            yield [reader.gathered(effect) for reader, effect in zip(readers, effects, strict=True)]

@@ -1,0 +1,133 @@
+"""The residual stream of a network, recorded as a whole and run again layer by layer on other hidden states."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import Cache
+
+from archwright.networks.pruned import Family, PrunedNetwork
+from archwright.subnet.importance import evaluating
+from archwright.subnet.pruning.gradients import Reader, head_reader, layers_of, unit_reader
+
+TOKENS = 8192
+"""Tokens at which streams are compared; a mask of a thousand units has width x this many equations."""
+
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""What a layer is called with besides hidden states, by position and by name."""
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """Attention or FFN."""
+
+    reader: Callable[[PrunedNetwork, int], Reader]
+    """The linear that reads its heads or units in the layer at this place."""
+    norm: Callable[[Family], str]
+    """Path of its own norm."""
+    next_norm: Callable[[Family], str]
+    """Path of the norm of the sub-layer after it in the same layer; empty: it is the last."""
+
+
+ATTENTION = Sublayer(head_reader, attrgetter("attention_norm"), attrgetter("ffn_norm"))
+FFN = Sublayer(unit_reader, attrgetter("ffn_norm"), lambda family: "")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One batch on its way through the backbone."""
+
+    hidden: torch.Tensor
+    """What goes into the first layer: rows x tokens x width."""
+    given: list[Given]
+    """Per layer."""
+    chosen: torch.Tensor
+    """Numbers of the tokens, rows after one another, at which streams are compared; never padding."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the whole network did on some texts: recorded once, good for every sub-network of it."""
+
+    calls: list[Call]
+    totals: list[dict[tuple[int, Sublayer], torch.Tensor]]
+    """Batch by batch, the residual stream after each layer's sub-layers: chosen tokens x width."""
+
+
+@torch.no_grad()
+def recorded(network: PrunedNetwork, batches: Iterable[Any], *, tokens: int = TOKENS) -> Recorded:
+    """The network's own streams at about so many tokens, spread evenly over all texts."""
+    batches = list(batches)
+    real = [real_tokens(batch) for batch in batches]
+    step = max(1, round(sum(map(len, real)) / tokens))
+    with evaluating(network):
+        runs = [recorded_run(network, batch, at[::step]) for batch, at in zip(batches, real, strict=True)]
+    return Recorded([call for call, _ in runs], [totals for _, totals in runs])
+
+
+def real_tokens(batch: Any) -> torch.Tensor:
+    """Numbers of the tokens that are no padding, rows after one another."""
+    mask = batch.inputs.get("attention_mask")
+    real = torch.ones_like(batch.inputs["input_ids"]) if mask is None else mask
+    return real.flatten().nonzero().squeeze(-1)
+
+
+def recorded_run(
+    network: PrunedNetwork, batch: Any, chosen: torch.Tensor
+) -> tuple[Call, dict[tuple[int, Sublayer], torch.Tensor]]:
+    """The network on one batch, listened to."""
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    totals: dict[tuple[int, Sublayer], torch.Tensor] = {}
+    with ExitStack() as undo:
+        for place, layer in enumerate(layers_of(network)):
+            hook = layer.register_forward_pre_hook(lambda _, args, named: calls.append((args, named)), with_kwargs=True)
+            undo.callback(hook.remove)
+            for sub in (ATTENTION, FFN):
+                hear_total(layer, network.config.family, sub, put(totals, (place, sub), chosen), undo)
+        network(**batch.inputs)
+    given = [without_cache(args[1:], named) for args, named in calls]
+    return Call(calls[0][0][0], given, chosen), totals
+
+
+def put(into: dict[Any, torch.Tensor], key: Any, chosen: torch.Tensor) -> Callable[[torch.Tensor], None]:
+    """Something that takes hidden states and puts the chosen tokens of them under `key`."""
+    return lambda states: into.__setitem__(key, states.detach().flatten(0, -2)[chosen])
+
+
+def hear_total(
+    layer: nn.Module, family: Family, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack
+) -> None:
+    """Tell the residual stream after a sub-layer, until `undo`.
+
+    Encoders norm last: the sub-layer's own norm reads it. Decoders norm first: the norm of the next sub-layer does (its
+    stand-in too, where that sub-layer is gone), and after the last one it is what the layer gives.
+    """
+    path = sub.next_norm(family) if family.causal else sub.norm(family)
+    if path:
+        hear(layer.get_submodule(path), heard, undo)
+    else:
+        undo.callback(layer.register_forward_hook(lambda _, args, out: heard(states_of(out))).remove)
+
+
+def hear(module: nn.Module, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
+    """Tell what the module reads, until `undo`."""
+    undo.callback(module.register_forward_pre_hook(lambda _, args: heard(args[0])).remove)
+
+
+def without_cache(args: tuple[Any, ...], named: dict[str, Any]) -> Given:
+    """The same without a decoder's store of keys and values, which a second run would lengthen."""
+    clean = tuple(None if isinstance(value, Cache) else value for value in args)
+    return clean, {name: None if isinstance(value, Cache) else value for name, value in named.items()}
+
+
+def run_layer(layer: nn.Module, hidden: torch.Tensor, given: Given) -> torch.Tensor:
+    """What the layer makes of these hidden states."""
+    return states_of(layer(hidden, *given[0], **given[1]))
+
+
+def states_of(out: torch.Tensor | tuple[Any, ...]) -> torch.Tensor:
+    return out[0] if isinstance(out, tuple) else out

@@ -1,0 +1,147 @@
+"""Real-valued masks fitted layer by layer: retraining-free pruning's third phase (Kwon et al. 2022)."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.extract import extract
+from archwright.subnet.importance import evaluating
+from archwright.subnet.keep import Keep, count
+from archwright.subnet.pruning.gradients import Reader, layers_of
+from archwright.subnet.pruning.streams import (
+    ATTENTION,
+    FFN,
+    Recorded,
+    Sublayer,
+    hear,
+    hear_total,
+    put,
+    real_tokens,
+    run_layer,
+)
+
+DAMPING = 1e-3
+"""Pull of a mask towards one, as a share of the mean squared length of the columns of its least squares problem."""
+LARGEST = 10.0
+"""A sub-layer whose mask would leave [-10, 10] stays untuned: such a fit cancels large numbers against each other."""
+
+Values = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a sub-network keeps, and what each kept head and unit is multiplied by; one entry per layer."""
+
+    keep: Keep
+    head_values: Values
+    unit_values: Values
+
+
+@torch.no_grad()
+def tuned(network: PrunedNetwork, keep: Keep, original: Recorded) -> Tuned:
+    """Phase 3: the kept heads and units, each with the factor that brings the residual stream closest to the original.
+
+    Sub-layer by sub-layer, attention before FFN, the factors m minimise |x + f(x; m) - (x' + f(x'; 1))|^2 over tokens:
+    x' is what the original network has there, x what this sub-network has there after all earlier sub-layers were
+    pruned and tuned, and x + f is the residual stream after the sub-layer (where the norm comes last: before the norm).
+    """
+    small = extract(network, keep).eval()
+    hidden = [call.hidden for call in original.calls]
+    values: dict[Sublayer, list[tuple[float, ...]]] = {ATTENTION: [], FFN: []}
+    left = 0
+    for place, part in enumerate(keep):
+        for sub, size in ((ATTENTION, count(part.heads)), (FFN, count(part.units))):
+            factors = tune(small, left, sub, hidden, original, place) if size else ()
+            values[sub].append(factors)
+        if count(part.heads) or count(part.units):
+            layer = layers_of(small)[left]
+            hidden = [run_layer(layer, x, call.given[place]) for x, call in zip(hidden, original.calls, strict=True)]
+            left += 1
+    return Tuned(keep, tuple(values[ATTENTION]), tuple(values[FFN]))
+
+
+def tune(
+    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: Recorded, place: int
+) -> tuple[float, ...]:
+    """The factors of one sub-layer, which are multiplied into it at once."""
+    reader = sub.reader(small, left)
+    factors = fitted(reader, compared(small, left, sub, hidden, original, place))
+    scale(reader, factors)
+    return tuple(factors.tolist())
+
+
+def compared(
+    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: Recorded, place: int
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Batch by batch at the chosen tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
+    layer, reader, family = layers_of(small)[left], sub.reader(small, left), small.config.family
+    for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
+        seen: dict[str, torch.Tensor] = {}
+        with ExitStack() as undo:
+            hear(reader.linear, put(seen, "reads", call.chosen), undo)
+            hear_total(layer, family, sub, put(seen, "total", call.chosen), undo)
+            run_layer(layer, x, call.given[place])
+        yield seen["reads"], totals[place, sub] - seen["total"]
+
+
+def fitted(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+    """Factors 1 + r that minimise |reader(reads x r) - lacking|^2 + damping |r|^2; all one where they grow too large.
+
+    A head's column of the problem is what it writes at all tokens. The products of all columns are the entrywise
+    product of two small matrices, reads' reads and weight' weight, summed over the columns of each head.
+    """
+    weight = reader.linear.weight
+    products = weight.new_zeros(weight.shape[1], weight.shape[1], dtype=torch.float64)
+    slopes = weight.new_zeros(weight.shape[1], dtype=torch.float64)
+    for reads, lacking in pairs:
+        products += reads.mT @ reads
+        slopes += (reads * (lacking @ weight)).sum(0)
+    products = reader.gathered(reader.gathered(products * (weight.mT @ weight)).mT)
+    pull = DAMPING * products.diagonal().mean() + torch.finfo(torch.float64).tiny
+    factors = 1 + torch.linalg.solve(products + pull * torch.eye(len(products)).to(products), reader.gathered(slopes))
+    return factors if bool((factors.abs() <= LARGEST).all()) else torch.ones_like(factors)
+
+
+def scale(reader: Reader, factors: torch.Tensor) -> None:
+    """Multiply heads or units by these factors, in place, in the linear that reads them."""
+    reader.linear.weight.mul_(factors.to(reader.linear.weight)[reader.owners])
+
+
+@torch.no_grad()
+def fold(network: PrunedNetwork, found: Tuned) -> PrunedNetwork:
+    """A new network of its own that computes the sub-network with its heads and units multiplied by their factors."""
+    small = extract(network, found.keep)
+    left = [pair for pair in zip(found.head_values, found.unit_values, strict=True) if any(pair)]
+    for place, pair in enumerate(left):
+        for sub, factors in zip((ATTENTION, FFN), pair, strict=True):
+            if factors:
+                scale(sub.reader(small, place), torch.tensor(factors, dtype=torch.float64))
+    return small
+
+
+@torch.no_grad()
+def reconstruction_error(network: PrunedNetwork, pruned: PrunedNetwork, batches: Iterable[Any]) -> float:
+    """Squared distance of the last hidden states from the original's, as a share of their own squared length."""
+    distance = length = 0.0
+    with evaluating(network), evaluating(pruned):
+        for batch in batches:
+            real = real_tokens(batch)
+            wanted, found = (last_hidden(model, batch).flatten(0, -2)[real].double() for model in (network, pruned))
+            distance += float((found - wanted).square().sum())
+            length += float(wanted.square().sum())
+    return distance / length
+
+
+def last_hidden(network: PrunedNetwork, batch: Any) -> torch.Tensor:
+    """What the backbone gives to the task head: rows x tokens x width."""
+    seen: list[torch.Tensor] = []
+    hook = network.backbone.register_forward_hook(lambda _, args, out: seen.append(out.last_hidden_state))
+    try:
+        network(**batch.inputs)
+    finally:
+        hook.remove()
+    return seen[0]

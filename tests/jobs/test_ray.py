@@ -1,0 +1,103 @@
+"""Standard NAS on a real Ray cluster of two nodes, one of which dies on the way: the same trials as without Ray."""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archwright.errors import BadInput
+from archwright.jobs.methods.standard import design_name
+from archwright.jobs.ray_cluster import check_ray
+from archwright.jobs.worker import ground_of
+from archwright.search import EPOCHS
+from archwright.store import RunFolder
+from tests.jobs.runs import compressed, front_of, refusal, study_of, tried, words_of
+
+OPTIONS: dict[str, Any] = {
+    "method": "standard",
+    "sampler": "mo-asha",
+    "epochs": 3.0,
+    "order": "none",
+    "learning_rate": 3e-3,
+    "trials": 10,
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Two nodes with one CPU each."""
+    utils = pytest.importorskip("ray.cluster_utils")
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    found = utils.Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+    found.victim = found.add_node(**small)
+    yield found
+    found.shutdown()
+
+
+@pytest.mark.server
+def test_a_node_dies_and_nothing_is_lost(
+    cluster: Any, tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr("archwright.jobs.searching.Counter.told", dying(cluster, told))
+    far = compressed(tmp_path / "far", **given, **OPTIONS, ray=cluster.address)
+    assert len(told) > 3 and cluster.victim is None
+    monkeypatch.undo()
+    near = compressed(tmp_path / "near", **given, **OPTIONS)
+    space = ground_of(RunFolder(tmp_path / "far")).space
+    errors, alone = (errors_by_design(tmp_path / name, space) for name in ("far", "near"))
+    assert len(tried(study_of(tmp_path / "far"), space.choices)) == 10
+    shared = errors.keys() & alone.keys()
+    assert len(shared) >= 4 and {key: errors[key] for key in shared} == {key: alone[key] for key in shared}
+    assert {rung for _, rung in errors} == {1.0, 3.0}
+    assert all((tmp_path / "far" / "networks").iterdir()) and front_of(far.result) and front_of(near.result)
+    assert capfd.readouterr().out == ""
+
+
+def dying(cluster: Any, told: list[int]) -> Callable[[Any, Any], None]:
+    """Counts told trials and kills the second node, busy with another, when the third is told."""
+
+    def count(counter: Any, trial: Any) -> None:
+        told.append(0 if trial is None else trial.number)
+        if len(told) == 4:
+            cluster.remove_node(cluster.victim, allow_graceful=False)
+            cluster.victim = None
+
+    return count
+
+
+def errors_by_design(run: Path, space: Any) -> dict[tuple[str, float], float]:
+    from archwright.search import config_of
+    from archwright.search.history import counting
+
+    trials = counting(study_of(run).trials)
+    configs = [config_of(space.choices, trial) for trial in trials]
+    return {(design_name(c), c[EPOCHS]): trial.values[0] for c, trial in zip(configs, trials, strict=True)}
+
+
+def test_ray_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archwright.jobs.ray_cluster.find_spec", lambda name: None)
+    with pytest.raises(BadInput, match=r"archwright\[ray\]"):
+        check_ray("local")
+
+
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "auto", "nonsense", "host:port"])
+def test_nothing_answers(address: str, tmp_path: Path, given: dict[str, Any], capfd: Any) -> None:
+    where = address.format(port=closed_port())
+    words = words_of("compress", **given, method="standard", ray=where, out=tmp_path / "run")
+    code, line = refusal(capfd, words)
+    assert code == 2 and repr(where) in line and "ray start" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_weight_sharing_has_nothing_for_ray_to_do(tmp_path: Path, given: dict[str, Any], capfd: Any) -> None:
+    code, line = refusal(capfd, words_of("compress", **given, ray="local", out=tmp_path / "run"))
+    assert code == 2 and "--method standard" in line
