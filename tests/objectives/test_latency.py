@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from archwright.errors import BadInput
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
-from archwright.objectives.latency import extracted, random_inputs, timing_of
+from archwright.objectives.latency import TOGETHER, extracted, joined, random_inputs, sessions_of, timing_of
 from archwright.subnet.keep import LayerKeep, anatomy
 
 
@@ -163,6 +163,32 @@ def test_sub_networks_of_every_family_are_timed(any_family: PrunedNetwork) -> No
     assert all(0 < timing.low <= timing.median <= timing.high for timing in timings.by_name.values())
     assert all(module.training for module in any_family.modules())
     any_family(input_ids=torch.ones(1, 4, dtype=torch.long)).logits.sum().backward()
+
+
+def test_many_networks_are_timed_in_sessions_with_the_sentinel() -> None:
+    names = [str(i) for i in range(2 * TOGETHER + 4)]
+    sessions = sessions_of(names)
+    assert [len(session) for session in sessions] == [TOGETHER + 1, TOGETHER + 1, 4]
+    assert all(session[0] == "0" for session in sessions)
+    assert names == ["0", *(name for session in sessions for name in session[1:])]
+    assert sessions_of(names[: TOGETHER + 1]) == [names[: TOGETHER + 1]]
+    assert sessions_of(["a"]) == [["a"]] and sessions_of([]) == [[]]
+
+
+def test_sessions_are_comparable_by_their_sentinel() -> None:
+    fast = World({"a": 0.001, "b": 0.002}).timings(rounds=5)
+    slow = World({"a": 0.003, "c": 0.012}, drift=0.001).timings(rounds=5)
+    both = joined([fast, slow], "a")
+    assert both["a"].median == pytest.approx(1.0) and both["b"].median == pytest.approx(2.0)
+    assert both["c"].median == pytest.approx(4.0, rel=0.05) and both.samples["c"].shape == (5,)
+    assert both.drift == slow.drift and both.rounds == 5
+    assert joined([fast], "a") == fast
+
+
+def test_the_networks_of_a_long_front_are_all_timed(bert: PrunedNetwork) -> None:
+    keeps = {str(units): (LayerKeep(1, units),) * 3 for units in range(TOGETHER + 3, 0, -1)}
+    timings = measure_latency(bert, keeps, batch=1, length=4, rounds=2)
+    assert timings.by_name.keys() == timings.samples.keys() == keeps.keys()
 
 
 def test_inputs_are_valid_and_without_padding(any_family: PrunedNetwork) -> None:

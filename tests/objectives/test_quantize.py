@@ -67,7 +67,9 @@ def test_nibbles_by_hand() -> None:
     assert dequantized(weight, 4)[0, [0, 1, 2, 3, 64, 65]].tolist() == [63.0, -18.0, 9.0, 0.0, 7.0, -3.0]
 
 
-@given(rows=st.integers(1, 6), columns=st.integers(1, 150), seed=st.integers(0, 2**32 - 1), bits=st.sampled_from([8, 4]))
+@given(
+    rows=st.integers(1, 6), columns=st.integers(1, 150), seed=st.integers(0, 2**32 - 1), bits=st.sampled_from([8, 4])
+)
 def test_no_weight_moves_by_more_than_half_a_unit(rows: int, columns: int, seed: int, bits: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = 10.0 ** rng.uniform(-6, 3, size=(rows, 1))

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from archwright.jobs.protocol import protocol_of
 from archwright.report import compare_html, protocol_html, report_html
 from archwright.report.figures import FIGURES
@@ -50,7 +48,7 @@ def test_names_hide_and_show_methods(show: Show, compared: dict[str, Any]) -> No
     assert points(page, FRONTS) == before
 
 
-def test_axes_are_chosen_apart(show: Show, compared: dict[str, Any]) -> None:
+def test_axes_are_chosen_apart_and_hover_says_which_network(show: Show, compared: dict[str, Any]) -> None:
     page = show(compare_page(compared))
     titles = "['xaxis', 'yaxis'].map((key) => document.querySelector('#fronts-0-plot').layout[key].title.text)"
     assert page.evaluate(titles) == ["share of the non-embedding parameters", "validation error"]
@@ -60,9 +58,6 @@ def test_axes_are_chosen_apart(show: Show, compared: dict[str, Any]) -> None:
     pick(page, "progress-0-0", "trials")
     assert page.evaluate("document.querySelector('#progress-0-plot').layout.xaxis.title.text") == "trials"
 
-
-def test_hover_says_which_network(show: Show, compared: dict[str, Any]) -> None:
-    page = show(compare_page(compared))
     member = compared["methods"]["weight-sharing"]["front"][-1]
     page.locator(FRONTS).scroll_into_view_if_needed()
     box = page.locator(f"{FRONTS} .trace").nth(1).locator("path.point").last.bounding_box()
@@ -133,15 +128,13 @@ def test_every_number_may_be_missing(show: Show, compared: dict[str, Any]) -> No
     assert "NaN" not in show(protocol_html(protocol_of([nothing]))).locator("body").inner_text()
 
 
-@pytest.mark.parametrize("width", [360, 768])
-def test_narrow_windows_do_not_scroll_sideways(
-    show: Show, compared: dict[str, Any], protocol: dict[str, Any], width: int
-) -> None:
+def test_narrow_windows_do_not_scroll_sideways(show: Show, compared: dict[str, Any], protocol: dict[str, Any]) -> None:
     for html in (compare_page(compared | {"model": "m" * 120} | synthetic_studies()), protocol_html(protocol)):
         page = show(html)
-        page.set_viewport_size({"width": width, "height": 800})
-        page.wait_for_timeout(300)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for width in (768, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(300)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_dark_and_light_differ(show: Show, compared: dict[str, Any]) -> None:

@@ -143,6 +143,7 @@ def test_without_test_set_and_latency(show: Show, result: dict[str, Any]) -> Non
 def test_empty_front_and_no_trials(show: Show, result: dict[str, Any]) -> None:
     page = show(report_html(result | {"front": [], "trials": [], "hypervolume_over_time": [], "supernet": None}))
     assert "No sub-network" in page.locator("#chosen").inner_text()
+    assert "super-network" not in page.locator("#numbers").inner_text() + page.locator("#key").inner_text()
 
 
 def test_layers_that_are_gone_say_so(show: Show, result: dict[str, Any]) -> None:

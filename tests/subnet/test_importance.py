@@ -7,16 +7,24 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.networks.pruned import POOLINGS, PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import Order, layer_order, reorder, taylor_order, taylor_scores
 from archwright.subnet.keep import LayerKeep
 from archwright.subnet.slicing import subnetwork
 from archwright.train import task_loss
 from tests.subnet import oracle
-from tests.tiny import STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
+from tests.subnet.decoder_oracle import DECODERS as HAND_WRITTEN
+from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, choice_batch, shared_tiny, tiny, tiny_batch
 
 FULL = [([0, 1, 2, 3], list(range(10)))] * 3
+PERMUTED = {
+    **dict.fromkeys(ENCODERS, 10),
+    **{"gpt2": 10, "llama": 12, "llama-groups": 7, "llama-queries": 5, "qwen2": 10, "qwen2-queries": 6},
+    **{"qwen3": 10, "qwen3-queries": 5, "mistral": 7, "mistral-queries": 5},
+}
+"""Tensors of a layer that change places: weights of q, k, v, mix, up, gate, down and biases of all that lead in, where
+there are any; removed by queries, keys and values stay."""
 
 
 def random_order(seed: int, layers: int = 3) -> Order:
@@ -36,7 +44,8 @@ def test_reordering_changes_no_answer(name: str) -> None:
     before, weights = model(**batch.inputs).logits, copy.deepcopy(model.state_dict())
     reorder(model, random_order(3))
     torch.testing.assert_close(model(**batch.inputs).logits, before, rtol=0, atol=1e-9)
-    assert sum(not torch.equal(value, weights[key]) for key, value in model.state_dict().items()) == 3 * 10
+    changed = sum(not torch.equal(value, weights[key]) for key, value in model.state_dict().items())
+    assert changed == 3 * PERMUTED[name]
 
 
 @pytest.mark.parametrize("name", STOCK)
@@ -52,6 +61,14 @@ def test_the_first_after_reordering_are_the_best_before(name: str) -> None:
         torch.testing.assert_close(model(**batch.inputs).logits, before, rtol=0, atol=1e-9)
 
 
+def owned(name: str, features: torch.Tensor) -> torch.Tensor:
+    """Sums over the features of each of the four removable heads."""
+    if name not in HAND_WRITTEN:
+        return features.reshape(4, 4).sum(1)
+    rows = [HAND_WRITTEN[name].query_rows([head]) for head in range(4)]
+    return torch.stack([features[chosen].sum() for chosen in rows])
+
+
 def expected_scores(model: PrunedNetwork, name: str, batches: list[TinyBatch]) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean over texts of |sum over tokens of activation x gradient|: text by text, without padding, by hand."""
     state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
@@ -60,21 +77,35 @@ def expected_scores(model: PrunedNetwork, name: str, batches: list[TinyBatch]) -
         for row, target in enumerate(batch.targets):
             length = int(batch.inputs["attention_mask"][row].sum())
             inputs = {key: value[row : row + 1, :length] for key, value in batch.inputs.items()}
-            seen = oracle.run(state, name, FULL, inputs, pooling=model.config.pooling)
-            loss = -torch.log_softmax(seen.logits[0], -1)[target]
+            config = model.config
+            seen = oracle.run(state, name, FULL, inputs, pooling=config.pooling, kind=config.kind)
+            loss = cost_of(seen.logits[0], target)
             grads = torch.autograd.grad(loss, [*seen.contexts, *seen.hidden_units])
             products = [x * g for x, g in zip([*seen.contexts, *seen.hidden_units], grads, strict=True)]
-            heads += torch.stack([p.reshape(length, 4, 4).sum((0, 2)).abs() for p in products[:3]]).detach()
+            heads += torch.stack([owned(name, p[0].sum(0)).abs() for p in products[:3]]).detach()
             units += torch.stack([p[0].sum(0).abs() for p in products[3:]]).detach()
             texts += 1
     return heads / texts, units / texts
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("name", STOCK)
-def test_taylor_scores_follow_their_definition(name: str, pooling: str) -> None:
-    model = shared_tiny(name, pooling)
-    batches = [tiny_batch(name, seed=3, texts=4), tiny_batch(name, seed=4, texts=1, length=5)]
+def cost_of(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Of one text: minus the log-likelihood of its label, or the mean of those of its next tokens."""
+    likely = torch.log_softmax(logits, -1)
+    if target.dim() == 0:
+        return -likely[target]
+    return -torch.stack([likely[place, word] for place, word in enumerate(target[:-1])]).mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling", "kind"),
+    [
+        *((name, pooling, "classification") for name in ENCODERS for pooling in ("cls", "mean")),
+        *((name, "last", kind) for name in DECODERS for kind in ("classification", "lm")),
+    ],
+)
+def test_taylor_scores_follow_their_definition(name: str, pooling: str, kind: str) -> None:
+    model, batch = shared_tiny(name, pooling, kind), BATCHES[kind]
+    batches = [batch(name, seed=3, texts=4), batch(name, seed=4, texts=1, length=5)]
     found = taylor_scores(model, batches, task_loss)
     for scores, expected in zip(found, expected_scores(model, name, batches), strict=True):
         torch.testing.assert_close(scores, expected, rtol=1e-9, atol=1e-12)
@@ -82,9 +113,10 @@ def test_taylor_scores_follow_their_definition(name: str, pooling: str) -> None:
 
 @pytest.mark.parametrize("name", STOCK)
 def test_a_useless_head_and_unit_come_last(name: str) -> None:
-    model, family = tiny(name), shared_tiny(name, "cls").config.family
+    model, family = tiny(name), shared_tiny(name).config.family
+    columns = HAND_WRITTEN[name].query_rows([1]) if name in HAND_WRITTEN else slice(4, 8)
     with torch.no_grad():
-        layers_of(model)[1].get_submodule(family.mix).weight[:, 4:8] = 0
+        layers_of(model)[1].get_submodule(family.mix).weight[:, columns] = 0
         layers_of(model)[2].get_submodule(family.down).weight[:, 6] = 0
     order = taylor_order(model, [tiny_batch(name, texts=5)], task_loss)
     assert (order.heads[1][-1], order.units[2][-1]) == (1, 6)
@@ -96,15 +128,17 @@ def test_a_useless_head_and_unit_come_last(name: str) -> None:
 def do_nothing(model: PrunedNetwork, place: int) -> None:
     """Make a layer pass its input on: nothing is added, and what is already normal is normalised."""
     family, layers = model.config.family, layers_of(model)
-    before = (
-        layers[place - 1].get_submodule(family.ffn_norm)
-        if place
-        else model.backbone.get_submodule(family.embedding_norm)
-    )
     with torch.no_grad():
         for path in (family.mix, family.down):
-            layers[place].get_submodule(path).weight.zero_()
-            layers[place].get_submodule(path).bias.zero_()
+            for parameter in layers[place].get_submodule(path).parameters():
+                parameter.zero_()
+        if family.causal:
+            return  # its norms stand in front of what adds nothing
+        before = (
+            layers[place - 1].get_submodule(family.ffn_norm)
+            if place
+            else model.backbone.get_submodule(family.embedding_norm)
+        )
         for norm in (before, *(layers[place].get_submodule(path) for path in (family.attention_norm, family.ffn_norm))):
             norm.weight.fill_(1)
             norm.bias.zero_()
@@ -118,7 +152,7 @@ def own_answers(model: PrunedNetwork, name: str) -> list[TinyBatch]:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("name", ["bert", "distilbert"])
+@pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "qwen3"])
 def test_a_layer_that_does_nothing_comes_last(name: str, place: int) -> None:
     model = tiny(name, labels=())
     do_nothing(model, place)
@@ -149,6 +183,21 @@ def test_measuring_leaves_no_trace_and_repeats() -> None:
     assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
     assert not any(m._forward_pre_hooks or m._forward_hooks for m in model.modules())
     assert torch.equal(rng, torch.random.get_rng_state())
+
+
+def test_the_choices_of_a_text_count_together() -> None:
+    """Choices are rows of their own, but one text: their effects add up before the absolute value is taken."""
+    model, batch = shared_tiny("llama-queries", "last", "choice"), choice_batch("llama-queries", texts=1)
+    heads, units = taylor_scores(model, [batch], task_loss)
+    state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
+    rows = {key: value[0] for key, value in batch.inputs.items()}
+    seen = oracle.run(state, "llama-queries", FULL, rows, pooling="last")
+    loss = cost_of(seen.logits[:, 0], batch.targets[0])
+    gradients = torch.autograd.grad(loss, seen.contexts)
+    effects = [(x * g).sum((0, 1)) for x, g in zip(seen.contexts, gradients, strict=True)]
+    expected = torch.stack([owned("llama-queries", effect).abs() for effect in effects])
+    torch.testing.assert_close(heads, expected.detach(), rtol=1e-9, atol=1e-12)
+    assert units.shape == (3, 10)
 
 
 def test_another_batch_gives_another_order() -> None:

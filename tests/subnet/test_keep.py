@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from archwright.networks.load import load_supernet, stock_config, supernet_config
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import (
+    Anatomy,
     Keep,
     LayerKeep,
     anatomy,
@@ -27,29 +28,33 @@ from archwright.subnet.keep import (
     simplest,
     sizes,
 )
-from tests.tiny import STOCK, shared_tiny, tiny
+from tests.tiny import DECODERS, STOCK, shared_tiny, tiny
 
 parts = st.one_of(st.just(0), st.integers(0, 4), st.sets(st.integers(0, 3)).map(lambda s: simplest(sorted(s))))
 units = st.one_of(st.just(0), st.integers(0, 10), st.sets(st.integers(0, 9)).map(lambda s: simplest(sorted(s))))
 keeps = st.lists(st.builds(LayerKeep, parts, units), min_size=3, max_size=3).map(tuple)
-SOME = settings(max_examples=12, deadline=None, derandomize=True)
+SOME = settings(max_examples=6, deadline=None, derandomize=True)
+
+
+EMBEDDINGS = ("embeddings.", "embeddings_project.", "wte.", "wpe.", "embed_tokens.")
+ASKED = [*((name, "classification") for name in STOCK), *((name, "lm") for name in DECODERS)]
+ASKED += [("distilbert", "choice"), ("qwen3", "choice"), ("electra-narrow", "qa"), ("gpt2", "qa")]
+"""Networks and kinds of tasks."""
 
 
 def real_sizes(model: nn.Module) -> tuple[int, int, int]:
-    """All parameters, those outside the embeddings, bytes after int8: looked up in the network."""
-    total = embeddings = 0
-    octets = 0
+    """All parameters, those outside the embeddings, bytes after int8: looked up in the network, shared ones once."""
+    total = embeddings = octets = 0
     for name, parameter in model.named_parameters():
         total += parameter.numel()
-        embeddings += parameter.numel() * name.startswith(("backbone.embeddings.", "backbone.embeddings_project."))
-    for tensor in model.state_dict().values():
-        octets += tensor.numel() * (1 if tensor.dim() == 2 else 4)
+        embeddings += parameter.numel() * name.removeprefix("backbone.").startswith((*EMBEDDINGS, "lm_head."))
+        octets += parameter.numel() * (1 if parameter.dim() == 2 else 4)
     return total, total - embeddings, octets
 
 
-@pytest.mark.parametrize("name", STOCK)
-def test_counts_are_those_of_the_extracted_network(name: str) -> None:
-    model = shared_tiny(name, "cls")
+@pytest.mark.parametrize(("name", "kind"), ASKED)
+def test_counts_are_those_of_the_extracted_network(name: str, kind: str) -> None:
+    model = shared_tiny(name, None, kind)
     of = anatomy(model.config)
 
     @SOME
@@ -62,9 +67,9 @@ def test_counts_are_those_of_the_extracted_network(name: str) -> None:
 
 
 @pytest.mark.parametrize("length", [5, 17])
-@pytest.mark.parametrize("name", STOCK)
-def test_flops_are_those_that_torch_counts(name: str, length: int) -> None:
-    model = shared_tiny(name, "cls")
+@pytest.mark.parametrize(("name", "kind"), [pair for pair in ASKED if pair[1] != "choice"])
+def test_flops_are_those_that_torch_counts(name: str, kind: str, length: int) -> None:
+    model = shared_tiny(name, None, kind)
     of = anatomy(model.config)
     ids = torch.arange(3, 3 + length).unsqueeze(0)
 
@@ -88,6 +93,32 @@ def counted_flops() -> Iterator[FlopCounterMode]:
 def test_the_anatomy_of_an_extracted_network_is_that_of_its_origin() -> None:
     model = shared_tiny("bert", "cls")
     assert anatomy(extract(model, (LayerKeep(1, 2), LayerKeep(0, 0), LayerKeep(0, 3))).config) == anatomy(model.config)
+
+
+def test_grouped_heads_are_counted_as_they_go() -> None:
+    """By hand: width 16, heads of 4 features, 10 units, 3 linears in the FFN, no biases, norms of 16 weights."""
+    groups, queries = (anatomy(shared_tiny(f"llama-{name}").config) for name in ("groups", "queries"))
+    rest = (LayerKeep(0, 0),) * 2
+    head = 16 + 16 * 3  # final norm and a score for each of three labels
+
+    def one(of: Anatomy, heads: int) -> int:
+        return nonembedding_parameters(of, (LayerKeep(heads, 0), *rest)) - head
+
+    # a group: 2 query heads in q and mix, 1 head in k and in v
+    assert [one(groups, n) for n in range(5)] == [0] + [n * 16 * 4 * (2 + 2 + 1 + 1) + 16 for n in (1, 2, 3, 4)]
+    # a query head of both groups in q and mix; the 2 heads in k and in v are there from the first on
+    assert [one(queries, n) for n in range(5)] == [0] + [16 * 4 * (n * (2 + 2) + 2 + 2) + 16 for n in (1, 2, 3, 4)]
+    assert nonembedding_parameters(groups, (LayerKeep(0, 7), *rest)) - head == 3 * 16 * 7 + 16
+
+
+def test_output_embeddings_count_as_embeddings() -> None:
+    tied, free = (anatomy(shared_tiny(name, None, "lm").config) for name in ("llama-groups", "llama-queries"))
+    assert (tied.embeddings, free.embeddings) == (40 * 16, 2 * 40 * 16)
+    per_token = 2 * 40 * 16
+    for of in (tied, free):
+        bare = (LayerKeep(0, 0),) * 3
+        assert nonembedding_parameters(of, bare) == 16  # the last norm
+        assert flops(of, bare, length=9) == 9 * per_token
 
 
 def test_labels_count() -> None:

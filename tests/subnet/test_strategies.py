@@ -25,6 +25,7 @@ KINDS = {
     "sandwich": (["big", "small", "random", "random"], [False] * 4),
     "kd": (["big", "random", "random"], [False, True, True]),
     "full": (["big", "small", "random", "random"], [False, True, True, True]),
+    "front": (["big", "small", "random", "near"], [False, True, True, True]),
 }
 """Sub-networks of one step and whether each learns from the full network; random-linear aside."""
 
@@ -33,11 +34,15 @@ def drawn(rng: np.random.Generator) -> Keep:
     return tuple(LayerKeep(int(rng.integers(1, 5)), int(rng.integers(1, 10))) for _ in range(3))
 
 
-DRAW = Draw(BIG, SMALL, drawn)
+def near(rng: np.random.Generator) -> Keep:
+    return (*drawn(rng)[:2], LayerKeep(4, 10))
+
+
+DRAW = Draw(BIG, SMALL, drawn, near)
 
 
 def kind(keep: Keep) -> str:
-    return {BIG: "big", SMALL: "small"}.get(keep, "random")
+    return {BIG: "big", SMALL: "small"}.get(keep, "near" if keep[2] == LayerKeep(4, 10) else "random")
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -113,7 +118,7 @@ def test_a_step_leaves_the_sum_of_all_gradients(strategy: str, space: str) -> No
     draw = Draw(
         chosen.build(largest(chosen.choices)),
         chosen.build(smallest(chosen.choices)),
-        lambda rng: chosen.build(sample(chosen.choices, rng)),
+        *[lambda rng: chosen.build(sample(chosen.choices, rng))] * 2,
     )
     rule = STRATEGIES[strategy]
     expected = separate_gradients(model, rule(draw, np.random.default_rng(8), 0.5), batch)

@@ -25,7 +25,7 @@ COMMANDS: dict[str, Command] = {
     "compress": Command(
         "shrink a pre-trained model for a task: super-network fine-tuning + Pareto search",
         "archwright.jobs.compress:compress",
-        (o.Model, o.Data, o.Supernet, o.Search, o.Compare, o.Budget, o.Measure, o.Output, o.Preview),
+        (o.Model, o.Data, o.Supernet, o.Search, o.Compare, o.Budget, o.Measure, o.Honesty, o.Output, o.Preview),
         example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
     ),
     "select": Command(

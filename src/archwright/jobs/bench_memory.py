@@ -129,9 +129,7 @@ def ordering(folder: Path) -> None:
 
 def evaluating(folder: Path) -> None:
     """Sub-networks of all sizes inside the super-network, with the original beside it."""
-    original, network = (
-        load_supernet(str(folder / "model"), kind="classification", labels=LABELS) for _ in range(2)
-    )
+    original, network = (load_supernet(str(folder / "model"), kind="classification", labels=LABELS) for _ in range(2))
     rows = list(batches())
     error(original, rows, metric="accuracy")
     for keep in spread(anatomy(network.config)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "archwright/compare/1"
 FIRST = "weight-sharing"
-"""Begins, because it plans the trainings; it is also what a study of quantization starts from."""
+"""Begins, because it is also what a study of quantization starts from."""
 PER_METHOD = (
     *("front", "trials", "hypervolume", "hypervolume_over_time"),
     *("seconds", "seconds_by_phase", "folder", "space", "sampler", "strategy", "order"),

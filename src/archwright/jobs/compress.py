@@ -15,11 +15,12 @@ def compress(
     compare: o.Compare,
     budget: o.Budget,
     measure: o.Measure,
+    honesty: o.Honesty,
     output: o.Output,
     preview: o.Preview,
 ) -> FinishedRun | Compared | Previewed:
     """The finished run: its front, its report, and what to do with them; or several methods side by side."""
     if preview.preview is not None:
         return previewed(preview.preview, out=output.out, seed=output.seed)
-    asked = Asked(model, data, supernet, search, budget, measure, output)
+    asked = Asked(model, data, supernet, search, budget, measure, honesty, output)
     return compared(asked, compare.compare) if compare.compare else compressed(asked)

@@ -30,7 +30,7 @@ class FinishedRun:
             raise BadInput(f"{self.folder.path} has no result yet; run the same `archwright compress` command again.")
         if "front" not in found:
             runs = ", ".join(str(self.folder.path / name) for name in found.get("methods", ()))
-            raise BadInput(f"the folder of one run is needed, got {self.folder.path}, a comparison of {runs}; take one.")
+            raise BadInput(f"one run is needed, got the comparison {self.folder.path}; take one of {runs}.")
         return dict(found)
 
     @property

@@ -23,7 +23,20 @@ from archwright.jobs.training import TimeUp
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, OBJECTIVES, LatencyTable
 from archwright.progress import Bar, progress
-from archwright.search import SAMPLERS, Candidate, Config, Limit, Objective, largest, middle, revive, search, smallest
+from archwright.search import (
+    SAMPLERS,
+    Candidate,
+    Config,
+    Limit,
+    Objective,
+    config_of,
+    front,
+    largest,
+    middle,
+    revive,
+    search,
+    smallest,
+)
 from archwright.spaces.subnetwork import SubnetSpace
 from archwright.spaces.trained import TrainedSpace
 from archwright.store import RunFolder, open_study
@@ -56,6 +69,8 @@ class Ground:
     trials: int
     supernet: bool = False
     """Whether all sub-networks share the weights of `network`."""
+    tidy: Callable[[list[Config], list[Config]], None] | None = None
+    """Given the designs told and those of them on the front: deletes weights that nobody will ask for."""
 
     @property
     def run(self) -> RunFolder:
@@ -206,13 +221,14 @@ def searched(ground: Ground, *, deadline: float | None = None) -> Any:
     study, table = study_of(ground), latency_table(ground)
     revive(study)
     with workers(ground), progress("search", ground.trials, unit="trials") as bar:
-        told = Counter(study, bar).told
+        told = telling(ground, study, Counter(study, bar))
         measures, bounds = objectives(ground, table), limits(ground, table)
         note_deadline(ground.run, None)
         search(study, ground.space, measures, limits=bounds, trials=1, told=told)  # one even when time is up
         note_deadline(ground.run, deadline)
         with suppress(TimeUp):
             search(study, ground.space, measures, limits=bounds, trials=ground.trials, deadline=deadline, told=told)
+    note_deadline(ground.run, None)  # what is trained again later, because it was lost, has all the time it needs
     if not study.best_trials:
         raise Failed("no sub-network within limits and time was found; raise --trials, --minutes or the limits.")
     return study
@@ -236,6 +252,20 @@ def elsewhere() -> Callable[..., None]:
     from archwright.jobs.ray_cluster import search_on_ray
 
     return search_on_ray
+
+
+def telling(ground: Ground, study: Any, counter: "Counter | None" = None) -> Callable[[Any], None]:
+    """What to do after each trial: count it, and tidy up."""
+
+    def told(trial: Any) -> None:
+        if counter:
+            counter.told(trial)
+        if ground.tidy:
+            trials = study.get_trials(deepcopy=False, states=TOLD)
+            best = front(trials, space=ground.space)
+            ground.tidy(*([config_of(ground.space.choices, one) for one in some] for some in (trials, best)))
+
+    return told
 
 
 class Counter:

@@ -13,6 +13,7 @@ import torch
 from archwright.jobs import options as o
 from archwright.jobs.brief import Brief
 from archwright.jobs.checks import check_method, check_network, check_training, space_before, usual_values
+from archwright.jobs.honesty import check_honesty, honesty_of
 from archwright.jobs.measuring import result_of
 from archwright.jobs.methods import METHODS, space_for
 from archwright.jobs.run import FinishedRun, finished
@@ -33,13 +34,15 @@ class Asked:
     search: o.Search
     budget: o.Budget
     measure: o.Measure
+    honesty: o.Honesty
     output: o.Output
 
     def by(self, method: str) -> "Asked":
         """The same for this method, in a space that it serves and without what it has no use for."""
         space = self.supernet.space if self.supernet.space in METHODS[method].spaces else None
         usual = {name: value for name, value in usual_values(self.supernet).items() if name in METHODS[method].unused}
-        return replace(self, supernet=replace(self.supernet, **usual, method=method, space=space))
+        honesty = self.honesty if METHODS[method].shared else o.Honesty()
+        return replace(self, supernet=replace(self.supernet, **usual, method=method, space=space), honesty=honesty)
 
     def into(self, folder: Path) -> "Asked":
         return replace(self, output=replace(self.output, out=folder))
@@ -64,7 +67,7 @@ def compressed(asked: Asked, scene: Scene | None = None, *, lender: Path | None 
         run.renew(options)
         borrow_original(run, lender)
         brief = Brief(run, scene, asked.model, asked.supernet, search, asked.budget, asked.measure)
-        result = found(brief)
+        result = found(brief, asked.honesty)
         run.note("result", result)
         write_whole(run.report, report_html(result))
         run.finish(options)
@@ -76,7 +79,7 @@ def borrow_original(run: RunFolder, lender: Path | None) -> None:
     other = RunFolder(lender) if lender else run
     if run.original.exists() or not other.original.exists():
         return
-    run.note("plan", other.note("plan"))
+    run.note("plan", {"original": other.note("plan")["original"]})
     run.note("seconds", {"original": other.seconds.get("original", 0.0)})
     with whole_folder(run.original) as beside:
         shutil.copytree(other.original, beside, copy_function=os.link, dirs_exist_ok=True)
@@ -96,11 +99,14 @@ def check(asked: Asked, scene: Scene) -> None:
     """BadInput for everything that can be known before anything is written."""
     check_training(asked.supernet, asked.output)
     check_method(asked.supernet, asked.search)
+    settings, asks = asked.supernet, asked.honesty
+    shared = METHODS[settings.method].shared
+    check_honesty(asks.honesty, asks.honesty_epochs, method=settings.method, shared=shared)
     space = space_before(scene, asked.model, asked.supernet, asked.search)
     check_search(asked.search, asked.budget, asked.measure, space)
 
 
-def found(brief: Brief) -> dict[str, Any]:
+def found(brief: Brief, honesty: o.Honesty) -> dict[str, Any]:
     """Prepares, searches, measures: the result of the run."""
     run, method = brief.run, METHODS[brief.supernet.method]
     begun = time.monotonic() - sum(run.seconds.values())
@@ -110,7 +116,11 @@ def found(brief: Brief) -> dict[str, Any]:
     with answering():
         with run.phase("search"):
             study = searched(ground, deadline=end_of_search(brief.search.minutes, begun))
-        return result_of(ground, study, saved_network(run.original).to(brief.scene.device))
+        result = result_of(ground, study, saved_network(run.original).to(brief.scene.device))
+    if honesty.honesty:
+        with run.phase("honesty"):
+            result["honesty"] = honesty_of(ground, honesty.honesty, epochs=honesty.honesty_epochs)
+    return result
 
 
 def end_of_search(minutes: float | None, begun: float) -> float | None:

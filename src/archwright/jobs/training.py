@@ -1,6 +1,8 @@
 """The trainings of a run: the original, the order of its parts, the super-network; each is done once."""
 
-from dataclasses import asdict, dataclass
+import copy
+from collections.abc import Callable
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -29,16 +31,8 @@ ORDER_ROWS = 512
 """Training rows on which importance is measured."""
 ORIGINAL_SHARE = 0.25
 """Part of --minutes that the timed steps of the original's fine-tuning may take."""
-TRAINING_SHARE = 0.6
-"""The same of both trainings together; optimizer, order and search need the rest."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Steps of the two trainings, fixed once per run."""
-
-    original: int
-    supernet: int
+TRAINING_SHARE = 0.75
+"""Part of --minutes after which the super-network's training ends; the search has the rest."""
 
 
 class TimeUp(Exception):
@@ -60,32 +54,47 @@ def fresh(scene: Scene, model: o.Model, settings: o.Supernet) -> PrunedNetwork:
     return network.to(scene.device)
 
 
-def planned(brief: Brief) -> Plan:
-    """How many steps each training takes: the epochs asked for, fewer when --minutes is short."""
-    noted = brief.run.note("plan")
-    if noted:
-        return Plan(**noted)
-    settings = brief.supernet
-    per_epoch = brief.scene.steps_per_epoch(settings.batch_size)
+def original_steps(brief: Brief) -> int:
+    """How long the original is fine-tuned: the epochs asked for, fewer when --minutes is short.
+
+    It does not depend on the method, so that methods can be compared.
+    """
+    settings, minutes = brief.supernet, brief.search.minutes
     usual = 0.0 if brief.scene.tuned else 2.0
     epochs = usual if settings.original_epochs is None else settings.original_epochs
-    plan = Plan(round(per_epoch * epochs), round(per_epoch * settings.epochs))
-    if brief.search.minutes is not None:
-        plan = shortened(plan, brief, 60 * brief.search.minutes)
-    brief.run.note("plan", asdict(plan))
-    return plan
+    steps = round(brief.scene.steps_per_epoch(settings.batch_size) * epochs)
+    if minutes is None or not steps:
+        return steps
+    network = fresh(brief.scene, brief.model, settings).train()
+    plain = seconds_per_step(plain_update(network, loss=task_loss), brief.scene, settings.batch_size)
+    return max(1, min(steps, int(60 * minutes * ORIGINAL_SHARE / plain)))
 
 
-def shortened(plan: Plan, brief: Brief, seconds: float) -> Plan:
-    """The plan cut to the time there is, from a few timed steps of each kind; the original's part does not depend on
-    the method, so that methods can be compared."""
-    network = fresh(brief.scene, brief.model, brief.supernet).train()
-    space = subnet_space(brief.supernet.space or "small", anatomy(network.config))
-    updates = [plain_update(network, loss=task_loss), super_step(network, space, brief.supernet)]
-    plain, whole = (seconds_per_step(update, brief.scene, brief.supernet.batch_size) for update in updates)
-    original = min(plan.original, int(ORIGINAL_SHARE * seconds / plain))
-    left = TRAINING_SHARE * seconds - original * plain
-    return Plan(original, max(1, min(plan.supernet, int(left / whole))))
+def supernet_steps(brief: Brief, network: PrunedNetwork, space: SubnetSpace) -> int:
+    """The same for the super-network, in what is left of the training's part of --minutes."""
+    settings, minutes = brief.supernet, brief.search.minutes
+    steps = round(brief.scene.steps_per_epoch(settings.batch_size) * settings.epochs)
+    if minutes is None:
+        return steps
+    left = 60 * minutes * TRAINING_SHARE - sum(brief.run.seconds.values())
+    twin = copy.deepcopy(network).train()
+    updates = (plain_update(twin, loss=task_loss), super_step(twin, space, settings))
+    plain, whole = (seconds_per_step(update, brief.scene, settings.batch_size) for update in updates)
+    return max(1, min(steps, int(left / max(whole, whole / plain * lived(brief)))))
+
+
+def lived(brief: Brief) -> float:
+    """Seconds that a step of the original's fine-tuning took with everything around it, 0 when there was none."""
+    steps = planned(brief, "original", lambda: 0)
+    return brief.run.seconds.get("original", 0.0) / steps if steps else 0.0
+
+
+def planned(brief: Brief, phase: str, steps: Callable[[], int]) -> int:
+    """The steps of a training, decided once per run."""
+    noted = brief.run.note("plan") or {}
+    if phase not in noted:
+        noted = brief.run.note("plan", {**noted, phase: steps()})
+    return int(noted[phase])
 
 
 def seconds_per_step(update: Any, scene: Scene, batch_size: int, steps: int = 6) -> float:
@@ -99,12 +108,13 @@ def seconds_per_step(update: Any, scene: Scene, batch_size: int, steps: int = 6)
     return (perf_counter() - begun) / max(1, done)
 
 
-def original_network(brief: Brief, steps: int) -> PrunedNetwork:
+def original_network(brief: Brief) -> PrunedNetwork:
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with."""
     run, scene, settings = brief.run, brief.scene, brief.supernet
     if run.original.exists():
         run.checkpoints("original").remove()  # a kill may have come between the two
         return saved_network(run.original).to(scene.device)
+    steps = planned(brief, "original", lambda: original_steps(brief))
     network = fresh(scene, brief.model, settings)
     with run.phase("original"):
         fit(network, plain_update(network, loss=task_loss), brief, phase="original", steps=steps)
@@ -159,7 +169,7 @@ def space_of(brief: Brief, network: PrunedNetwork, order: Order | None) -> Subne
     return subnet_space(brief.supernet.space or "small", anatomy(network.config), order.layers if order else None)
 
 
-def super_network(brief: Brief, *, original: PrunedNetwork, order: Order | None, steps: int) -> None:
+def super_network(brief: Brief, *, original: PrunedNetwork, order: Order | None) -> None:
     """Trains the super-network, its heads and units in the given order, into the run folder."""
     run, settings = brief.run, brief.supernet
     if run.supernet.exists():
@@ -169,8 +179,9 @@ def super_network(brief: Brief, *, original: PrunedNetwork, order: Order | None,
     freeze_embeddings(network, not settings.train_embeddings)
     if order:
         reorder(network, order)
+    space = space_of(brief, network, order)
+    steps = planned(brief, "supernet", lambda: supernet_steps(brief, network, space))
     with run.phase("supernet"):
-        space = space_of(brief, network, order)
         frontier = Frontier(space)
         update = super_step(network, space, settings, frontier)
         fit(network, update, brief, phase="supernet", steps=steps, carry=frontier)

@@ -20,6 +20,7 @@ from archwright.jobs.searching import (
     needs_table,
     objectives,
     study_of,
+    telling,
 )
 from archwright.jobs.training import TimeUp
 from archwright.objectives import LatencyTable
@@ -52,15 +53,17 @@ def worker(run: o.Run, joining: o.Joining) -> Helped:
     await_file(folder.path / "ready.json", joining.wait_minutes)
     ground = ground_of(folder, device=joining.device)
     table = awaited_table(ground, joining.wait_minutes)
-    done: list[int] = []
+    study, done = study_of(ground), list[int]()
+    tidy = telling(ground, study)
 
     def told(trial: Any) -> None:
         done.append(trial.number)
         bar.advance()
+        tidy(trial)
 
     with answering(), progress("search", None, unit="trials") as bar, suppress(TimeUp):
         search(
-            study_of(ground),
+            study,
             ground.space,
             objectives(ground, table),
             limits=limits(ground, table),

@@ -28,12 +28,13 @@ class Correlation(NamedTuple):
 
 def kendall(one: Values, other: Values) -> float:
     """Tau-b: agreeing minus disagreeing pairs, over all pairs but for ties (Kendall 1945)."""
-    return float(stats.kendalltau(one, other, variant="b").statistic)
+    left, right = (np.sign(side[:, None] - side) for side in (one, other))
+    return float((left * right).sum() / np.sqrt(np.count_nonzero(left) * np.count_nonzero(right)))
 
 
 def spearman(one: Values, other: Values) -> float:
     """Correlation of the ranks; ties get the mean rank."""
-    return float(stats.pearsonr(stats.rankdata(one), stats.rankdata(other)).statistic)
+    return float(np.corrcoef(stats.rankdata(one), stats.rankdata(other))[0, 1])
 
 
 CORRELATIONS: dict[str, Statistic] = {"kendall": kendall, "spearman": spearman}

@@ -19,6 +19,8 @@ from archwright.subnet.keep import Keep
 
 RESAMPLES = 1000
 """Bootstrap samples behind an interval."""
+TOGETHER = 16
+"""Networks that are timed in the same rounds, beside the sentinel: each has its own weights in memory."""
 
 Clock = Callable[[], float]
 """Seconds."""
@@ -38,7 +40,7 @@ class Timings:
 
     by_name: dict[str, Timing]
     samples: dict[str, NDArray[np.float64]]
-    """Milliseconds, one per round; entry i of every name comes from the same round."""
+    """Milliseconds, one per round; entry i of names that were timed together comes from the same round."""
     drift: float | None
     """Sentinel's median in the last third against the first third, minus 1: 0.05 is a machine that got 5 % slower."""
     rounds: int
@@ -154,13 +156,36 @@ def measure_latency(
     """Milliseconds per batch of every sub-network, extracted and timed together; the first one is the sentinel too.
 
     The clock counts the processor time of the one thread that computes: on an idle machine that is the time one waits,
-    and on a busy one it stays so, where a wall clock would time the neighbours.
+    and on a busy one it stays so, where a wall clock would time the neighbours. More than 16 are timed in several
+    sessions, all with the sentinel, whose median makes them comparable.
     """
     rng = np.random.default_rng(seed)
     inputs = random_inputs(model, batch=batch, length=length, rng=rng)
-    calls = {name: forward(extracted(model, keep), inputs) for name, keep in keeps.items()}
-    with torch.inference_mode():
-        return time_interleaved(calls, rounds=rounds, rng=rng, sentinel=next(iter(calls), None), clock=clock)
+    sentinel = next(iter(keeps), None)
+    sessions = []
+    for names in sessions_of(list(keeps)):
+        calls = {name: forward(extracted(model, keeps[name]), inputs) for name in names}
+        with torch.inference_mode():
+            sessions.append(time_interleaved(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock))
+    return joined(sessions, sentinel)
+
+
+def sessions_of(names: list[str]) -> list[list[str]]:
+    """The first name with every 16 of the others."""
+    return [names[:1] + names[start : start + TOGETHER] for start in range(1, max(2, len(names)), TOGETHER)]
+
+
+def joined(sessions: list[Timings], sentinel: str | None) -> Timings:
+    """One set of timings: those of a later session are scaled as if the sentinel had taken as long as in the first."""
+    first = sessions[0]
+    by_name, samples, drifts = dict(first.by_name), dict(first.samples), [first.drift or 0.0]
+    for session in sessions[1:]:
+        scale = first[str(sentinel)].median / session[str(sentinel)].median
+        others = [name for name in session.by_name if name != sentinel]
+        by_name |= {name: Timing(*(scale * value for value in session[name])) for name in others}
+        samples |= {name: scale * session.samples[name] for name in others}
+        drifts.append(session.drift or 0.0)
+    return Timings(by_name, samples, None if first.drift is None else max(drifts, key=abs), first.rounds)
 
 
 def extracted(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:

@@ -122,7 +122,7 @@ function baseRow(name, n) {
 function startTable() {
   say("numbers-note", `${data.error_note} Share is of the original's ${count(original.nonembedding_parameters)} non-embedding parameters. `
     + "Loss is against the original, on test data where there is any. A heading sorts.");
-  const body = el("tbody", {}, baseRow("original", original), baseRow("super-network", supernet), front.map(numberRow));
+  const body = el("tbody", {}, baseRow("original", original), result.supernet ? baseRow("super-network", supernet) : [], front.map(numberRow));
   const heads = COLUMNS.map((column) => el("th", { scope: "col" }, sorter(column, body)));
   byId("numbers").append(el("thead", {}, el("tr", {}, heads, el("th", { scope: "col" }, "Export"))), body);
 }

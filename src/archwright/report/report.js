@@ -1,11 +1,12 @@
 // Fills the page at once; the plots follow when plotly, further down, has been read.
+// Name, look, and whether this report has it (always if not said).
 const SYMBOLS = [
   ["sub-network on the front", svg("circle", { cx: 9, cy: 7, r: 5, fill: "var(--accent)" })],
   ["chosen", svg("circle", { cx: 9, cy: 7, r: 6, fill: "none", stroke: "var(--ink)", "stroke-width": 2 })],
   ["tried", svg("circle", { cx: 9, cy: 7, r: 2.5, fill: "var(--tried)", opacity: 0.6 })],
   ["original", svg("path", { d: "M9 0 L16 7 L9 14 L2 7 Z", fill: "var(--original)" })],
-  ["full super-network", svg("rect", { x: 3.5, y: 1.5, width: 11, height: 11, fill: "none", stroke: "var(--original)", "stroke-width": 2 })],
-  ["hypervolume", svg("rect", { x: 1, y: 1, width: 16, height: 12, fill: "var(--shade)", stroke: "var(--shade-line)" })],
+  ["full super-network", svg("rect", { x: 3.5, y: 1.5, width: 11, height: 11, fill: "none", stroke: "var(--original)", "stroke-width": 2 }), Boolean(result.supernet)],
+  ["hypervolume", svg("rect", { x: 1, y: 1, width: 16, height: 12, fill: "var(--shade)", stroke: "var(--shade-line)" }), measure.volume],
 ];
 
 function halfSize() {
@@ -39,7 +40,7 @@ function startHead() {
   byId("cards").append(...about, card("On the front", String(front.length), `of ${trials.length} trials${volume}, in ${seconds(result.seconds)}`));
   say("front-note", "Lower and further left is better. Click a point, use the arrow keys on the plot, or move the budget below it; "
     + "the choice is made on validation data." + (result.task_note ? ` ${result.task_note}` : ""));
-  byId("key").append(...SYMBOLS.filter(([name]) => measure.volume || name !== "hypervolume").map(([name, shape]) => el("li", {}, svg("svg", { viewBox: "0 0 18 14", "aria-hidden": "true" }, shape), name)));
+  byId("key").append(...SYMBOLS.filter(([, , there]) => there === undefined || there).map(([name, shape]) => el("li", {}, svg("svg", { viewBox: "0 0 18 14", "aria-hidden": "true" }, shape), name)));
   say("footer", `${text(result.schema)}, archwright ${text(result.archwright)}. This file needs no network.`);
 }
 

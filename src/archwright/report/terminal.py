@@ -65,7 +65,7 @@ def front_plot(result: Mapping[str, Any], width: int = 72) -> str:
     canvas.steps(sorted(front))
     for points, mark in ((tried, "·"), (front, "●"), (supernet, "□"), (original, "◆")):
         canvas.marks(points, mark)
-    key = ("● front", "· tried", "◆ original", "□ super-network")
+    key = ["● front", "· tried", "◆ original", *(["□ super-network"] if supernet else [])]
     return canvas.text(below="share of the non-embedding parameters", key=key)
 
 

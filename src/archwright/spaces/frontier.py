@@ -8,7 +8,7 @@ import numpy as np
 
 from archwright.search import Config, mutate, sample
 from archwright.spaces.subnetwork import SubnetSpace
-from archwright.subnet.keep import Keep, nonembedding_parameters
+from archwright.subnet.keep import Keep, nonembedding_parameters, sizes
 
 MEMORY = 400
 """Sub-networks remembered; the oldest were seen with weights that are no longer there."""
@@ -38,9 +38,12 @@ class Frontier:
         return self._remembered(mutate(self._space.choices, good[int(rng.integers(len(good)))], rng))
 
     def seen(self, keep: Keep, excess: float) -> None:
-        """The loss of a drawn sub-network minus the whole network's loss on the same batch."""
+        """The loss of a drawn sub-network minus the whole network's loss on the same batch.
+
+        The network without any layer is not remembered: all of its neighbours but a few are itself.
+        """
         config = self._drawn.pop(keep, None)
-        if config is not None:
+        if config is not None and any(map(any, sizes(keep))):
             self._seen.append((config, nonembedding_parameters(self._space.anatomy, keep), excess))
 
     def good(self) -> list[Config]:

@@ -17,7 +17,7 @@ WAYS_OUT = {"run.json": "without it the folder is no run any more, begin another
 """What to do about a damaged file, where deleting it is not enough."""
 KEYS = {
     "run.json": ("id", "options"),
-    "plan.json": ("original", "supernet"),
+    "plan.json": ("original",),
     "order.json": ("heads", "units", "layers"),
     "result.json": ("schema", "original"),
 }

@@ -16,7 +16,7 @@ from archwright.errors import BadInput
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.store.files import read_json, write_first, write_whole
 
-LASTING = ("trials", "minutes", "rounds", "measure_int8")
+LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_epochs")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
 MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""

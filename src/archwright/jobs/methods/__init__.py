@@ -28,6 +28,8 @@ class Method:
     """Those it can serve, its usual one first."""
     samplers: bool = False
     """Whether a sampler looks for designs; otherwise the method itself lists them."""
+    shared: bool = False
+    """Whether all networks share the weights of a super-network."""
     alone: bool = False
     """Whether every network is trained by itself."""
     unused: tuple[str, ...] = ()
@@ -56,6 +58,7 @@ METHODS: dict[str, Method] = {
         "shared_ground",
         NAS_SPACES,
         samplers=True,
+        shared=True,
         unused=("min_epochs",),
     ),
     "standard": Method(

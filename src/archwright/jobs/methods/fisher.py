@@ -2,10 +2,10 @@
 
 from archwright.jobs.brief import Brief
 from archwright.jobs.methods.designs import note_designs, noted_designs
-from archwright.jobs.methods.oneshot import PRUNING_ROWS, SHARES, fine_tuned_original
+from archwright.jobs.methods.oneshot import PRUNING_ROWS, SHARES
 from archwright.jobs.methods.standard import name_of
 from archwright.jobs.searching import Ground
-from archwright.jobs.training import keep, sample_batches, space_of
+from archwright.jobs.training import keep, original_network, sample_batches, space_of
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config, largest
@@ -18,7 +18,7 @@ from archwright.train import task_loss
 
 def listed_by_fisher(brief: Brief) -> None:
     """One network per share of the FLOPs; done again from the start when it was interrupted, it takes a minute."""
-    original, scene = fine_tuned_original(brief), brief.scene
+    original, scene = original_network(brief), brief.scene
     of, found = anatomy(original.config), []
     with brief.run.phase("prune"):
         rows = sample_batches(scene, brief.supernet.batch_size, rows=PRUNING_ROWS)

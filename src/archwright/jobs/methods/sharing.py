@@ -2,16 +2,14 @@
 
 from archwright.jobs.brief import Brief
 from archwright.jobs.searching import Ground, corners
-from archwright.jobs.training import importance_order, known_order, original_network, planned, space_of, super_network
+from archwright.jobs.training import importance_order, known_order, original_network, space_of, super_network
 from archwright.networks.load import saved_network
 
 
 def trained_supernet(brief: Brief) -> None:
     """The original, the order of its parts, and the super-network."""
-    plan = planned(brief)
-    original = original_network(brief, plan.original)
-    order = importance_order(brief, original)
-    super_network(brief, original=original, order=order, steps=plan.supernet)
+    original = original_network(brief)
+    super_network(brief, original=original, order=importance_order(brief, original))
 
 
 def shared_ground(brief: Brief) -> Ground:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from archwright.jobs.training import (
     keep,
     known_order,
     original_network,
-    planned,
     space_of,
 )
 from archwright.networks.load import saved_network
@@ -36,7 +36,7 @@ MOST_CHECKPOINTS = 20
 
 def trained_original(brief: Brief) -> None:
     """The original, to compare with, and the order that its parts are removed in."""
-    original = original_network(brief, planned(brief).original)
+    original = original_network(brief)
     importance_order(brief, original)
 
 
@@ -45,14 +45,8 @@ def standard_ground(brief: Brief) -> Ground:
     start = ordered(brief)
     steps = SAMPLERS[brief.search.sampler].epochs(rungs(brief.supernet.min_epochs, brief.supernet.epochs))
     space = TrainedSpace(space_of(brief, start, known_order(brief)), tuple(steps))
-    return Ground(
-        brief,
-        start,
-        space,
-        home=Alone(brief, start, space),
-        first=corners(brief.search, space),
-        trials=brief.search.trials,
-    )
+    home, first = Alone(brief, start, space), corners(brief.search, space)
+    return Ground(brief, start, space, home, first, trials=brief.search.trials, tidy=home.tidy)
 
 
 def ordered(brief: Brief) -> PrunedNetwork:
@@ -65,7 +59,7 @@ def ordered(brief: Brief) -> PrunedNetwork:
 
 def listed_layers(brief: Brief) -> None:
     """All but the top n layers, for every n; the middle ones first, in case the time is short."""
-    original = original_network(brief, planned(brief).original)
+    original = original_network(brief)
     keeps = sorted(layer_dropping(original), key=lambda part: abs(sum(map(any, part)) - len(part) / 2))
     of, epochs = anatomy(original.config), {EPOCHS: brief.supernet.epochs}
     note_configs(brief.run, [layer_config(of, part) | epochs for part in (of.full, *keeps)])
@@ -74,8 +68,8 @@ def listed_layers(brief: Brief) -> None:
 def dropping_ground(brief: Brief) -> Ground:
     start = fresh(brief.scene, brief.model, brief.supernet)
     space = TrainedSpace(space_of(brief, start, None), (brief.supernet.epochs,))
-    designs = noted_designs(brief.run)
-    return Ground(brief, start, space, home=Alone(brief, start, space), first=designs, trials=len(designs))
+    home, designs = Alone(brief, start, space), noted_designs(brief.run)
+    return Ground(brief, start, space, home, designs, trials=len(designs), tidy=home.tidy)
 
 
 @dataclass(frozen=True)
@@ -116,6 +110,11 @@ class Alone:
         if config[EPOCHS] == self.space.epochs[-1]:
             checkpoints.remove()
         forget(brief.run)
+
+    def tidy(self, told: list[Config], best: list[Config]) -> None:
+        """Deletes the networks of told designs that are not on the front."""
+        for name in {name_of(config) for config in told} - {name_of(config) for config in best}:
+            shutil.rmtree(self.brief.run.networks / name, ignore_errors=True)
 
 
 def frozen_as(network: PrunedNetwork, other: PrunedNetwork) -> PrunedNetwork:

@@ -1,0 +1,135 @@
+"""Honesty of the shared weights: which sub-networks, which weights they start from, what is not done twice."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from archwright.errors import BadInput
+from archwright.jobs import honesty
+from archwright.jobs.brief import brief_of
+from archwright.jobs.honesty import check_honesty, correlations, drawn, honesty_of, pair, trained_epochs
+from archwright.jobs.methods import METHODS
+from archwright.jobs.methods.standard import ordered
+from archwright.jobs.searching import Ground
+from archwright.jobs.training import fine_tuned
+from archwright.search import largest
+from archwright.spaces.subnetwork import subnet_space
+from archwright.store import RunFolder
+from archwright.subnet.extract import extract
+from archwright.subnet.keep import sizes
+from archwright.train import task_loss
+
+
+@pytest.fixture
+def ground(run: Any, tmp_path: Path) -> Ground:
+    """A copy of the finished run, to work in."""
+    shutil.copytree(run.folder.path, tmp_path / "run")
+    brief = brief_of(RunFolder(tmp_path / "run"))
+    return METHODS["weight-sharing"].ground_of(brief)
+
+
+class Trainer:
+    """Stands in for the fine-tuning: notes what it is given, and may be interrupted."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.seen: list[dict[str, torch.Tensor]] = []
+        self.epochs: list[float] = []
+        self.stop_after = stop_after
+
+    def __call__(self, scene: Any, network: Any, settings: Any, *, epochs: float) -> Any:
+        if len(self.seen) == self.stop_after:
+            raise KeyboardInterrupt
+        assert settings.epochs == epochs
+        self.seen.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
+        self.epochs.append(epochs)
+        return network
+
+
+def test_the_drawn_networks_are_different_and_not_empty(ground: Ground) -> None:
+    few, many = drawn(ground, 4), drawn(ground, 12)
+    assert many[:4] == few, "asking for more keeps those of before"
+    keeps = [ground.space.build(config) for config in many]
+    assert len(set(keeps)) == 12 and all(any(map(any, sizes(keep))) for keep in keeps)
+    other = replace(ground, brief=replace(ground.brief, scene=replace(ground.scene, seed=7)))
+    assert drawn(other, 4) != few
+
+
+def test_a_space_may_be_too_small(ground: Ground) -> None:
+    layers = replace(ground, space=subnet_space("layer", ground.space.anatomy))
+    assert len(drawn(layers, 7)) == 7  # 3 layers: 8 sub-networks, one of them empty
+    with pytest.raises(BadInput, match="at most 7, .*got 8"):
+        drawn(layers, 8)
+
+
+def test_a_pair_is_of_shared_and_of_own_weights(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer()
+    monkeypatch.setattr(honesty, "fine_tuned", trainer)
+    config = largest(ground.space.choices)
+    part = ground.space.build(config)
+    inherited, _, share = pair(ground, config, 2.0)
+    assert inherited == ground.scene.error(extract(ground.network, part), ground.scene.validation)
+    assert share == 1.0 and trainer.epochs == [2.0]
+    wanted = extract(ordered(ground.brief), part).state_dict()
+    assert all(torch.equal(tensor, wanted[name]) for name, tensor in trainer.seen[0].items())
+    shared = extract(ground.network, part).state_dict()
+    assert any(not torch.equal(tensor, shared[name]) for name, tensor in trainer.seen[0].items())
+
+
+def test_own_weights_are_really_trained(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[Any] = []
+    monkeypatch.setattr(honesty, "fine_tuned", lambda *args, **more: trained.append(fine_tuned(*args, **more)))
+    _, alone, _ = pair(ground, largest(ground.space.choices), 6.0)
+    assert alone == ground.scene.error(trained[0], ground.scene.validation)
+    with torch.no_grad():
+        before, after = (
+            sum(float(task_loss(network(**b.inputs).logits, b.targets)) for b in ground.scene.training(16, stream=0)(0))
+            for network in (ordered(ground.brief).eval(), trained[0].eval())
+        )
+    assert after < before
+    frozen = [name for name, parameter in trained[0].named_parameters() if not parameter.requires_grad]
+    assert frozen and all("embeddings" in name for name in frozen), "the run's own settings: embeddings stay"
+
+
+def test_what_was_trained_is_not_trained_again(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(honesty, "fine_tuned", Trainer(stop_after=2))
+    with pytest.raises(KeyboardInterrupt):
+        honesty_of(ground, 4)
+    trainer = Trainer()
+    monkeypatch.setattr(honesty, "fine_tuned", trainer)
+    found = honesty_of(ground, 4)
+    assert len(trainer.seen) == 2 and len(found["pairs"]) == found["k"] == 4
+    assert honesty_of(ground, 4) == found and len(trainer.seen) == 2
+    assert honesty_of(ground, 5)["pairs"][:4] == found["pairs"] and len(trainer.seen) == 3
+    honesty_of(ground, 3, epochs=0.5)  # another training altogether
+    assert len(trainer.seen) == 6 and trainer.epochs[-1] == 0.5
+
+
+def test_epochs_are_those_of_the_super_network(ground: Ground) -> None:
+    assert trained_epochs(ground) == 6.0
+    plan = ground.run.note("plan")
+    ground.run.note("plan", {**plan, "supernet": plan["supernet"] // 2})
+    assert trained_epochs(ground) == 3.0
+
+
+def test_correlations_of_pairs() -> None:
+    found = correlations([[0.1, 0.2, 1.0], [0.2, 0.3, 0.5], [0.3, 0.4, 0.2], [0.4, 0.5, 0.1]], seed=0)
+    assert found["kendall"] == {"value": 1.0, "low": 1.0, "high": 1.0} and found["spearman"]["value"] == 1.0
+    assert correlations([[0.1, 0.5, 1.0], [0.2, 0.5, 0.5]], seed=0) == {"kendall": None, "spearman": None}
+    assert correlations([[0.1, 0.3, 1], [0.2, 0.2, 1], [0.3, 0.1, 1]], seed=0)["kendall"]["value"] == -1.0
+
+
+def test_wrong_numbers_are_refused() -> None:
+    check_honesty(0, None, method="standard", shared=False)
+    check_honesty(3, 0.5, method="weight-sharing", shared=True)
+    for k, epochs, shared, words in (
+        (2, None, True, "at least 3 .*got 2"),
+        (-1, None, True, "at least 3 .*got -1"),
+        (5, None, False, "--method standard; take weight-sharing"),
+        (5, 0.0, True, "--honesty-epochs must be above zero, got 0"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            check_honesty(k, epochs, method="standard", shared=shared)
