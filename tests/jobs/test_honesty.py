@@ -61,7 +61,7 @@ def test_the_drawn_networks_are_different_and_not_empty(ground: Ground) -> None:
 def test_a_space_may_be_too_small(ground: Ground) -> None:
     layers = replace(ground, space=subnet_space("layer", ground.space.anatomy))
     assert len(drawn(layers, 7)) == 7  # 3 layers: 8 sub-networks, one of them empty
-    with pytest.raises(BadInput, match="at most 7, .*got 8"):
+    with pytest.raises(BadInput, match=r"at most 7, .*got 8"):
         drawn(layers, 8)
 
 

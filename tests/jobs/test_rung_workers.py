@@ -8,6 +8,7 @@ import pytest
 
 from archwright.jobs.methods.standard import design_name
 from archwright.jobs.worker import ground_of
+from archwright.networks.load import saved_network
 from archwright.search import EPOCHS, config_of
 from archwright.search.encoding import key_of
 from archwright.search.history import RETRY_OF
@@ -63,10 +64,11 @@ def test_four_workers_on_postgresql_one_killed(postgres: str, tmp_path: Path, be
     assert config_of(choices, again[0]) == config_of(choices, lost[0])
     assert len(workers_of(study).keys() - {victim.pid}) >= 3
 
+    errors = errors_of(out, choices, postgres)
+    for config in (config_of(choices, again[0]), max(configs, key=lambda config: config[EPOCHS])):
+        assert undisturbed(ground, config, tmp_path / design_name(config)) == errors[key_of(config)]
     result = compressed(out, **given, **OPTIONS, store=postgres, trials=TRIALS).result
     assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) == TRIALS
-    assert len(list((out / "networks").iterdir())) == TRIALS
-    check_errors(ground, errors_of(out, choices, postgres), configs, again=config_of(choices, again[0]))
     assert not [name for name in left_over(out) if name.startswith(".")]
 
 
@@ -79,21 +81,9 @@ def check_rungs(configs: list[dict[str, Any]], rungs: list[float]) -> None:
     assert {len(epochs) for epochs in reached.values()} >= {1, 2}
 
 
-def check_errors(
-    ground: Any, errors: dict[str, float], configs: list[dict[str, Any]], *, again: dict[str, Any]
-) -> None:
-    """What was told is the error of the network that lies there, and what one undisturbed training gives."""
-    told = {key_of(config): ground.error(config, ground.scene.validation) for config in configs}
-    assert told == errors
-    longest = max(configs, key=lambda config: config[EPOCHS])
-    for config in (again, longest):
-        folder = ground.run.path.with_name(f"undisturbed-{design_name(config)}")
-        ground.home.checkpoints(config).remove()
-        ground.home.train(config, folder)
-        assert ground.scene.error(network_at(folder), ground.scene.validation) == errors[key_of(config)]
-
-
-def network_at(folder: Path) -> Any:
-    from archwright.networks.load import saved_network
-
-    return saved_network(folder)
+def undisturbed(ground: Any, config: dict[str, Any], folder: Path) -> float:
+    """The error of this design trained from the start, here and at once."""
+    ground.home.checkpoints(config).remove()
+    ground.home.train(config, folder)
+    error: float = ground.scene.error(saved_network(folder), ground.scene.validation)
+    return error

@@ -7,14 +7,51 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, BertForMaskedLM, GPT2Config, PreTrainedModel, T5Config
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMultipleChoice,
+    AutoModelForQuestionAnswering,
+    BertForMaskedLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPT2Model,
+    LlamaForCausalLM,
+    OPTConfig,
+    PreTrainedModel,
+    T5Config,
+)
 
+from archwright.data.tokenizer import load_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.load import default_pooling, load_supernet, saved_network
-from archwright.networks.pruned import PrunedForSequenceClassification
+from archwright.networks.load import (
+    default_pooling,
+    embedding_modules,
+    freeze_embeddings,
+    load_supernet,
+    room_of,
+    saved_network,
+)
+from archwright.networks.pruned import FAMILIES, HEADS, PrunedForSequenceClassification
+from archwright.networks.states import from_stock, to_stock
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep
-from tests.tiny import LABELS, STOCK, randomise, saved_classifier, stock_classifier, tiny, tiny_batch
+from archwright.subnet.keep import LayerKeep, anatomy, nonembedding_parameters, parameters
+from archwright.subnet.slicing import subnetwork
+from tests.tiny import (
+    BATCHES,
+    BY_QUERIES,
+    DECODERS,
+    ENCODERS,
+    LABELS,
+    STOCK,
+    randomise,
+    saved_classifier,
+    shared_tiny,
+    stock_classifier,
+    text_batch,
+    tiny,
+    tiny_batch,
+)
 
 UNUSUAL = {
     "bert": {
@@ -27,6 +64,31 @@ UNUSUAL = {
     "roberta": {"hidden_act": "gelu_new", "layer_norm_eps": 0.02, "pad_token_id": 4, "hidden_dropout_prob": 0.27},
     "distilbert": {"activation": "relu", "sinusoidal_pos_embds": True, "dropout": 0.23, "seq_classif_dropout": 0.37},
     "electra-narrow": {"hidden_act": "silu", "layer_norm_eps": 0.05, "attention_probs_dropout_prob": 0.17},
+}
+UNUSUAL_DECODERS = {
+    "gpt2": {
+        "activation_function": "relu",
+        "layer_norm_epsilon": 0.03,
+        "n_inner": None,
+        "n_positions": 31,
+        "scale_attn_weights": False,
+        "resid_pdrop": 0.21,
+    },
+    "llama-groups": {
+        "hidden_act": "gelu",
+        "rms_norm_eps": 0.02,
+        "max_position_embeddings": 31,
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 300.0,
+            "factor": 4.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 16,
+        },
+    },
+    "qwen3": {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 50.0}, "attention_dropout": 0.2},
+    "mistral": {"hidden_act": "relu", "sliding_window": 5, "rms_norm_eps": 0.04},
 }
 SLIM = (LayerKeep(2, (1, 3)), LayerKeep(0, 0), LayerKeep(0, 4))
 
@@ -42,10 +104,87 @@ def test_a_fine_tuned_checkpoint_gives_the_stock_answers(name: str, labels: tupl
     stock = saved_classifier(tmp_path, name, labels=labels)
     ours = load_supernet(str(tmp_path), labels=labels)
     assert not ours.training
-    assert ours.config.pooling == "cls"
+    assert ours.config.pooling == ("last" if name in DECODERS else "cls")
     assert ours.config.id2label == stock.config.id2label
     assert ours.config.num_labels == max(1, len(labels))
     torch.testing.assert_close(logits(ours, name), logits(stock, name), rtol=0, atol=1e-6)
+
+
+OTHER_HEADS = [
+    *((name, "choice", AutoModelForMultipleChoice) for name in ENCODERS),
+    *((name, "qa", AutoModelForQuestionAnswering) for name in STOCK),
+    *((name, "lm", AutoModelForCausalLM) for name in DECODERS),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "auto"), OTHER_HEADS)
+def test_other_heads_give_the_stock_answers_too(name: str, kind: str, auto: type, tmp_path: Path) -> None:
+    stock = stock_classifier(name, auto=auto, labels=("no", "yes"))
+    stock.save_pretrained(tmp_path)
+    grouping = "queries" if name in BY_QUERIES else "groups"
+    ours = load_supernet(str(tmp_path), kind=kind, labels=(), grouping=grouping)
+    assert type(ours) is HEADS[kind]
+    assert (ours.config.kind, ours.config.grouping) == (kind, grouping)
+    inputs = dict(BATCHES[kind](name, texts=4, length=9).inputs)
+    inputs.pop("context_mask", None)
+    with torch.no_grad():
+        expected, found = stock(**inputs), ours(**inputs)
+    real = inputs["attention_mask"].bool()
+    for key in {"qa": ("start_logits", "end_logits")}.get(kind, ("logits",)):
+        a, b = (answer[key][real] if kind == "qa" else answer[key] for answer in (found, expected))
+        torch.testing.assert_close(a, b, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", UNUSUAL_DECODERS)
+def test_unusual_settings_of_decoders_survive(name: str, tmp_path: Path) -> None:
+    stock = stock_classifier(name, auto=AutoModelForCausalLM, **UNUSUAL_DECODERS[name])
+    stock.save_pretrained(tmp_path / "stock")
+    ours = load_supernet(str(tmp_path / "stock"), kind="lm")
+    small = extract(ours, SLIM)
+    batch = text_batch(name, length=9).inputs
+    for place, model in enumerate((ours, small)):
+        model.save_pretrained(tmp_path / str(place))
+        again = saved_network(tmp_path / str(place))
+        assert torch.equal(again(**batch).logits, model(**batch).logits)
+        for config in (model.config.stock(), again.config.stock()):
+            unusual = {k: v for k, v in UNUSUAL_DECODERS[name].items() if v is not None}
+            assert all(getattr(config, key) == value for key, value in unusual.items())
+    torch.testing.assert_close(ours(**batch).logits, stock(**batch).logits, rtol=0, atol=2e-5)
+    assert dropouts(ours.backbone) == dropouts(stock.base_model)
+
+
+def test_gpt2_without_a_number_of_units_has_four_times_its_width(tmp_path: Path) -> None:
+    saved_classifier(tmp_path, "gpt2", auto=AutoModelForCausalLM, n_inner=None)
+    assert anatomy(load_supernet(str(tmp_path), kind="lm").config).units == 64
+
+
+def test_the_way_to_a_stock_state_and_back_changes_nothing() -> None:
+    for name in ("gpt2", "llama", "bert"):
+        model, family = shared_tiny(name), FAMILIES[STOCK[name].model_type]
+        state = model.backbone.state_dict()
+        stock = AutoModel.from_config(STOCK[name]).double().eval()
+        stock.load_state_dict(to_stock(state, family), strict=name != "bert")  # BERT's has a pooler too
+        again = from_stock(to_stock(state, family), family)
+        assert again.keys() == state.keys()
+        assert all(torch.equal(again[key], state[key]) for key in state)
+        inputs = tiny_batch(name).inputs
+        torch.testing.assert_close(
+            stock(**inputs).last_hidden_state, model.backbone(**inputs).last_hidden_state, rtol=0, atol=1e-9
+        )
+
+
+def test_a_checkpoint_writes_as_its_generation_config_says(tmp_path: Path) -> None:
+    stock = stock_classifier("llama-groups", auto=AutoModelForCausalLM)
+    stock.generation_config.max_new_tokens = 4
+    stock.save_pretrained(tmp_path / "stock")
+    ours = load_supernet(str(tmp_path / "stock"), kind="lm")
+    ids = text_batch("llama-groups", texts=1).inputs["input_ids"]
+    assert torch.equal(ours.generate(ids), stock.generate(ids))
+    small = extract(ours, SLIM)
+    small.save_pretrained(tmp_path / "small")
+    for model in (small, saved_network(tmp_path / "small")):
+        assert model.generation_config.max_new_tokens == 4
+        assert model.generation_config.eos_token_id == 2
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
@@ -118,6 +257,109 @@ def test_a_trained_head_reads_the_first_token(tmp_path: Path) -> None:
     saved_classifier(tmp_path, "bert")
     with pytest.raises(BadInput, match="pooling"):
         load_supernet(str(tmp_path), labels=LABELS, pooling="mean")
+
+
+def encoder(folder: Path) -> None:
+    BertForMaskedLM(STOCK["bert"]).save_pretrained(folder)
+
+
+def classifier(folder: Path) -> None:
+    saved_classifier(folder, "llama")
+
+
+def bare(folder: Path) -> None:
+    GPT2Model(STOCK["gpt2"]).save_pretrained(folder)
+
+
+HEADLESS: dict[str, Callable[[Path], None]] = {"encoder": encoder, "classifier": classifier, "bare": bare}
+
+
+@pytest.mark.parametrize("made", HEADLESS.values(), ids=HEADLESS)
+def test_language_modelling_needs_a_language_modelling_head(made: Callable[[Path], None], tmp_path: Path) -> None:
+    made(tmp_path)
+    with pytest.raises(BadInput, match="language-modelling head") as failure:
+        load_supernet(str(tmp_path), kind="lm")
+    assert "\n" not in str(failure.value)
+    assert load_supernet(str(tmp_path), labels=LABELS).config.kind == "classification"
+
+
+def test_missing_output_embeddings_are_missed_only_where_they_are_not_tied(tmp_path: Path) -> None:
+    def without_head(folder: Path) -> None:
+        change_tensors(lambda t: {k: v for k, v in t.items() if k != "lm_head.weight"})(folder)
+
+    GPT2LMHeadModel(STOCK["gpt2"]).save_pretrained(tmp_path / "tied")
+    LlamaForCausalLM(STOCK["llama"]).save_pretrained(tmp_path / "free")
+    without_head(tmp_path / "tied")
+    without_head(tmp_path / "free")
+    load_supernet(str(tmp_path / "tied"), kind="lm")
+    with pytest.raises(BadInput, match="lm_head") as failure:
+        load_supernet(str(tmp_path / "free"), kind="lm")
+    assert "\n" not in str(failure.value)
+
+
+def test_the_first_token_of_a_decoder_is_no_summary(tmp_path: Path) -> None:
+    bare(tmp_path)
+    with pytest.raises(BadInput, match="last or mean"):
+        load_supernet(str(tmp_path), labels=LABELS, pooling="cls")
+    assert load_supernet(str(tmp_path), labels=LABELS).config.pooling == "last"
+    assert load_supernet(str(tmp_path), labels=LABELS, pooling="mean").config.pooling == "mean"
+
+
+def test_cross_attention_is_refused(tmp_path: Path) -> None:
+    GPT2LMHeadModel(GPT2Config(**{**STOCK["gpt2"].to_dict(), "add_cross_attention": True})).save_pretrained(tmp_path)
+    with pytest.raises(BadInput, match="cross-attention"):
+        load_supernet(str(tmp_path), kind="lm")
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_there_is_room_for_as_many_tokens_as_positions(name: str) -> None:
+    room = room_of(shared_tiny(name))
+    assert room == {"roberta": 22}.get(name, 24)  # RoBERTa counts from behind its padding id, 1
+    ids = torch.full((1, room), 5)
+    shared_tiny(name)(input_ids=ids)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("electra", "qa"), ("gpt2", "lm"), ("llama", "lm"), ("qwen2", "lm")])
+def test_frozen_embeddings_get_no_gradient(name: str, kind: str) -> None:
+    model = tiny(name, kind=kind)
+    freeze_embeddings(model)
+    model(**BATCHES[kind](name).inputs).logits.sum().backward()
+    frozen = {id(p) for module in embedding_modules(model) for p in module.parameters()}
+    assert frozen
+    for parameter in model.parameters():
+        assert (parameter.grad is None) == (id(parameter) in frozen)
+    of = anatomy(model.config)
+    counted = parameters(of, of.full) - nonembedding_parameters(of, of.full)
+    assert sum(p.numel() for p in model.parameters() if id(p) in frozen) == counted
+    freeze_embeddings(model, False)
+    assert all(p.requires_grad for p in model.parameters())
+
+
+def test_two_gguf_files_are_one_too_many(tmp_path: Path) -> None:
+    for name in ("a.gguf", "b.gguf"):
+        (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(BadInput, match="one .gguf file, got 2"):
+        load_supernet(str(tmp_path), kind="lm")
+    (tmp_path / "b.gguf").unlink()
+    with pytest.raises(BadInput) as failure:
+        load_supernet(str(tmp_path), kind="lm")
+    assert "\n" not in str(failure.value)
+
+
+@pytest.mark.slow
+def test_smollm2_in_its_gguf_file(smollm2: Path) -> None:
+    """135M parameters, tied; the published sizes: 30 layers, 9 query heads in 3 groups, 1536 units, width 576."""
+    source = str(smollm2)
+    model, tokenizer = load_supernet(source, kind="lm"), load_tokenizer(source)
+    of = anatomy(model.config)
+    assert (of.layers, of.heads, of.units, of.width, of.head_size) == (30, 3, 1536, 576, 64)
+    assert parameters(of, of.full) == sum(p.numel() for p in model.parameters()) == 134_515_008
+    assert nonembedding_parameters(of, of.full) == 134_515_008 - 49_152 * 576
+    ids = tokenizer("The capital of France is", return_tensors="pt").input_ids
+    assert "Paris" in tokenizer.decode(model.generate(ids, max_new_tokens=3, do_sample=False)[0])
+    half = extract(model, (LayerKeep((0, 2), 768),) * 30)
+    with torch.no_grad(), subnetwork(model, (LayerKeep((0, 2), 768),) * 30):
+        torch.testing.assert_close(model(ids).logits, half(ids).logits, rtol=0, atol=1e-4)
 
 
 def test_a_language_model_serves_without_its_missing_pooler(tmp_path: Path) -> None:
@@ -213,10 +455,11 @@ def test_a_damaged_checkpoint_is_one_clear_line(damage: Callable[[Path], None], 
     assert str(tmp_path) in str(failure.value)
 
 
-@pytest.mark.parametrize("config", [T5Config(), GPT2Config()], ids=["t5", "gpt2"])
-def test_another_family_is_refused_with_those_that_work(config: T5Config | GPT2Config, tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [T5Config(), OPTConfig()], ids=["t5", "opt"])
+def test_another_family_is_refused_with_those_that_work(config: T5Config | OPTConfig, tmp_path: Path) -> None:
     config.save_pretrained(tmp_path)
-    with pytest.raises(BadInput, match="bert, distilbert, electra, roberta") as failure:
+    families = "bert, distilbert, electra, gpt2, llama, mistral, qwen2, qwen3, roberta"
+    with pytest.raises(BadInput, match=families) as failure:
         load_supernet(str(tmp_path), labels=LABELS)
     assert config.model_type in str(failure.value)
     assert "\n" not in str(failure.value)
@@ -230,7 +473,7 @@ def test_a_missing_folder_is_one_clear_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", STOCK)
 def test_a_saved_network_comes_back(name: str, tmp_path: Path) -> None:
-    model = tiny(name, pooling="mean").float()
+    model = tiny(name, pooling="mean", kind="lm" if name in DECODERS else "classification").float()
     for network in (model, extract(model, SLIM), extract(model, (LayerKeep(0, 0),) * 3)):
         network.save_pretrained(tmp_path)
         again = saved_network(tmp_path)

@@ -1,4 +1,7 @@
-"""Packed weights: hand-computed matrices, the bound of the rounding, real bytes, and networks that compute from them."""
+"""Packed weights: matrices by hand, the bound of the rounding, real bytes, networks that compute from them."""
+
+from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +28,7 @@ from archwright.objectives.quantize import (
 )
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import LayerKeep, anatomy
+from tests.tiny import DECODERS, choice_batch, shared_tiny, span_batch, text_batch, tiny, tiny_batch
 
 
 def packed_linear(weight: torch.Tensor, bits: int, product: str = "float") -> PackedLinear:
@@ -116,14 +120,12 @@ def test_embeddings_give_the_rows_of_the_table(bits: int) -> None:
 
 def expected_bytes(network: PrunedNetwork, bits: int) -> int:
     """Counted by hand from the shapes of all parameters: matrices are packed, vectors stay in four bytes."""
-    total, seen = 0, set()
+    total = 0
     for parameter in network.parameters():
         rows, columns = (len(parameter), parameter.numel() // len(parameter)) if parameter.dim() > 1 else (0, 0)
         groups = -(-columns // 64)
         packed = {8: rows * columns + 4 * rows, 4: rows * groups * 33 + 4 * rows}[bits]
         total += packed if parameter.dim() > 1 else 4 * parameter.numel()
-        seen.add(id(parameter))
-    assert len(seen) == len(list(network.parameters()))
     return total
 
 
@@ -143,6 +145,48 @@ def test_every_family_computes_from_packed_weights(any_family: PrunedNetwork, bi
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
     assert not torch.equal(found, wanted)
     assert (found - wanted).abs().max() < {8: 0.1, 4: 1.0}[bits] * wanted.abs().max()
+
+
+KINDS = [
+    *((name, "lm", text_batch) for name in DECODERS),
+    ("gpt2", "classification", tiny_batch),
+    ("electra-narrow", "classification", tiny_batch),
+    ("bert", "choice", choice_batch),
+    ("roberta", "qa", span_batch),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "batch"), KINDS, ids=[f"{name}, {kind}" for name, kind, _ in KINDS])
+def test_decoders_and_all_kinds_of_heads(name: str, kind: str, batch: Any) -> None:
+    network, inputs = shared_tiny(name, kind=kind), batch(name).inputs
+    of = anatomy(network.config)
+    small = extract(network, (LayerKeep(2, 7), *(LayerKeep(1, 0),) * (of.layers - 1))).float()
+    for bits in PACKINGS:
+        packed = quantized(small, bits)
+        assert stored_bytes(packed) == expected_bytes(small, bits)
+        with torch.no_grad():
+            wanted, found = rounded(small, bits)(**inputs).logits, packed(**inputs).logits
+            assert not torch.equal(found, small(**inputs).logits)
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def rounded(network: PrunedNetwork, bits: int) -> PrunedNetwork:
+    """The same network in floats, with the weights that packing leaves of its own: it must compute the same."""
+    copy = deepcopy(network)
+    for weight in {module.weight for _, module in matrices(copy)}:
+        weight.data = dequantized(weight.detach(), bits)
+    return copy
+
+
+def test_a_tied_table_is_packed_once() -> None:
+    network = tiny("llama-groups", kind="lm").float()
+    packed = quantized(network, 8)
+    assert packed.lm_head.packed is packed.backbone.embed_tokens.packed
+    untied = quantized(tiny("llama-queries", kind="lm").float(), 8)
+    assert untied.lm_head.packed is not untied.backbone.embed_tokens.packed
+    written = packed.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False)
+    again = packed.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False, use_cache=False)
+    assert written.shape[1] > 3 and torch.equal(written, again)
 
 
 def test_the_network_itself_stays_as_it_was(bert: PrunedNetwork) -> None:

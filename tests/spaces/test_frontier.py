@@ -34,6 +34,11 @@ def heads_of(configs: list[Config]) -> float:
     return float(np.mean([config["heads"] for config in configs]))
 
 
+def heads_per_layer(keeps: list[Keep]) -> float:
+    """Of the layers that are left."""
+    return float(np.mean([count(part.heads) for keep in keeps for part in keep if any(part)]))
+
+
 @pytest.mark.parametrize("name", SPACES)
 def test_draws_are_of_the_space_and_repeat_with_the_seed(name: str) -> None:
     space = space_of(name)
@@ -49,11 +54,10 @@ def test_draws_are_of_the_space_and_repeat_with_the_seed(name: str) -> None:
 def test_neighbours_come_from_what_did_well() -> None:
     space = space_of()
     frontier, rng = taught(space, few_heads), np.random.default_rng(0)
-    good = frontier.good()
-    assert heads_of(good) < 0.8 * heads_of([config for config, _, _ in frontier._seen])
+    assert heads_of(frontier.good()) < heads_of([config for config, _, _ in frontier._seen]) - 0.5
     near = [frontier.near(rng) for _ in range(300)]
     random = [frontier.random(rng) for _ in range(300)]
-    assert np.mean([few_heads(keep) for keep in near]) < 0.8 * np.mean([few_heads(keep) for keep in random])
+    assert heads_per_layer(near) < heads_per_layer(random) - 0.3
 
 
 def test_all_sizes_stay_in_play_although_small_ones_lose() -> None:

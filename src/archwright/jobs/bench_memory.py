@@ -151,16 +151,17 @@ def spread(of: Any) -> list[Keep]:
 
 
 def command(folder: Path) -> None:
-    """`archwright compress` from the checkpoint to the report, on a few rows."""
-    for split, rows in {"train": 2 * BATCH, "validation": BATCH, "test": BATCH}.items():
-        write_rows(folder / f"{split}.csv", rows)
+    """`archwright compress` from the checkpoint to the report, on a few rows, two steps of each training."""
+    splits = ("train", "validation", "test")
+    for seed, split in enumerate(splits):
+        write_rows(folder / f"{split}.csv", seed)
     options = {
-        **{split: folder / f"{split}.csv" for split in ("train", "validation", "test")},
+        **{split: folder / f"{split}.csv" for split in splits},
         "model": str(folder / "model"),
         "out": folder / "run",
         "batch_size": BATCH,
-        "epochs": 1.0,
-        "original_epochs": 1.0,
+        "epochs": 2.0,
+        "original_epochs": 2.0,
         "checkpoint_seconds": 0.0,
         "train_embeddings": True,
         "trials": FRONT,
@@ -169,10 +170,10 @@ def command(folder: Path) -> None:
     call(COMMANDS["compress"], options)
 
 
-def write_rows(path: Path, rows: int) -> None:
-    """Texts of more than 128 tokens, two labels."""
-    rng, words = np.random.default_rng(rows), ("the", "film", "is", "very", "good", "bad", "story", "old", "new")
-    lines = [f"{' '.join(rng.choice(words, size=LENGTH))},{LABELS[row % 2]}\n" for row in range(rows)]
+def write_rows(path: Path, seed: int) -> None:
+    """A batch of texts of more than 128 tokens, with two labels."""
+    rng, words = np.random.default_rng(seed), ("the", "film", "is", "very", "good", "bad", "story", "old", "new")
+    lines = [f"{' '.join(rng.choice(words, size=LENGTH))},{LABELS[row % 2]}\n" for row in range(BATCH)]
     path.write_text("".join(["text,label\n", *lines]))
 
 

@@ -197,7 +197,7 @@ def errors(ground: Ground, network: Any, form: Form, entry: Mapping[str, Any]) -
 def typical_inputs(
     network: PrunedNetwork, names: Sequence[str], length: int, rng: np.random.Generator
 ) -> dict[str, Tensor]:
-    """One text of this length with exactly these inputs; one that the tokenizer gives and the timing leaves out is 0."""
+    """One text of this length with exactly these inputs; one that random inputs do not have is 0."""
     inputs = random_inputs(network, batch=1, length=length, rng=rng)
     return {name: inputs.get(name, torch.zeros_like(inputs["input_ids"])) for name in names}
 

@@ -40,7 +40,7 @@ RETRIES = 5
 """Nodes that may die under one training before the run gives up."""
 ANSWER_SECONDS = 20.0
 POLL_SECONDS = 0.5
-NOTES = ("order", "designs", "deadline")
+NOTES = ("order", "designs")
 """What a node must know of the run folder beside the options."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
@@ -129,33 +129,27 @@ def silent(ray: Any) -> Iterator[None]:
         ray._private.worker.print_to_stdstream = usual
 
 
-def search_on_ray(
-    ground: Ground, table: LatencyTable | None, *, deadline: float | None, told: Callable[[Any], None]
-) -> None:
-    """As `search`, with as many trials at once as the cluster has CPUs."""
+@contextmanager
+def search_on_ray(ground: Ground, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
+    """As `search`, given trials, deadline and told, with as many trials at once as the cluster has CPUs."""
     with connected(str(ground.search.ray)) as ray:
-        nodes = Nodes(ray, ground)
+        nodes, told_one_by_one = Nodes(ray, ground), threading.Lock()
         _, *costs = objectives(ground, table)
-        measures = [Objective(ERROR, nodes.error), *costs]
-        one_by_one = threading.Lock()
+        measures, bounds = [Objective(ERROR, nodes.error), *costs], limits(ground, table)
 
-        def tell(trial: Any) -> None:
-            with one_by_one:
-                told(trial)
+        def seek(*, trials: int, deadline: float | None, told: Callable[[Any], None]) -> None:
+            def tell(trial: Any) -> None:
+                with told_one_by_one:
+                    told(trial)
 
-        def work() -> None:
-            with suppress(TimeUp, Stopped):
-                search(
-                    study_of(ground),
-                    ground.space,
-                    measures,
-                    limits=limits(ground, table),
-                    trials=ground.trials,
-                    deadline=deadline,
-                    told=tell,
-                )
+            def work() -> None:
+                with suppress(TimeUp, Stopped):
+                    study = study_of(ground)  # one per thread, as if it were a process
+                    search(study, ground.space, measures, limits=bounds, trials=trials, deadline=deadline, told=tell)
 
-        in_threads(min(nodes.cpus, ground.trials), work, stop=nodes.stop)
+            in_threads(min(nodes.cpus, trials), work, stop=nodes.stop)
+
+        yield seek
 
 
 def in_threads(count: int, work: Callable[[], None], *, stop: Callable[[], None]) -> None:
@@ -235,11 +229,14 @@ def kit_of(run: RunFolder) -> str:
     )
 
 
-def train_at_node(kit: str, config: Config, checkpoint: bytes | None) -> Trained | None:
+def train_at_node(
+    kit: str, config: Config, checkpoint: bytes | None, deadline: dict[str, Any] | None
+) -> Trained | None:
     """At a node: the design trained to its epochs, on one thread; None when the run's time is over."""
     ground = ground_at_node(kit)
     home: Any = ground.home
     folder, state = home.folder(config), home.checkpoints(config)
+    ground.run.note("deadline", deadline)
     if checkpoint is not None:
         write_whole(state.path, checkpoint)
     try:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -48,7 +48,8 @@ LISTED = "random"
 """Sampler of methods that list their designs: it tries what it is given first, and there is nothing after that."""
 TABLE_ROUNDS = 20
 TOLD = (TrialState.COMPLETE, TrialState.PRUNED)
-Told = Callable[[Any], None]
+Search = Callable[..., None]
+"""As `search`, with study, space, objectives and limits given: trials, deadline, told."""
 
 
 Home = Callable[[Config], tuple[PrunedNetwork, Keep | None]]
@@ -220,38 +221,31 @@ def searched(ground: Ground, *, deadline: float | None = None) -> Any:
     """The study after all trials have been told, by this process and the workers beside it."""
     study, table = study_of(ground), latency_table(ground)
     revive(study)
-    with workers(ground), progress("search", ground.trials, unit="trials") as bar:
+    place = search_here if ground.search.ray is None else search_elsewhere
+    with workers(ground), place(ground, table) as seek, progress("search", ground.trials, unit="trials") as bar:
         told = telling(ground, study, Counter(study, bar))
-        measures, bounds = objectives(ground, table), limits(ground, table)
         note_deadline(ground.run, None)
-        search(study, ground.space, measures, limits=bounds, trials=1, told=told)  # one even when time is up
+        seek(trials=1, deadline=None, told=told)  # one even when time is up
         note_deadline(ground.run, deadline)
         with suppress(TimeUp):
-            search(study, ground.space, measures, limits=bounds, trials=ground.trials, deadline=deadline, told=told)
+            seek(trials=ground.trials, deadline=deadline, told=told)
     note_deadline(ground.run, None)  # what is trained again later, because it was lost, has all the time it needs
     if not study.best_trials:
         raise Failed("no sub-network within limits and time was found; raise --trials, --minutes or the limits.")
     return study
 
 
-def search_here(ground: Ground, table: LatencyTable | None, *, deadline: float | None, told: Told) -> None:
-    """Trials in this process until all are told."""
-    search(
-        study_of(ground),
-        ground.space,
-        objectives(ground, table),
-        limits=limits(ground, table),
-        trials=ground.trials,
-        deadline=deadline,
-        told=told,
-    )
+@contextmanager
+def search_here(ground: Ground, table: LatencyTable | None) -> Iterator[Search]:
+    """Trials in this process."""
+    yield partial(search, study_of(ground), ground.space, objectives(ground, table), limits=limits(ground, table))
 
 
-def elsewhere() -> Callable[..., None]:
-    """The same with trials at the nodes of a Ray cluster; imported only when one is asked for."""
+def search_elsewhere(ground: Ground, table: LatencyTable | None) -> AbstractContextManager[Search]:
+    """Trials at the nodes of a Ray cluster; imported only when one is asked for."""
     from archwright.jobs.ray_cluster import search_on_ray
 
-    return search_on_ray
+    return search_on_ray(ground, table)
 
 
 def telling(ground: Ground, study: Any, counter: "Counter | None" = None) -> Callable[[Any], None]:

@@ -29,6 +29,8 @@ from archwright.train import Checkpoints, Schedule, distillation, task_loss, tra
 
 ORDER_ROWS = 512
 """Training rows on which importance is measured."""
+USUAL_TOKENS = 32
+"""Of a row: so many times the rows are the most tokens that importance is measured on."""
 ORIGINAL_SHARE = 0.25
 """Part of --minutes that the timed steps of the original's fine-tuning may take."""
 TRAINING_SHARE = 0.75
@@ -137,9 +139,14 @@ def importance_order(brief: Brief, original: PrunedNetwork) -> Order | None:
 
 
 def sample_batches(scene: Scene, batch_size: int, *, rows: int) -> list[Batch]:
-    """About so many training rows, for measuring importance."""
-    found = scene.training(batch_size, stream=2)(0)
-    return [batch.to(scene.device) for batch in islice(found, -(-rows // batch_size))]
+    """About so many training rows, fewer when they are long, for measuring importance."""
+    chosen, tokens = [], 0
+    for batch in islice(scene.training(batch_size, stream=2)(0), -(-rows // batch_size)):
+        if tokens >= rows * USUAL_TOKENS:
+            break
+        chosen.append(batch.to(scene.device))
+        tokens += int(batch.inputs["attention_mask"].sum())
+    return chosen
 
 
 def noted_order(run: RunFolder) -> Order | None:

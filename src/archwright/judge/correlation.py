@@ -46,7 +46,7 @@ def correlation(
     """The statistic with its interval over resampled pairs; None when either side is constant, which has no ranks."""
     sides = [np.asarray(side, dtype=np.float64) for side in (one, other)]
     if sides[0].shape != sides[1].shape or sides[0].ndim != 1 or not np.isfinite(sides).all():
-        raise BadInput(f"a correlation needs two equally long rows of finite numbers, got {one} and {other}.")
+        raise BadInput(f"a correlation needs two equally long rows of finite numbers, got {one!r} and {other!r}.")
     pairs = np.stack(sides, axis=1)
     if len(pairs) < 2 or not varies(pairs):
         return None

@@ -132,9 +132,8 @@ def quantized(network: PrunedNetwork, bits: int, *, product: str = "float") -> P
     if bits == 32:
         return network
     if bits not in PACKINGS or product not in PRODUCTS:
-        raise BadInput(
-            f"bits must be 32 or one of {sorted(PACKINGS)} and product one of {', '.join(PRODUCTS)}, got {bits}, {product!r}."
-        )
+        known = f"bits must be 32 or one of {sorted(PACKINGS)} and product one of {', '.join(PRODUCTS)}"
+        raise BadInput(f"{known}, got {bits}, {product!r}.")
     found = dict(matrices(network))
     copy = deepcopy(network, {id(module.weight): module.weight for module in found.values()})  # not the matrices
     packed: dict[int, nn.Module] = {}
