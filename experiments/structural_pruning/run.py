@@ -29,8 +29,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data/glue"), help="folder of the GLUE tasks")
     parser.add_argument("--tasks", default=",".join(TASKS), help=f"others: {','.join(MORE)}")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--rows", type=int, default=2000, help="training rows")
-    parser.add_argument("--minutes", type=float, default=4.0, help="wall-clock of each method")
+    parser.add_argument("--rows", type=int, default=1000, help="training rows")
+    parser.add_argument("--minutes", type=float, default=3.0, help="wall-clock of each method")
     options = parser.parse_args()
     for seed in map(int, options.seeds.split(",")):
         for task in options.tasks.split(","):

@@ -90,19 +90,21 @@ def load_task(
     seed: int = 0,
     train_rows: int = 0,
     validation_rows: int = 0,
+    test_rows: int = 0,
 ) -> Task:
     """A built-in task, a `datasets` name (hf:NAME), or a task of one's own files; movie-reviews when nothing is given.
 
     Columns and `regression` are for files and hub data. `labels` forces names and order of the classes, for a
-    checkpoint that has them already. `train_rows` and `validation_rows` keep a random part after splitting (0: all).
+    checkpoint that has them already. `train_rows` and so on keep a random part after splitting (0: all).
     """
-    for option, value in (("--seed", seed), ("--train-rows", train_rows), ("--validation-rows", validation_rows)):
+    wanted = {"train": train_rows, "validation": validation_rows, "test": test_rows}
+    for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in wanted.items()}}.items():
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
     columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
     wish = Wish(name or None, data, train, validation, test, columns, regression, labels)
     parts = OTHER_TASKS[name].load(wish) if name in OTHER_TASKS else labelled(wish)
-    return complete(limited(task_of(parts, seed), {"train": train_rows, "validation": validation_rows}, seed), seed)
+    return complete(limited(task_of(parts, seed), wanted, seed), seed)
 
 
 def labelled(wish: Wish) -> Parts:

@@ -102,6 +102,8 @@ class Data:
     """Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all."""
     validation_rows: int = 2000
     """Judge sub-networks on at most so many rows, 0 for all."""
+    test_rows: int = 0
+    """Report on at most so many test rows, 0 for all."""
     max_length: int = 128
     """Longest text in tokens; longer ones are cut (squad: read in overlapping windows; lm: cut into blocks)."""
 

@@ -89,11 +89,11 @@ def recorded_inputs(
 def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[int, ...]:
     """Layers, the one to keep longest first: each time the layers go whose removal raises the loss least.
 
-    One by one in networks of up to 11 layers; of deeper ones a sixth of what they have goes at a time, and fewer
-    batches are looked at, because the work would grow with the square of the depth.
+    One by one in networks of up to 11 layers; of deeper ones a sixth of what they have goes at a time, and as many
+    fewer batches are looked at as the square of the depth is larger, so that the work stays the same.
     """
     full = [LayerKeep(*pair) for pair in model.config.layers]
-    some = batches[: max(1, len(batches) * SHALLOW // max(SHALLOW, len(full)))]
+    some = batches[: max(1, len(batches) * SHALLOW**2 // max(SHALLOW, len(full)) ** 2)]
     at_once = max(1, len(full) // SHALLOW)
     left = list(range(len(full)))
     removed: list[int] = []

@@ -74,7 +74,10 @@ def dropping_ground(brief: Brief) -> Ground:
 
 @dataclass(frozen=True)
 class Alone:
-    """Trains a design when it is first asked for; its network then lies in the run folder."""
+    """Trains a design when it is first asked for; its network then lies in the run folder.
+
+    The whole network is not trained again: it is the original, which the run has fine-tuned already.
+    """
 
     brief: Brief
     start: PrunedNetwork
