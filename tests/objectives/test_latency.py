@@ -13,6 +13,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
 from archwright.objectives.latency import TOGETHER, extracted, joined, random_inputs, sessions_of, timing_of
 from archwright.subnet.keep import LayerKeep, anatomy
+from tests.tiny import BATCHES, DECODERS, shared_tiny
 
 
 class World:
@@ -204,3 +205,32 @@ def test_a_timed_network_shares_nothing_but_the_word_vectors(any_family: PrunedN
     network = extracted(any_family, anatomy(any_family.config).full)
     shared = [name for name, p in network.named_parameters() if p.data_ptr() in theirs]
     assert shared == ["backbone.embeddings.word_embeddings.weight"] and not network.training
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_timed_decoder_shares_its_word_vectors_also_as_outputs(name: str) -> None:
+    model = shared_tiny(name, None, "lm")
+    theirs = {p.data_ptr() for p in model.parameters()}
+    network = extracted(model, anatomy(model.config).full)
+    words = network.backbone.get_input_embeddings().weight
+    assert [p.data_ptr() in theirs for p in network.parameters()] == [p is words for p in network.parameters()]
+    assert words is model.backbone.get_input_embeddings().weight
+    assert (network.lm_head.weight is words) == DECODERS[name].tie_word_embeddings
+    inputs = random_inputs(model, batch=2, length=24, rng=np.random.default_rng(0))
+    torch.testing.assert_close(network(**inputs).logits, model(**inputs).logits, rtol=0, atol=1e-9)
+    with pytest.raises(BadInput, match="1 to 24 tokens"):
+        random_inputs(model, batch=2, length=25, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", BATCHES)
+def test_sub_networks_for_every_kind_of_task_are_timed(kind: str) -> None:
+    model = shared_tiny("llama-queries", None, kind)
+    inputs = random_inputs(model, batch=2, length=9, rng=np.random.default_rng(0))
+    assert inputs["input_ids"].shape == {"choice": (2, 3, 9)}.get(kind, (2, 9))
+    assert model(**inputs).logits.shape == LOGITS[kind]
+    timings = measure_latency(model, {"part": (LayerKeep(1, 5),) * 3}, batch=2, length=9, rounds=2, seed=0)
+    assert timings["part"].median > 0
+
+
+LOGITS = {"classification": (2, 3), "choice": (2, 3), "qa": (2, 2, 9), "lm": (2, 9, 40)}
+"""Logits of two texts of nine tokens, with three labels or choices."""

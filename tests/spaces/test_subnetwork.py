@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from archwright.search import Bits, Config
 from archwright.search.choices import crossover, dimensions, largest, middle, mutate, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, nonembedding_parameters, positions, sizes
+from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Make, count, nonembedding_parameters, positions, sizes
 
 
 def sized(layers: int, heads: int, units: int, width: int) -> Anatomy:
@@ -28,6 +29,15 @@ def sized(layers: int, heads: int, units: int, width: int) -> Anatomy:
     )
 
 
+def smollm2(make: Make) -> Anatomy:
+    """SmolLM2-135M: three groups of three query heads."""
+    of = sized(30, 9, 1536, 576)
+    return replace(of, heads=3, embedding_rows=49_152, embedding_norm=0, make=make)
+
+
+PLAIN = {"gated": True, "qkv_bias": False, "mix_bias": False, "ffn_bias": False, "norm": 1}
+BY_GROUPS = smollm2(Make(queries=3, keys=1, **PLAIN))
+BY_QUERIES = smollm2(Make(queries=3, keys=0, shared_keys=3, **PLAIN))
 TINY, MINILM, BERT_BASE = sized(3, 4, 5, 16), sized(6, 12, 1536, 384), sized(12, 12, 3072, 768)
 NOTHING: Keep = (LayerKeep(0, 0),) * 3
 
@@ -43,7 +53,11 @@ def every_config(space: SubnetSpace) -> list[Config]:
     return [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
 
 
-@pytest.mark.parametrize("of", [TINY, MINILM, BERT_BASE], ids=["tiny", "minilm", "bert-base"])
+@pytest.mark.parametrize(
+    "of",
+    [TINY, MINILM, BERT_BASE, BY_GROUPS, BY_QUERIES],
+    ids=["tiny", "minilm", "bert-base", "smollm2 by groups", "smollm2 by queries"],
+)
 @pytest.mark.parametrize("name", SPACES)
 def test_corners_build_nothing_half_and_everything(name: str, of: Anatomy) -> None:
     space = subnet_space(name, of)
@@ -62,6 +76,9 @@ def test_corners_build_nothing_half_and_everything(name: str, of: Anatomy) -> No
         ("medium", MINILM, 12),
         ("large", MINILM, 9288),
         ("large", BERT_BASE, 37008),
+        ("small", BY_GROUPS, 3),
+        ("medium", BY_QUERIES, 60),
+        ("large", BY_GROUPS, 30 * (3 + 1536)),
     ],
 )
 def test_spaces_have_as_many_dimensions_as_in_the_papers(name: str, of: Anatomy, numbers: int) -> None:

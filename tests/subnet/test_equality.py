@@ -21,7 +21,7 @@ from tests.subnet import oracle
 from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
 FEW = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 Asked = tuple[str, str, str | None]
 """A network, the kind of its task, and how it pools."""
 ASKED: list[Asked] = [

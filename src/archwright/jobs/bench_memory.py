@@ -41,6 +41,7 @@ SIZES = {
 """BERT-base: 110 million parameters."""
 BATCH, LENGTH = 8, 128
 STEPS = 3
+ROWS = 10
 FRONT = 10
 """Members of the front that is measured."""
 TOKENIZER = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -159,6 +160,7 @@ def command(folder: Path) -> None:
         **{split: folder / f"{split}.csv" for split in splits},
         "model": str(folder / "model"),
         "out": folder / "run",
+        "train_rows": BATCH,
         "batch_size": BATCH,
         "epochs": 2.0,
         "original_epochs": 2.0,
@@ -171,9 +173,9 @@ def command(folder: Path) -> None:
 
 
 def write_rows(path: Path, seed: int) -> None:
-    """A batch of texts of more than 128 tokens, with two labels."""
+    """As few texts as a task may have, of more than 128 tokens, with two labels."""
     rng, words = np.random.default_rng(seed), ("the", "film", "is", "very", "good", "bad", "story", "old", "new")
-    lines = [f"{' '.join(rng.choice(words, size=LENGTH))},{LABELS[row % 2]}\n" for row in range(BATCH)]
+    lines = [f"{' '.join(rng.choice(words, size=LENGTH))},{LABELS[row % 2]}\n" for row in range(ROWS)]
     path.write_text("".join(["text,label\n", *lines]))
 
 

@@ -1,42 +1,56 @@
-"""`archwright bench search`: epochs of fine-tuning that MO-ASHA saves against random search, in one run."""
+"""`archwright bench search`: epochs of fine-tuning that MO-ASHA saves against random search, in one run.
 
-from collections.abc import Callable, Sequence
+Random designs are fine-tuned once, all of them to the end, and judged at every rung. Then both samplers search among
+these designs, many times with other seeds, and every trial costs the epochs that it would have taken.
+"""
+
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import optuna
 import torch
 
 from archwright.jobs import options as o
 from archwright.jobs.bench import Ratio, ratio
-from archwright.jobs.methods.standard import design_name, frozen_as
+from archwright.jobs.methods.standard import frozen_as
 from archwright.jobs.scene import Scene, build_scene
 from archwright.jobs.training import fine_tuned, fresh
 from archwright.judge import hypervolume_over_time
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS
 from archwright.progress import Bar, progress, quiet
-from archwright.search import EPOCHS, SAMPLERS, Candidate, Objective, largest, search, smallest
-from archwright.spaces.subnetwork import subnet_space
-from archwright.spaces.trained import TrainedSpace
+from archwright.search import EPOCHS, SAMPLERS, Candidate, Config, Objective, sample, search
+from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import anatomy
+from archwright.subnet.keep import Keep, anatomy
 
 TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 640, 300, 24
 RUNGS = (0.2, 0.6, 1.0)
 """Epochs: 128, 384 and 640 sentences."""
-BUDGET = 8.0
-"""Epochs that each sampler may spend in a round: random search fine-tunes eight designs with them."""
-METHODS = ("random", "mo-asha")
+DESIGNS = 48
+BUDGET = DESIGNS / 2
+"""Epochs that a search may spend: random search tries half of the designs with them."""
+SEEDS = 40
+"""Searches of each sampler in a round."""
 SETTINGS = o.Supernet(order="none", epochs=RUNGS[-1], batch_size=16, learning_rate=5e-4)
 REFERENCE = (1.0, 1.0)
-WHERE = f"MiniLM, {TRAINING_ROWS} movie reviews, rungs of {'/'.join(map(str, RUNGS))} epochs"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Designs that were fine-tuned: errors at every rung (designs x rungs), and sizes as shares of the whole."""
+
+    errors: tuple[tuple[float, ...], ...]
+    shares: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Course:
-    """How far a search has come: epochs spent, and the hypervolume, after each of its trials."""
+    """How a search went: epochs spent, and the hypervolume, after each of its trials."""
 
     epochs: tuple[float, ...]
     volumes: tuple[float, ...]
@@ -47,43 +61,52 @@ class Course:
 
 
 def bench_search(settings: o.Bench) -> list[Ratio]:
-    """Epochs until both have the hypervolume of the one that ends lower, and what the same epochs give."""
+    """Epochs until both samplers have the hypervolume of the one that ends lower, and what the same epochs give."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    total = settings.repeats * len(METHODS) * BUDGET
-    with progress("bench: search", total, "epochs") as bar:
-        rounds = [one_round(settings.seed + index, bar) for index in range(settings.repeats)]
-    return ratios_of(rounds)
+    with progress("bench: fine-tuning designs for both samplers", DESIGNS, "designs") as bar:
+        table = table_of(settings.seed, bar)
+    return ratios_of([one_round(table, settings.seed + SEEDS * index) for index in range(settings.repeats)])
 
 
-def ratios_of(rounds: Sequence[dict[str, Course]]) -> list[Ratio]:
-    spent = []
-    for courses in rounds:
-        common = min(course.volumes[-1] for course in courses.values())
-        spent.append({name: course.epochs_until(common) for name, course in courses.items()})
-    ends = [{name: course.volumes[-1] for name, course in courses.items()} for courses in rounds]
-    return [
-        ratio(
-            f"epochs until the same hypervolume: random search / MO-ASHA ({WHERE})", spent, "random", "mo-asha", ">= 1"
-        ),
-        ratio(f"hypervolume after {BUDGET:g} epochs: MO-ASHA / random search", ends, "mo-asha", "random", ">= 1"),
-    ]
-
-
-def one_round(seed: int, bar: Bar) -> dict[str, Course]:
-    """Both samplers on the same rows, from the same weights, with the same first designs."""
+def table_of(seed: int, bar: Bar) -> Table:
+    """Random designs of the SMALL space, fine-tuned by themselves from MiniLM's weights, judged at every rung."""
     data = o.Data(train_rows=TRAINING_ROWS, validation_rows=VALIDATION_ROWS, max_length=LONGEST)
     scene = build_scene(o.Model(), data, seed=seed, device="cpu")
     start = fresh(scene, o.Model(), SETTINGS)
-    return {name: course_of(name, Trainer(scene, start, bar), seed) for name in METHODS}
+    space = subnet_space("small", anatomy(start.config))
+    keeps = designs(space, np.random.default_rng(seed))
+    errors = []
+    for keep in keeps:
+        errors.append(tuple(errors_at_rungs(scene, frozen_as(extract(start, keep), start))))
+        bar.advance()
+    count = COSTS["nonembedding_parameters"].measure
+    whole = count(space.anatomy, space.anatomy.full, length=1)
+    return Table(tuple(errors), tuple(count(space.anatomy, keep, length=1) / whole for keep in keeps))
 
 
-class Spent(Exception):
-    """The epochs of a search are used up."""
+def designs(space: SubnetSpace, rng: np.random.Generator) -> list[Keep]:
+    """Different random sub-networks that have a layer left to train."""
+    found: dict[str, Keep] = {}
+    while len(found) < DESIGNS:
+        config = sample(space.choices, rng)
+        if config["layers"] and (config["heads"] or config["units"]):
+            found.setdefault(str(config), space.build(config))
+    return list(found.values())
+
+
+def errors_at_rungs(scene: Scene, network: PrunedNetwork) -> list[float]:
+    """One fine-tuning, stopped at every rung to look at the validation error."""
+    state, found = InMemory(), []
+    for epochs in RUNGS:
+        with quiet():
+            fine_tuned(scene, network, SETTINGS, epochs=epochs, checkpoints=state)
+        found.append(scene.error(network, scene.validation))
+    return found
 
 
 @dataclass
 class InMemory:
-    """The state of one training."""
+    """Where a training goes on."""
 
     state: dict[str, Any] | None = None
 
@@ -101,58 +124,11 @@ def copied(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-@dataclass
-class Trainer:
-    """Fine-tunes designs, each from where its last rung ended, and counts the epochs."""
-
-    scene: Scene
-    start: PrunedNetwork
-    bar: Bar
-    spent: float = 0.0
-    states: dict[str, InMemory] = field(default_factory=dict)
-    reached: dict[str, float] = field(default_factory=dict)
-
-    def error(self, candidate: Candidate) -> float:
-        config, name = candidate.config, design_name(candidate.config)
-        more = config[EPOCHS] - self.reached.get(name, 0.0)
-        if self.spent + more > BUDGET + 1e-9:
-            raise Spent
-        network = frozen_as(extract(self.start, candidate.built), self.start)
-        with quiet():
-            fine_tuned(
-                self.scene,
-                network,
-                SETTINGS,
-                epochs=config[EPOCHS],
-                checkpoints=self.states.setdefault(name, InMemory()),
-            )
-        self.spent, self.reached[name] = self.spent + more, config[EPOCHS]
-        self.bar.advance(more)
-        return self.scene.error(network, self.scene.validation)
-
-
-def course_of(sampler: str, trainer: Trainer, seed: int) -> Course:
-    """A search until its epochs are used up."""
-    of = anatomy(trainer.start.config)
-    strategy = SAMPLERS[sampler]
-    space = TrainedSpace(subnet_space("small", of), tuple(strategy.epochs(RUNGS)))
-    first = [largest(space.choices), smallest(space.choices)]
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=strategy(space.choices, seed=seed, first=first))
-    epochs: list[float] = []
-    with suppress(Spent):
-        search(
-            study,
-            space,
-            [Objective("error", trainer.error), Objective("share", share_of(space))],
-            trials=1000,
-            told=lambda trial: epochs.append(trainer.spent),
-        )
-    points = [trial.values for trial in study.trials if trial.values]
-    return Course(tuple(epochs), tuple(hypervolume_over_time(points, REFERENCE)))
-
-
-def share_of(space: TrainedSpace) -> Callable[[Candidate], float]:
-    """Non-embedding parameters as a share of the whole network's."""
-    count = COSTS["nonembedding_parameters"].measure
-    whole = count(space.anatomy, space.anatomy.full, length=1)
-    return lambda candidate: count(space.anatomy, candidate.built, length=1) / whole
+def one_round(table: Table, seed: int) -> dict[str, float]:
+    """Medians over searches with different seeds: epochs until the common hypervolume, and hypervolume at the end."""
+    pairs = [{name: searched(name, table, seed + index) for name in METHODS} for index in range(SEEDS)]
+    found: dict[str, float] = {}
+    for name in METHODS:
+        found[f"{name} epochs"] = float(np.median([pair[name].epochs_until(common(pair)) for pair in pairs]))
+        found[f"{name} volume"] = float(np.median([pair[name].volumes[-1] for pair in pairs]))
+    return found

@@ -13,6 +13,8 @@ from archwright.judge.correlation import CORRELATIONS, correlation
 from archwright.progress import progress
 from archwright.search import Config, sample
 from archwright.search.encoding import key_of
+from archwright.spaces.subnetwork import SubnetSpace
+from archwright.spaces.trained import TrainedSpace
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import nonembedding_parameters, sizes
 
@@ -46,7 +48,7 @@ def honesty_of(ground: Ground, k: int, *, epochs: float | None = None) -> dict[s
     epochs = epochs or trained_epochs(ground)
     noted = ground.run.note(NOTE) or {}
     done: dict[str, list[float]] = noted.get("pairs", {}) if noted.get("epochs") == epochs else {}
-    configs = drawn(ground, k)
+    configs = drawn(ground.space, k, ground.seed)
     with progress("honesty", k, unit="sub-networks") as bar:
         for config in configs:
             key = key_of(config)
@@ -65,16 +67,18 @@ def trained_epochs(ground: Ground) -> float:
     return min(settings.epochs, plan["supernet"] / per_epoch) if plan else settings.epochs
 
 
-def drawn(ground: Ground, k: int) -> list[Config]:
+def drawn(space: SubnetSpace | TrainedSpace, k: int, seed: int) -> list[Config]:
     """The first k different sub-networks of a random stream; one without any layer has nothing to train."""
-    rng = np.random.default_rng((ground.seed, STREAM))
+    rng = np.random.default_rng((seed, STREAM))
     found: dict[str, Config] = {}
     for _ in range(PATIENCE * k):
-        config = ground.space.canonical(sample(ground.space.choices, rng))
-        if any(map(any, sizes(ground.space.build(config)))):
-            found.setdefault(key_of(config), config)
         if len(found) == k:
-            return list(found.values())
+            break
+        config = space.canonical(sample(space.choices, rng))
+        if any(map(any, sizes(space.build(config)))):
+            found.setdefault(key_of(config), config)
+    if len(found) == k:
+        return list(found.values())
     raise BadInput(f"--honesty must be at most {len(found)}, the different sub-networks that were drawn, got {k}.")
 
 

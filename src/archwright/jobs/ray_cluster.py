@@ -42,7 +42,7 @@ ANSWER_SECONDS = 20.0
 POLL_SECONDS = 0.5
 NOTES = ("order", "designs")
 """What a node must know of the run folder beside the options."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 class Stopped(Exception):
@@ -186,8 +186,9 @@ class Nodes:
         config, folder = candidate.config, self._home.folder(candidate.config)
         if folder.exists():  # trained before an interruption, but not told
             return self._ground.error(config, self._ground.scene.validation)
-        state = self._home.checkpoints(config).path
-        trained = self._result(self._train.remote(self._kit, config, state.read_bytes() if state.exists() else None))
+        state, deadline = self._home.checkpoints(config).path, self._ground.run.note("deadline")
+        begun = state.read_bytes() if state.exists() else None
+        trained = self._result(self._train.remote(self._kit, config, begun, deadline))
         self._bring_home(config, trained)
         return trained.error
 

@@ -13,7 +13,7 @@ import torch
 from archwright.jobs import options as o
 from archwright.jobs.brief import Brief
 from archwright.jobs.checks import check_method, check_network, check_training, space_before, usual_values
-from archwright.jobs.honesty import check_honesty, honesty_of
+from archwright.jobs.honesty import check_honesty, drawn, honesty_of
 from archwright.jobs.measuring import result_of
 from archwright.jobs.methods import METHODS, space_for
 from archwright.jobs.run import FinishedRun, finished
@@ -104,6 +104,7 @@ def check(asked: Asked, scene: Scene) -> None:
     check_honesty(asks.honesty, asks.honesty_epochs, method=settings.method, shared=shared)
     space = space_before(scene, asked.model, asked.supernet, asked.search)
     check_search(asked.search, asked.budget, asked.measure, space)
+    drawn(space, asks.honesty, scene.seed)  # refuses more than there are
 
 
 def found(brief: Brief, honesty: o.Honesty) -> dict[str, Any]:

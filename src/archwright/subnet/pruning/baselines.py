@@ -12,7 +12,7 @@ from archwright.subnet.pruning.choosing import keep_by_scores, keep_heads, rando
 from archwright.subnet.pruning.fisher import rearranged, searched
 from archwright.subnet.pruning.gradients import mask_gradients
 from archwright.subnet.pruning.scores import head_scores, magnitude_scores
-from archwright.subnet.pruning.streams import recorded
+from archwright.subnet.pruning.streams import TOKENS, recorded
 from archwright.subnet.pruning.tuning import Tuned, tuned
 
 Shares = Sequence[float]
@@ -50,15 +50,22 @@ def layer_dropping(network: PrunedNetwork) -> list[Keep]:
 
 
 def retraining_free(
-    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, alphas: Iterable[float], *, length: int
+    network: PrunedNetwork,
+    batches: Iterable[Any],
+    loss: Loss,
+    alphas: Iterable[float],
+    *,
+    length: int,
+    tokens: int = TOKENS,
 ) -> Iterator[tuple[float, Tuned]]:
     """For every alpha, the share of FLOPs kept, a tuned sub-network (Kwon et al. 2022); `fold` makes a network of it.
 
-    Gradients and the original's streams are recorded once, before the first answer.
+    Gradients (on all batches) and the original's streams (on about so many tokens) are recorded once, before the first
+    answer. `length` is the number of tokens of the text whose FLOPs count.
     """
     batches, of = list(batches), anatomy(network.config)
     gradients = mask_gradients(network, batches, loss)
-    original = recorded(network, batches)
+    original = recorded(network, batches, tokens=tokens)
     for alpha in alphas:
         keep = rearranged(searched(of, gradients, alpha, length=length), gradients)
         yield alpha, tuned(network, keep, original)

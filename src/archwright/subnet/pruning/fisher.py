@@ -5,13 +5,17 @@ import torch
 from numpy.typing import NDArray
 
 from archwright.errors import BadInput
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Part, flops, positions
+from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Part, flops, positions, simplest
 from archwright.subnet.pruning.choosing import kept
 from archwright.subnet.pruning.gradients import MaskGradients
 from archwright.subnet.pruning.scores import fisher_diagonal
 
 ROUNDS = 50
 """Most rounds of swaps in a layer; usually fewer than ten change something."""
+TRUST = 0.2
+"""Weight of what is off the diagonal of a block. In full (as published) it lets large effects go because others seem to
+undo them, which holds for small changes only and for the sampled texts only: with 30 to 60 % kept of a MiniLM on SST-2
+the loss then rose in most cases; with 0.05 to 0.5 it fell in most."""
 SMALL = 1e-12
 """A swap must gain more than this share of the layer's Fisher information, so that rounding cannot go on forever."""
 
@@ -60,8 +64,8 @@ def prunable_flops(of: Anatomy, keep: Keep, length: int) -> int:
 def rearranged(keep: Keep, gradients: MaskGradients) -> Keep:
     """Phase 2: in every layer as many heads and units as before, but chosen by the layer's whole block of the Fisher.
 
-    What is minimised is (1 - m)' F (1 - m) with F the mean over texts of gradient x gradient': two units that do the
-    same have a large entry off the diagonal, so that one of them stays (Equation 11).
+    What is minimised is (1 - m)' F (1 - m) with F the mean over texts of gradient x gradient', the entries off the
+    diagonal times `TRUST`: two units that do the same have a large one, so that one of them stays.
     """
     return tuple(
         LayerKeep(
@@ -72,11 +76,16 @@ def rearranged(keep: Keep, gradients: MaskGradients) -> Keep:
 
 
 def better_part(part: Part, gradients: torch.Tensor) -> Part:
-    rows = gradients.double().cpu().numpy()
-    on = np.zeros(rows.shape[1], bool)
+    on = np.zeros(gradients.shape[1], bool)
     on[list(positions(part))] = True
-    (better,) = kept(swapped(rows.T @ rows / len(rows), on)[None], on[None])
-    return better.heads
+    return simplest(np.flatnonzero(swapped(fisher_block(gradients), on)).tolist())
+
+
+def fisher_block(gradients: torch.Tensor, trust: float = TRUST) -> NDArray[np.float64]:
+    """Of texts x heads (or units) of one layer: the mean of gradient x gradient', off the diagonal times `trust`."""
+    rows = gradients.double().cpu().numpy()
+    block = rows.T @ rows / len(rows)
+    return trust * block + (1 - trust) * np.diag(np.diagonal(block))
 
 
 def swapped(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -95,8 +104,3 @@ def swapped(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> NDArray[np.bo
         if np.array_equal(on, before):
             break
     return on
-
-
-def quadratic(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> float:
-    """(1 - m)' F (1 - m): twice the estimated rise of the loss when everything outside the mask goes."""
-    return float(fisher[np.ix_(~on, ~on)].sum())

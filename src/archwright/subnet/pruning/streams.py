@@ -14,8 +14,8 @@ from archwright.networks.pruned import Family, PrunedNetwork
 from archwright.subnet.importance import evaluating
 from archwright.subnet.pruning.gradients import Reader, head_reader, layers_of, unit_reader
 
-TOKENS = 8192
-"""Tokens at which streams are compared; a mask of a thousand units has width x this many equations."""
+TOKENS = 6144
+"""Tokens at which streams are compared: each is as many equations for a mask as the network is wide."""
 
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 """What a layer is called with besides hidden states, by position and by name."""
@@ -45,8 +45,8 @@ class Call:
     """What goes into the first layer: rows x tokens x width."""
     given: list[Given]
     """Per layer."""
-    chosen: torch.Tensor
-    """Numbers of the tokens, rows after one another, at which streams are compared; never padding."""
+    real: torch.Tensor
+    """Numbers of the tokens that are no padding, rows after one another."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,16 @@ class Recorded:
 
     calls: list[Call]
     totals: list[dict[tuple[int, Sublayer], torch.Tensor]]
-    """Batch by batch, the residual stream after each layer's sub-layers: chosen tokens x width."""
+    """Batch by batch, the residual stream after each layer's sub-layers: real tokens x width."""
 
 
 @torch.no_grad()
 def recorded(network: PrunedNetwork, batches: Iterable[Any], *, tokens: int = TOKENS) -> Recorded:
-    """The network's own streams at about so many tokens, spread evenly over all texts."""
+    """The network's own streams on so many of the batches, spread evenly, that they have about so many tokens."""
     batches = list(batches)
-    real = [real_tokens(batch) for batch in batches]
-    step = max(1, round(sum(map(len, real)) / tokens))
+    step = max(1, round(sum(len(real_tokens(batch)) for batch in batches) / tokens))
     with evaluating(network):
-        runs = [recorded_run(network, batch, at[::step]) for batch, at in zip(batches, real, strict=True)]
+        runs = [recorded_run(network, batch) for batch in batches[::step]]
     return Recorded([call for call, _ in runs], [totals for _, totals in runs])
 
 
@@ -76,10 +75,9 @@ def real_tokens(batch: Any) -> torch.Tensor:
     return real.flatten().nonzero().squeeze(-1)
 
 
-def recorded_run(
-    network: PrunedNetwork, batch: Any, chosen: torch.Tensor
-) -> tuple[Call, dict[tuple[int, Sublayer], torch.Tensor]]:
+def recorded_run(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[int, Sublayer], torch.Tensor]]:
     """The network on one batch, listened to."""
+    real = real_tokens(batch)
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     totals: dict[tuple[int, Sublayer], torch.Tensor] = {}
     with ExitStack() as undo:
@@ -87,15 +85,15 @@ def recorded_run(
             hook = layer.register_forward_pre_hook(lambda _, args, named: calls.append((args, named)), with_kwargs=True)
             undo.callback(hook.remove)
             for sub in (ATTENTION, FFN):
-                hear_total(layer, network.config.family, sub, put(totals, (place, sub), chosen), undo)
+                hear_total(layer, network.config.family, sub, put(totals, (place, sub), real), undo)
         network(**batch.inputs)
     given = [without_cache(args[1:], named) for args, named in calls]
-    return Call(calls[0][0][0], given, chosen), totals
+    return Call(calls[0][0][0], given, real), totals
 
 
-def put(into: dict[Any, torch.Tensor], key: Any, chosen: torch.Tensor) -> Callable[[torch.Tensor], None]:
-    """Something that takes hidden states and puts the chosen tokens of them under `key`."""
-    return lambda states: into.__setitem__(key, states.detach().flatten(0, -2)[chosen])
+def put(into: dict[Any, torch.Tensor], key: Any, real: torch.Tensor) -> Callable[[torch.Tensor], None]:
+    """Something that takes hidden states and puts the real tokens of them under `key`."""
+    return lambda states: into.__setitem__(key, states.detach().flatten(0, -2)[real])
 
 
 def hear_total(

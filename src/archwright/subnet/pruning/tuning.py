@@ -1,6 +1,6 @@
 """Real-valued masks fitted layer by layer: retraining-free pruning's third phase (Kwon et al. 2022)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from archwright.subnet.pruning.streams import (
     run_layer,
 )
 
-DAMPING = 1e-3
+DAMPING = 1e-2
 """Pull of a mask towards one, as a share of the mean squared length of the columns of its least squares problem."""
 LARGEST = 10.0
 """A sub-layer whose mask would leave [-10, 10] stays untuned: such a fit cancels large numbers against each other."""
@@ -77,13 +77,13 @@ def tune(
 def compared(
     small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: Recorded, place: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batch by batch at the chosen tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
+    """Batch by batch at the real tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
     layer, reader, family = layers_of(small)[left], sub.reader(small, left), small.config.family
     for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
         seen: dict[str, torch.Tensor] = {}
         with ExitStack() as undo:
-            hear(reader.linear, put(seen, "reads", call.chosen), undo)
-            hear_total(layer, family, sub, put(seen, "total", call.chosen), undo)
+            hear(reader.linear, put(seen, "reads", call.real), undo)
+            hear_total(layer, family, sub, put(seen, "total", call.real), undo)
             run_layer(layer, x, call.given[place])
         yield seen["reads"], totals[place, sub] - seen["total"]
 
@@ -123,25 +123,38 @@ def fold(network: PrunedNetwork, found: Tuned) -> PrunedNetwork:
     return small
 
 
-@torch.no_grad()
-def reconstruction_error(network: PrunedNetwork, pruned: PrunedNetwork, batches: Iterable[Any]) -> float:
-    """Squared distance of the last hidden states from the original's, as a share of their own squared length."""
-    distance = length = 0.0
-    with evaluating(network), evaluating(pruned):
-        for batch in batches:
-            real = real_tokens(batch)
-            wanted, found = (last_hidden(model, batch).flatten(0, -2)[real].double() for model in (network, pruned))
-            distance += float((found - wanted).square().sum())
-            length += float(wanted.square().sum())
-    return distance / length
+def answers(network: PrunedNetwork, batch: Any) -> torch.Tensor:
+    """Logits."""
+    return network(**batch.inputs).logits
 
 
 def last_hidden(network: PrunedNetwork, batch: Any) -> torch.Tensor:
-    """What the backbone gives to the task head: rows x tokens x width."""
+    """What the backbone gives to the task head at the tokens that are no padding: tokens x width."""
     seen: list[torch.Tensor] = []
     hook = network.backbone.register_forward_hook(lambda _, args, out: seen.append(out.last_hidden_state))
     try:
         network(**batch.inputs)
     finally:
         hook.remove()
-    return seen[0]
+    return seen[0].flatten(0, -2)[real_tokens(batch)]
+
+
+@torch.no_grad()
+def reconstruction_error(
+    network: PrunedNetwork,
+    pruned: PrunedNetwork,
+    batches: Iterable[Any],
+    *,
+    at: Callable[[PrunedNetwork, Any], torch.Tensor] = answers,
+) -> float:
+    """Squared distance from the original, as a share of the original's own squared length; lower is better.
+
+    At the answers, which is what the loss sees, or at the last hidden states.
+    """
+    distance = length = 0.0
+    with evaluating(network), evaluating(pruned):
+        for batch in batches:
+            wanted, found = (at(model, batch).double() for model in (network, pruned))
+            distance += float((found - wanted).square().sum())
+            length += float(wanted.square().sum())
+    return distance / length
