@@ -5,9 +5,8 @@ these designs, many times with other seeds, and every trial costs the epochs tha
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from archwright.judge import hypervolume_over_time
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS
 from archwright.progress import Bar, progress, quiet
-from archwright.search import EPOCHS, SAMPLERS, Candidate, Config, Objective, sample, search
+from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, config_of, sample, search
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, anatomy
@@ -32,10 +31,11 @@ TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 640, 300, 24
 RUNGS = (0.2, 0.6, 1.0)
 """Epochs: 128, 384 and 640 sentences."""
 DESIGNS = 48
-BUDGET = DESIGNS / 2
-"""Epochs that a search may spend: random search tries half of the designs with them."""
-SEEDS = 40
-"""Searches of each sampler in a round."""
+BUDGET = DESIGNS / 4
+"""Epochs that a search may spend: random search tries a quarter of the designs with them."""
+SEARCHES = 8
+"""Searches of each sampler per round."""
+METHODS = ("random", "mo-asha")
 SETTINGS = o.Supernet(order="none", epochs=RUNGS[-1], batch_size=16, learning_rate=5e-4)
 REFERENCE = (1.0, 1.0)
 
@@ -65,7 +65,23 @@ def bench_search(settings: o.Bench) -> list[Ratio]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with progress("bench: fine-tuning designs for both samplers", DESIGNS, "designs") as bar:
         table = table_of(settings.seed, bar)
-    return ratios_of([one_round(table, settings.seed + SEEDS * index) for index in range(settings.repeats)])
+    seeds = range(settings.seed, settings.seed + SEARCHES * settings.repeats)
+    return ratios_of([{name: searched(name, table, seed) for name in METHODS} for seed in seeds])
+
+
+def ratios_of(pairs: Sequence[dict[str, Course]]) -> list[Ratio]:
+    """Of searches with the same seed: epochs until the hypervolume of the one that ends lower, and the ends."""
+    spent = [{name: course.epochs_until(lower_end(pair)) for name, course in pair.items()} for pair in pairs]
+    ends = [{name: course.volumes[-1] for name, course in pair.items()} for pair in pairs]
+    where = f"{DESIGNS} parts of MiniLM, {TRAINING_ROWS} movie reviews"
+    return [
+        ratio(f"epochs until the same hypervolume: random / MO-ASHA ({where})", spent, "random", "mo-asha", ">= 1"),
+        ratio(f"hypervolume after {BUDGET:g} epochs: MO-ASHA / random", ends, "mo-asha", "random", ">= 1"),
+    ]
+
+
+def lower_end(pair: dict[str, Course]) -> float:
+    return min(course.volumes[-1] for course in pair.values())
 
 
 def table_of(seed: int, bar: Bar) -> Table:
@@ -124,11 +140,43 @@ def copied(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def one_round(table: Table, seed: int) -> dict[str, float]:
-    """Medians over searches with different seeds: epochs until the common hypervolume, and hypervolume at the end."""
-    pairs = [{name: searched(name, table, seed + index) for name in METHODS} for index in range(SEEDS)]
-    found: dict[str, float] = {}
-    for name in METHODS:
-        found[f"{name} epochs"] = float(np.median([pair[name].epochs_until(common(pair)) for pair in pairs]))
-        found[f"{name} volume"] = float(np.median([pair[name].volumes[-1] for pair in pairs]))
+@dataclass(frozen=True)
+class Trained:
+    """The designs of a table as a space: which one, and for how many epochs."""
+
+    table: Table
+    epochs: tuple[float, ...]
+
+    @property
+    def choices(self) -> Choices:
+        return {"design": range(len(self.table.errors)), EPOCHS: self.epochs}
+
+    def build(self, config: Config) -> tuple[float, float]:
+        """Error and size."""
+        return self.table.errors[config["design"]][RUNGS.index(config[EPOCHS])], self.table.shares[config["design"]]
+
+    def canonical(self, config: Config) -> Config:
+        return config
+
+
+def searched(sampler: str, table: Table, seed: int) -> Course:
+    """A search among the designs of the table, as far as its epochs reach."""
+    space = Trained(table, tuple(SAMPLERS[sampler].epochs(RUNGS)))
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=SAMPLERS[sampler](space.choices, seed=seed))
+    measures = [Objective("error", lambda c: c.built[0]), Objective("share", lambda c: c.built[1])]
+    search(study, space, measures, trials=2 * DESIGNS)
+    epochs = list(accumulate(costs([config_of(space.choices, trial) for trial in study.trials])))
+    count = sum(spent <= BUDGET + 1e-9 for spent in epochs)
+    volumes = hypervolume_over_time([trial.values for trial in study.trials[:count]], REFERENCE)
+    return Course(tuple(epochs[:count]), tuple(volumes))
+
+
+def costs(configs: Sequence[Config]) -> list[float]:
+    """Epochs of each trial: those beyond what its design was trained for before."""
+    reached: dict[int, float] = {}
+    found = []
+    for config in configs:
+        before = reached.get(config["design"], 0.0)
+        reached[config["design"]] = max(before, config[EPOCHS])
+        found.append(reached[config["design"]] - before)
     return found
