@@ -9,8 +9,6 @@ summary.md beside this file.
 import argparse
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,12 @@ import numpy as np
 import torch
 from scipy import stats
 
+from archwright.jobs import options as o
+from archwright.jobs.single import Asked, as_options, borrow_original, compressed, spaced
 from archwright.jobs.worker import ground_of
 from archwright.judge import hypervolume
 from archwright.search import sample
-from archwright.store import RunFolder
+from archwright.store import RunFolder, begin
 from archwright.subnet.keep import nonembedding_parameters
 
 HERE = Path(__file__).parent
@@ -32,13 +32,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--rows", default="800")
+    parser.add_argument("--rows", type=int, default=500)
     options = parser.parse_args()
     rows = []
     for seed in options.seeds.split(","):
         for strategy in STRATEGIES:
             folder = options.out / f"{strategy}-{seed}"
-            rows.append(row_of(result(folder, options.rows, strategy, seed), uniform(folder)))
+            rows.append(row_of(result(folder, options, strategy, seed), uniform(folder)))
             print(rows[-1], flush=True)
     with open(HERE / "results.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -47,14 +47,24 @@ def main() -> None:
     (HERE / "summary.md").write_text(table(rows))
 
 
-def result(folder: Path, rows: str, strategy: str, seed: str) -> dict[str, Any]:
-    """A finished run."""
-    words = ["--strategy", strategy, "--sampler", "nsga2", "--trials", "100", "--corners", "largest"]
-    words += ["--train-rows", rows, "--validation-rows", "500", "--test-rows", "50", "--rounds", "3"]
-    words += ["--seed", seed, "--threads", "1", "--quiet", "--out", str(folder)]
-    if not (folder / "report.html").exists():
-        subprocess.run([sys.executable, "-m", "archwright", "compress", *words], check=True)
-    return json.loads((folder / "result.json").read_text())
+def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) -> dict[str, Any]:
+    """A finished run; the original and the order are those of the seed's first run."""
+    asked = Asked(
+        o.Model(),
+        o.Data(train_rows=options.rows, validation_rows=400, test_rows=50),
+        o.Supernet(strategy=strategy),
+        o.Search(trials=60, corners=("largest",)),
+        o.Budget(),
+        o.Measure(rounds=3),
+        o.Honesty(),
+        o.Output(out=folder, seed=int(seed), threads=1),
+    )
+    first = RunFolder(options.out / f"{STRATEGIES[0]}-{seed}")
+    run = begin(folder, as_options(spaced(asked)))
+    if first.path != folder:
+        borrow_original(run, first.path)
+        run.note("order", first.note("order"))
+    return compressed(asked).result
 
 
 def uniform(folder: Path) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2Model
+from transformers import AlbertConfig, AlbertModel, GPT2Config, GPT2Model
 
 import archwright as aw
 from archwright.errors import BadInput
@@ -16,7 +16,16 @@ from tests.jobs.runs import POSITIONS, QUICK, ended, refusal, saved_model, table
 
 
 @pytest.fixture
+def albert(tmp_path: Path) -> Path:
+    folder = tmp_path / "albert"
+    size = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": 1}
+    AlbertModel(AlbertConfig(vocab_size=50, embedding_size=8, **size)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
 def gpt2(tmp_path: Path) -> Path:
+    """A decoder without a tokenizer."""
     folder = tmp_path / "gpt2"
     GPT2Model(GPT2Config(vocab_size=50, n_positions=16, n_embd=8, n_layer=1, n_head=2)).save_pretrained(folder)
     return folder
@@ -113,9 +122,13 @@ def test_texts_longer_than_the_model(capfd: Any, tmp_path: Path, bert: Path) -> 
     assert "--max-length" in line and str(POSITIONS) in line
 
 
-def test_another_family(capfd: Any, tmp_path: Path, gpt2: Path, rows: Path) -> None:
-    line = refused(capfd, tmp_path, model=str(gpt2), train=rows)
-    assert all(word in line for word in ("gpt2", "bert", "distilbert", "electra", "roberta"))
+def test_another_family(capfd: Any, tmp_path: Path, albert: Path, rows: Path) -> None:
+    line = refused(capfd, tmp_path, model=str(albert), train=rows)
+    assert all(word in line for word in ("albert", "bert", "distilbert", "gpt2", "llama", "mistral", "qwen2", "qwen3"))
+
+
+def test_a_model_without_tokenizer(capfd: Any, tmp_path: Path, gpt2: Path, rows: Path) -> None:
+    assert "tokenizer" in refused(capfd, tmp_path, model=str(gpt2), train=rows)
 
 
 def broken_copy(bert: Path, folder: Path, name: str, content: bytes) -> Path:
@@ -169,7 +182,7 @@ def test_labels_unseen_in_training(capfd: Any, tmp_path: Path, given: dict[str, 
 
 def test_a_pooling_that_the_head_does_not_have(capfd: Any, tmp_path: Path, minilm: Path, rows: Path) -> None:
     model = saved_model(tmp_path / "fitted", minilm, head={0: "good", 1: "bad"})
-    assert "--pooling" in refused(capfd, tmp_path, model=str(model), train=rows, pooling="mean")
+    assert "pooling" in refused(capfd, tmp_path, model=str(model), train=rows, pooling="mean")
 
 
 def test_folders_that_cannot_be_written(capfd: Any, tmp_path: Path, given: dict[str, Any]) -> None:
@@ -203,7 +216,7 @@ def test_a_loss_that_is_no_number(capfd: Any, tmp_path: Path, given: dict[str, A
     """Not bad input but a failure: exit code 1, and the folder can be resumed with nothing half-done in it."""
     words = words_of("compress", **{**QUICK, **given, "out": tmp_path / "run", "learning_rate": 0.99, "epochs": 30})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("archwright.train.nn.functional.cross_entropy", lambda *_: torch.tensor(float("nan")) + GRADIENT)
+        patch.setattr("archwright.train.nn.functional.cross_entropy", lambda *_, **__: torch.tensor(float("nan")) + GRADIENT)
         code, line = refusal(capfd, words)
     assert code == 1 and "nan" in line and "learning rate" in line
     assert {path.name for path in (tmp_path / "run").iterdir()} <= {".lock", "plan.json", "run.json", "seconds.json"}

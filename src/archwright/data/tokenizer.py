@@ -21,6 +21,8 @@ def load_tokenizer(source: str) -> Any:
         raise BadInput(
             f"the tokenizer of {source!r} cannot be read ({reason}); put tokenizer.json beside the weights."
         ) from error
+    if not tokenizer("a text", add_special_tokens=False)["input_ids"]:  # made up by transformers from nothing
+        raise BadInput(f"the tokenizer of {source!r} knows no words; put tokenizer.json beside the weights.")
     if tokenizer.pad_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer.pad_token = tokenizer.eos_token  # what it is does not matter: the attention mask hides it
     if tokenizer.pad_token_id is None:

@@ -166,12 +166,6 @@ def slice_inputs(layer: nn.Module, path: str, part: Part, undo: ExitStack) -> No
     slice_linear(linear, None, as_index(part, linear.in_features, linear.weight.device), undo)
 
 
-def head_size_of(layer: nn.Module) -> int:
-    """Features of one head, as its attention has noted them; decoders use another name than encoders."""
-    sizes = (getattr(m, name, None) for m in layer.modules() for name in ("attention_head_size", "head_dim"))
-    return next(size for size in sizes if size is not None)
-
-
 def slice_linear(
     linear: nn.Module, rows: int | torch.Tensor | None, cols: int | torch.Tensor | None, undo: ExitStack
 ) -> None:
