@@ -43,7 +43,7 @@ def test_select_and_export_of_a_damaged_run(name: str, content: str, copied: Pat
 
 
 @pytest.mark.parametrize("content", [*SHAPES, *VALID])
-@pytest.mark.parametrize("name", ["run.json", "order.json", "plan.json"])
+@pytest.mark.parametrize("name", ["run.json", "order.json"])
 def test_resuming_a_damaged_run(name: str, content: str, copied: Path, capfd: Any) -> None:
     options = options_of(copied)
     path = copied / name

@@ -164,11 +164,12 @@ def searched(sampler: str, table: Table, seed: int) -> Course:
     space = Trained(table, tuple(SAMPLERS[sampler].epochs(RUNGS)))
     study = optuna.create_study(directions=["minimize"] * 2, sampler=SAMPLERS[sampler](space.choices, seed=seed))
     measures = [Objective("error", lambda c: c.built[0]), Objective("share", lambda c: c.built[1])]
-    search(study, space, measures, trials=2 * DESIGNS)
-    epochs = list(accumulate(costs([config_of(space.choices, trial) for trial in study.trials])))
-    count = sum(spent <= BUDGET + 1e-9 for spent in epochs)
-    volumes = hypervolume_over_time([trial.values for trial in study.trials[:count]], REFERENCE)
-    return Course(tuple(epochs[:count]), tuple(volumes))
+    epochs: list[float] = []
+    while sum(epochs) < BUDGET and len(epochs) < len(RUNGS) * DESIGNS:
+        search(study, space, measures, trials=len(epochs) + 1)
+        epochs = costs([config_of(space.choices, trial) for trial in study.trials])
+    volumes = hypervolume_over_time([trial.values for trial in study.trials], REFERENCE)
+    return Course(tuple(accumulate(epochs)), tuple(volumes))
 
 
 def costs(configs: Sequence[Config]) -> list[float]:

@@ -86,7 +86,7 @@ def measured_networks(ground: Ground, trials: list[Any], original: PrunedNetwork
     """The original, the super-network if there is one, and the front, all timed together."""
     keeps = {
         trial.number: ground.space.build(config_of(ground.space.choices, trial))
-        for trial in front(trials, space=ground.space)
+        for trial in worthwhile(ground, front(trials, space=ground.space))
     }
     timings = timed_front(ground, keeps)
     ranks = rank({str(number): timings[str(number)] for number in keeps})
@@ -101,6 +101,11 @@ def measured_networks(ground: Ground, trials: list[Any], original: PrunedNetwork
         "front": sorted(members, key=lambda entry: entry["nonembedding_parameters"]),
         "latency": latency_facts(ground, timings, keeps),
     }
+
+
+def worthwhile(ground: Ground, members: list[Any]) -> list[Any]:
+    """Those that are not worse than guessing, which a network without layers can be; all if there is no other."""
+    return [trial for trial in members if ground.scene.scaled(trial.values[0]) <= 1] or members
 
 
 def weights_of(ground: Ground) -> Callable[[Keep], dict[str, int | None]]:

@@ -42,6 +42,9 @@ class Asha(Rule):
     def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
         return next(self._promotions(tried), None) or self.opening(sample(self.choices, rng))
 
+    def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+        return self.opening(sample(self.choices, rng))  # only a new design can be known; a promotion never is
+
     def opening(self, config: Config) -> Config:
         return {**config, EPOCHS: self._rungs[0]}
 
