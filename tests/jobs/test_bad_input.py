@@ -216,7 +216,8 @@ def test_a_loss_that_is_no_number(capfd: Any, tmp_path: Path, given: dict[str, A
     """Not bad input but a failure: exit code 1, and the folder can be resumed with nothing half-done in it."""
     words = words_of("compress", **{**QUICK, **given, "out": tmp_path / "run", "learning_rate": 0.99, "epochs": 30})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("archwright.train.nn.functional.cross_entropy", lambda *_, **__: torch.tensor(float("nan")) + GRADIENT)
+        nothing = torch.tensor(float("nan"))
+        patch.setattr("archwright.train.nn.functional.cross_entropy", lambda *_, **__: nothing + GRADIENT)
         code, line = refusal(capfd, words)
     assert code == 1 and "nan" in line and "learning rate" in line
     assert {path.name for path in (tmp_path / "run").iterdir()} <= {".lock", "plan.json", "run.json", "seconds.json"}

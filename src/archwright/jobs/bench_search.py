@@ -22,16 +22,16 @@ from archwright.judge import hypervolume_over_time
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS
 from archwright.progress import Bar, progress, quiet
-from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, config_of, sample, search
+from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, config_of, rungs, sample, search
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, anatomy
 
-TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 640, 300, 24
-RUNGS = (0.2, 0.6, 1.0)
-"""Epochs: 128, 384 and 640 sentences."""
-DESIGNS = 48
-BUDGET = DESIGNS / 4
+TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 320, 300, 24
+RUNGS = rungs(1.0, 5.0)
+"""Epochs, as in the paper: 1, 3 and 5."""
+DESIGNS = 32
+BUDGET = RUNGS[-1] * DESIGNS / 4
 """Epochs that a search may spend: random search tries a quarter of the designs with them."""
 SEARCHES = 8
 """Searches of each sampler per round."""

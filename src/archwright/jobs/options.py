@@ -249,7 +249,8 @@ class Loss:
     """How much worse it may be."""
 
     max_loss: str | None = field(default=None, metadata={"metavar": "X%"})
-    """The smallest sub-network that loses at most so many points of the metric on the validation rows."""
+    """The smallest sub-network that loses at most so many points of the metric on the validation rows; for language
+    models percent of the perplexity."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,7 @@ class Reports:
     """Which runs to compare, and where."""
 
     runs: tuple[Path, ...] = field(metadata={"metavar": "RUN..."})
-    """Folders of finished runs and comparisons, or files that --json wrote, previews too; compared per task and model."""
+    """Folders of finished runs and comparisons, or files that --json wrote; compared per task and model."""
     out: Path = Path("report")
     """Folder for the page."""
     seed: int = 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archwright.errors import BadInput
 from archwright.jobs.amounts import amount, points
 from archwright.report import front_plot, front_table
+from archwright.report.measures import measure_of
 from archwright.store import RunFolder, existing_run
 
 if TYPE_CHECKING:
@@ -133,8 +134,9 @@ def budget_tests(
             raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
         tests.append(lambda entry: entry["latency_ms"]["median"] <= latency_ms)
     if max_loss is not None:
-        worst = original["validation_error"] + points(max_loss, option="--max-loss")
-        tests.append(lambda entry: entry["validation_error"] <= worst)
+        most_lost, lost = points(max_loss, option="--max-loss"), measure_of(result).lost
+        base = original["validation_error"]
+        tests.append(lambda entry: lost(entry["validation_error"], base) <= most_lost)
     if not tests:
         raise BadInput("a budget is needed: --params 60%, --latency-ms 8 or --max-loss 1%.")
     return tests
@@ -145,9 +147,10 @@ def nothing_fits(result: Mapping[str, Any], total_params: bool) -> str:
     front, original = result["front"], result["original"]
     least = min(entry[name] for entry in front)
     fastest = min(entry["latency_ms"]["median"] for entry in front)
-    gap = min(entry["validation_error"] for entry in front) - original["validation_error"]
+    measure = measure_of(result)
+    gap = measure.lost(min(entry["validation_error"] for entry in front), original["validation_error"])
     return (
         f"no sub-network on the front is within the budget; the smallest has {least / original[name]:.1%} of the "
-        f"{name}, the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} points. "
+        f"{name}, the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} {measure.unit}. "
         "Loosen the budget, or search longer."
     )

@@ -14,6 +14,7 @@ from archwright.jobs.amounts import thread_count
 from archwright.jobs.export import Exported, exported
 from archwright.jobs.networks import recover
 from archwright.jobs.run import Selected, finished
+from archwright.report.measures import SPACE, measure_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,14 +39,14 @@ class Answer:
         }
 
     def show(self, console: "Console") -> None:
-        original, entry = self.pick.run.result["original"], self.pick.entry
+        result = self.pick.run.result
         lines = [
-            described("selected", entry, original),
-            *(described("beside", n, original) for n in self.pick.neighbours),
+            described("selected", self.pick.entry, result),
+            *(described("beside", neighbour, result) for neighbour in self.pick.neighbours),
         ]
         if self.recovery:
             before, after = (self.recovery[key] for key in ("before", "after"))
-            lines.append(f"recovered in {self.recovery['epochs']:g} epochs: validation error {percents(before, after)}")
+            lines.append(f"recovered in {self.recovery['epochs']:g} epochs: {changes(before, after, result)}")
         lines += self.export.lines() if self.export else [f"next: {self.command()}"]
         for line in lines:
             console.print(line, soft_wrap=True, highlight=False)
@@ -85,16 +86,23 @@ def check_export(export: o.Export, target: o.Target) -> None:
         raise BadInput(f"--out and --int8 are about the export; say --to {', '.join(FORMATS)} as well.")
 
 
-def described(word: str, entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:
+def described(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """One line about a member of the front against the original."""
+    original, measure = result["original"], measure_of(result)
     milliseconds = entry["latency_ms"]["median"]
-    lost = 100 * (entry["validation_error"] - original["validation_error"])
+    lost = 100 * measure.lost(entry["validation_error"], original["validation_error"])
     return (
         f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
-        f"({entry['parameters']:,} in all), validation error {entry['validation_error']:.2%} ({lost:+.1f} points), "
-        f"test error {entry['test_error']:.2%}, {milliseconds:.2f} ms "
-        f"({milliseconds / original['latency_ms']['median']:.0%} of the original), config {config_text(entry)}"
+        f"({entry['parameters']:,} in all), validation {measure.word} {shown(entry, 'validation_error', result)} "
+        f"({lost:+.1f} {measure.unit}), test {measure.word} {shown(entry, 'test_error', result)}, "
+        f"{milliseconds:.2f} ms ({milliseconds / original['latency_ms']['median']:.0%} of the original), "
+        f"config {config_text(entry)}"
     )
+
+
+def shown(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:
+    """An error as it is written in text that one may search: with ordinary spaces, and none before a percent sign."""
+    return measure_of(result).show(entry[key], 2).replace(SPACE, "")
 
 
 def config_text(entry: Mapping[str, Any]) -> str:
@@ -103,6 +111,10 @@ def config_text(entry: Mapping[str, Any]) -> str:
     return words if len(words) < 400 else f"heads and units per layer {entry['keep']}"
 
 
-def percents(before: Mapping[str, float], after: Mapping[str, float]) -> str:
-    validation, test = ((before[n], after[n]) for n in ("validation_error", "test_error"))
-    return f"{validation[0]:.2%} -> {validation[1]:.2%}, test error {test[0]:.2%} -> {test[1]:.2%}"
+def changes(before: Mapping[str, float], after: Mapping[str, float], result: Mapping[str, Any]) -> str:
+    """Both errors before and after."""
+    word = measure_of(result).word
+    parts = {f"validation {word}": "validation_error", f"test {word}": "test_error"}
+    return ", ".join(
+        f"{name} {shown(before, key, result)} -> {shown(after, key, result)}" for name, key in parts.items()
+    )
