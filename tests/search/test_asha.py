@@ -7,7 +7,7 @@ import numpy as np
 import optuna
 import pytest
 from designs import LARGE, OBJECTIVES, RUNGS, SMALL, Designs, open_study
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.trial import TrialState, create_trial
 
@@ -116,6 +116,7 @@ def is_allowed(promoted: Config, history: list[Tried], order: list[int]) -> bool
     return better < len(rung) // 3
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**31 - 1), st.integers(1, 4), st.sampled_from([(1, 3, 5), (1, 2), (1, 3, 9, 27)]))
 def test_rules_that_hold_for_any_number_of_workers(seed: int, workers: int, steps: tuple[int, ...]) -> None:
     """Plays a search in which trials are told in any order, some over a limit, and checks every proposal."""
