@@ -96,9 +96,8 @@ def table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> str:
 
 def pooled(group: Any, method: str) -> str:
     """The hypervolume of the paper's protocol."""
-    entries = ((group or {}).get("methods") or {}).get("entries", [])
-    found = [entry["hypervolume"]["mean"] for entry in entries if entry["name"] == method]
-    return f"{found[0]:.2f}" if found and found[0] is not None else ""
+    found = group["comparisons"]["methods"]["names"].get(method) if group else None
+    return f"{found['mean']:.2f}" if found else ""
 
 
 def interval(values: list[float]) -> str:

@@ -249,7 +249,10 @@ def phase_errors(network: PrunedNetwork, batches: list[TinyBatch], tests: list[T
 
 
 def test_every_phase_lowers_the_reconstruction_error_of_tiny_networks() -> None:
-    """With a tenth of the FLOPs gone: the Fisher information speaks of small changes, and a tiny network has few parts."""
+    """With a tenth of the FLOPs gone: the Fisher information is about small changes, and a tiny network has few parts.
+
+    With more gone, rearranging tiny networks helps as often as not.
+    """
     errors = []
     for seed in range(24):
         name = ("bert", "distilbert")[seed % 2]
