@@ -111,8 +111,13 @@ def words_of(command: str, *positional: Any, **options: Any) -> list[str]:
 def process(words: list[str], **options: Any) -> "subprocess.Popen[str]":
     """`python -m archwright ...` as a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": listen, **options}
     return subprocess.Popen([sys.executable, "-m", "archwright", *words], text=True, env=environment, **pipes)
+
+
+def listen() -> None:
+    """Ctrl-C counts in the new process, also when the tests run in the background, where shells switch it off."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ended(words: list[str], timeout: float = 200, **options: Any) -> tuple[int, str, str]:
