@@ -1,0 +1,69 @@
+"""What a network is made of, by role: the modules a probe listens to, and its counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Size of an architecture with its whole vocabulary, whatever a network built for scoring has of it."""
+
+    parameters: int
+    nonembedding: int
+    attention: int
+    ffn: int
+    flops: int
+    """Multiply-adds times two of one forward pass per token, without embeddings and head, at 64 tokens a row."""
+    depth: int
+    width: int
+
+
+@dataclass(frozen=True)
+class LayerRoles:
+    """Where in one layer each role is found; a role the layer does not have is empty."""
+
+    output: nn.Module
+    """Gives the hidden state after the layer, batch x time x width."""
+    attention: Sequence[nn.Linear] = ()
+    """Linears of the operator that mixes tokens: query, key, value, output, or a transform's or convolution's."""
+    ffn: Sequence[nn.Linear] = ()
+    recurrent: Sequence[nn.Linear] = ()
+    pre_activation: nn.Module | None = None
+    """The first FFN linear: gives the pre-activation, batch x time x units."""
+    activations: Sequence[nn.Module] = ()
+    """Give the outputs of the activation function inside the FFN (RNN: inside the cell)."""
+    projections: Sequence[nn.Module] = ()
+    """Give what the heads work on: query, key and value, or a transform's input; batch x time x width."""
+    context: nn.Module | None = None
+    """Gives the outputs of all heads side by side, before the output linear; batch x time x width."""
+    probabilities: nn.Module | None = None
+    """Gives the attention probabilities, batch x heads x time x time."""
+    heads: int = 0
+
+
+@dataclass(frozen=True)
+class Roles:
+    """A whole network."""
+
+    embeddings: nn.Module
+    """Gives the input of the first layer, batch x time x width; input gradients are taken here."""
+    layers: Sequence[LayerRoles]
+
+
+class Roled(Protocol):
+    """A network that can be probed: a Hugging Face module that also tells its roles."""
+
+    def roles(self) -> Roles: ...
+
+    def __call__(self, input_ids: torch.Tensor, labels: torch.Tensor | None = None) -> "Answered": ...
+
+
+class Answered(Protocol):
+    """What such a network answers."""
+
+    loss: torch.Tensor | None
+    last_hidden_state: torch.Tensor

@@ -1,0 +1,1 @@
+"""One look at a network: named passes, each run once and only when needed."""
