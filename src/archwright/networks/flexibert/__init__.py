@@ -1,0 +1,17 @@
+"""FlexiBERT: encoders whose layers differ in how they mix tokens (Tuli et al. 2022; Serianni and Kalita 2023)."""
+
+from archwright.networks.flexibert.config import FlexiBertConfig, LayerPlan
+from archwright.networks.flexibert.counting import counted
+from archwright.networks.flexibert.mixers import MIXERS
+from archwright.networks.flexibert.network import HEADS, FlexiBertAnswer, FlexiBertNetwork, untrained
+
+__all__ = [
+    "HEADS",
+    "MIXERS",
+    "FlexiBertAnswer",
+    "FlexiBertConfig",
+    "FlexiBertNetwork",
+    "LayerPlan",
+    "counted",
+    "untrained",
+]

@@ -1,0 +1,184 @@
+"""How a layer mixes tokens: five operators, each from the hidden state to the heads' outputs side by side.
+
+Padding counts as absent: attention does not look at it, a transform runs over the other tokens of the row alone, and a
+convolution sees zeros there, as beyond the ends. So a row's answer does not depend on how far it is padded.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from archwright.networks.flexibert.config import FlexiBertConfig
+
+
+class Mixer(Protocol):
+    """What a layer, and whoever looks into it, knows of its operator."""
+
+    heads: int
+    projections: Sequence[nn.Linear]
+    """Give what the heads work on."""
+    linears: Sequence[nn.Linear]
+    context: nn.Module
+    probabilities: nn.Module | None
+
+    def __call__(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor: ...
+
+    def products(self, tokens: int) -> float:
+        """Multiply-adds per token of a row with so many, those of linears and convolutions not counted."""
+
+
+def split(flat: torch.Tensor, heads: int) -> torch.Tensor:
+    return flat.unflatten(-1, (heads, -1)).transpose(1, 2)  # batch x heads x time x size
+
+
+def side_by_side(parts: torch.Tensor) -> torch.Tensor:
+    return parts.transpose(1, 2).flatten(2)  # batch x time x width
+
+
+class Attention(nn.Module):
+    """Scaled dot-product attention (Vaswani et al. 2017)."""
+
+    def __init__(self, config: FlexiBertConfig, heads: int, inner: int | None = None):
+        super().__init__()
+        width, self.heads, self.inner = config.hidden_size, heads, inner or config.hidden_size
+        self.query, self.key, self.value = (nn.Linear(width, self.inner) for _ in range(3))
+        self.probabilities, self.context = nn.Softmax(-1), nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+
+    @property
+    def projections(self) -> list[nn.Linear]:
+        return [self.query, self.key, self.value]
+
+    @property
+    def linears(self) -> list[nn.Linear]:
+        return self.projections
+
+    def products(self, tokens: int) -> float:
+        return 2 * tokens * self.inner
+
+    def asked(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.query(hidden)
+
+    def attend(self, query: torch.Tensor, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        q, k, v = (split(part, self.heads) for part in (query, self.key(hidden), self.value(hidden)))
+        scores = q @ k.mT / math.sqrt(q.shape[-1])  # batch x heads x time x time
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None, None], torch.finfo(scores.dtype).min)
+        return side_by_side(self.dropout(self.probabilities(scores)) @ v)
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        return self.context(self.attend(self.asked(hidden), hidden, mask))
+
+
+class MultiplicativeAttention(Attention):
+    """Scores are q W k: one more matrix between queries and keys, over all heads (Luong et al. 2015)."""
+
+    def __init__(self, config: FlexiBertConfig, heads: int):
+        super().__init__(config, heads)
+        self.weight = nn.Linear(self.inner, self.inner, bias=False)
+
+    @property
+    def projections(self) -> list[nn.Linear]:
+        return [self.query, self.key, self.value, self.weight]
+
+    def asked(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.weight(self.query(hidden))
+
+
+class SpanConvolution(Attention):
+    """Half of the heads attend, half convolve with a kernel made of the tokens around (ConvBERT, Jiang et al. 2020)."""
+
+    def __init__(self, config: FlexiBertConfig, heads: int, *, kernel: int):
+        width = config.hidden_size
+        super().__init__(config, heads // 2, width // 2)
+        self.near = nn.Conv1d(width, width, kernel, groups=width, padding=kernel // 2, bias=False)
+        self.span = nn.Linear(width, self.inner)
+        self.kernel = nn.Linear(self.inner, self.heads * kernel)
+        self.values = nn.Linear(width, self.inner)
+
+    @property
+    def linears(self) -> list[nn.Linear]:
+        return [self.query, self.key, self.value, self.kernel, self.values]
+
+    def products(self, tokens: int) -> float:
+        return super().products(tokens) + self.inner * (1 + self.near.kernel_size[0])
+
+    def convolve(self, query: torch.Tensor, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        size, values = self.near.kernel_size[0], self.values(hidden)
+        values = values if mask is None else values * mask[..., None]
+        span = self.span(self.near(hidden.mT).mT)  # batch x time x inner
+        kernel = self.kernel(span * query).unflatten(-1, (self.heads, 1, size)).softmax(-1)
+        around = nn.functional.pad(values, (0, 0, size // 2, size // 2)).unfold(1, size, 1)
+        return (around.unflatten(2, (self.heads, -1)) * kernel).sum(-1).flatten(2)  # batch x time x inner
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        hidden = hidden if mask is None else hidden * mask[..., None]
+        query = self.asked(hidden)
+        parts = (self.attend(query, hidden, mask), self.convolve(query, hidden, mask))
+        return self.context(torch.cat(parts, -1))
+
+
+def fourier(rows: torch.Tensor) -> torch.Tensor:
+    """Real part of the discrete Fourier transform over time and features, not normalised (Lee-Thorp et al. 2021)."""
+    return torch.fft.fft2(rows).real
+
+
+def cosine(rows: torch.Tensor) -> torch.Tensor:
+    """Discrete cosine transform (type II) over time and features, not normalised."""
+    time, features = (cosines(size, rows) for size in rows.shape[-2:])
+    return time @ rows @ features.mT
+
+
+def cosines(size: int, like: torch.Tensor) -> torch.Tensor:
+    """The matrix of a transform of this length: 2 cos(pi k (2 n + 1) / (2 size))."""
+    places = torch.arange(size, dtype=torch.float64, device=like.device)
+    return (2 * torch.cos(math.pi / size * torch.outer(places, places + 0.5))).to(like.dtype)
+
+
+class Transform(nn.Module):
+    """A linear, then a fixed transform of each head."""
+
+    probabilities = None
+
+    def __init__(self, config: FlexiBertConfig, heads: int, *, of: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.heads, self.of = heads, of
+        self.input, self.context = nn.Linear(config.hidden_size, config.hidden_size), nn.Identity()
+
+    @property
+    def projections(self) -> list[nn.Linear]:
+        return [self.input]
+
+    @property
+    def linears(self) -> list[nn.Linear]:
+        return [self.input]
+
+    def products(self, tokens: int) -> float:
+        """As a fast transform: 5 n log2(n) operations for n numbers."""
+        width = self.input.out_features
+        return 2.5 * width * math.log2(tokens * width / self.heads)
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        rows = split(self.input(hidden), self.heads)
+        mixed = self.of(rows) if mask is None else self.row_by_row(rows, mask)
+        return self.context(side_by_side(mixed))
+
+    def row_by_row(self, rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        mixed = torch.zeros_like(rows)
+        for place, kept in enumerate(mask):
+            mixed[place, :, kept] = self.of(rows[place][:, kept])
+        return mixed
+
+
+MIXERS: dict[str, Callable[[FlexiBertConfig, int], Mixer]] = {
+    "SA/SDP": Attention,
+    "SA/WMA": MultiplicativeAttention,
+    "LT/DFT": partial(Transform, of=fourier),
+    "LT/DCT": partial(Transform, of=cosine),
+    "DSC/5": partial(SpanConvolution, kernel=5),
+    "DSC/9": partial(SpanConvolution, kernel=9),
+}
