@@ -3,6 +3,7 @@
 from archwright.report.compare import compare_html, compare_plot, compare_table
 from archwright.report.page import preview_html, report_html
 from archwright.report.protocol import protocol_html, protocol_table
+from archwright.report.rank import rank_html, rank_table, score_html, score_table
 from archwright.report.terminal import front_plot, front_table, preview_text
 
 __all__ = [
@@ -15,5 +16,9 @@ __all__ = [
     "preview_text",
     "protocol_html",
     "protocol_table",
+    "rank_html",
+    "rank_table",
     "report_html",
+    "score_html",
+    "score_table",
 ]

@@ -30,9 +30,9 @@ def report_html(result: Mapping[str, Any]) -> str:
     return _page("report.html", view, title(result))
 
 
-def panels_page(view: Mapping[str, Any], name: str) -> str:
+def panels_page(view: Mapping[str, Any], name: str, *, template: str = "panels.html") -> str:
     """A page of sections: `eyebrow`, `title`, `lead`, `cards`, `sections` (see panels.py) and `footer`."""
-    return _page("panels.html", view, name)
+    return _page(template, view, name)
 
 
 def preview_html(preview: Mapping[str, Any]) -> str:

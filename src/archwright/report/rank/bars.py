@@ -1,0 +1,172 @@
+"""Correlations as bars with the lines of the baselines (LPZero, Figure 1), and the space under an x-ray."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from archwright.report.figures.parts import COLOURS, GREY, Figure, Panel, Trace, figure, group, plain_text, title
+from archwright.report.rank.rows import (
+    BASELINE,
+    DEPTH_WIDTH,
+    PARAMETERS,
+    Document,
+    Row,
+    bounds,
+    decimal,
+    kind_of,
+    known,
+    ranked,
+    reference,
+)
+from archwright.report.rank.terminal import shortened
+
+LOOKS = {BASELINE: GREY, "published": COLOURS[0], "own": COLOURS[2], "discovered": COLOURS[3]}
+OTHER = COLOURS[4]
+LINES = {"parameters": (PARAMETERS, COLOURS[6], ""), "depth and width": (DEPTH_WIDTH, COLOURS[1], "dash")}
+"""Baselines drawn across all bars: rows, colour, dash."""
+STATISTICS = {
+    "Spearman": ("spearman", "value"),
+    "Kendall tau-b": ("kendall_b", ""),
+    "within cells": ("within_cells", "within_cells"),
+    "minus depth, width": ("minus_depth_width", ""),
+    "minus parameters": ("minus_parameters", ""),
+}
+"""What a bar can show: its key in a row, and its key in the noise ceiling."""
+ROW, SPACE_AROUND = 21, 90
+SHADE = "rgba(125, 134, 145, .22)"
+
+
+def bar_figures(document: Document) -> dict[tuple[str, ...], Figure]:
+    """A figure for every statistic that some row has."""
+    found = {
+        name: [row for row in ranked(document, key) if known(row, key) is not None]
+        for name, (key, _) in STATISTICS.items()
+    }
+    return {(name,): bars(document, name, rows) for name, rows in found.items() if rows}
+
+
+def bars(document: Document, statistic: str, rows: Sequence[Row]) -> Figure:
+    """Rows from the largest down, coloured by origin, with intervals, the baselines' lines and the noise ceiling."""
+    key, ceiling = STATISTICS[statistic]
+    names = [shortened(str(row.get("proxy")), 30) for row in rows]
+    kinds = dict.fromkeys(kind_of(row) for row in rows)
+    traces = [*band(document, ceiling, len(rows)), *(bar(rows, kind, key) for kind in kinds)]
+    traces += [
+        line(document, name, key, len(rows)) for name in LINES if known(reference(document, LINES[name][0]), key)
+    ]
+    ticks = {"tickvals": list(range(len(rows))), "ticktext": [plain_text(name) for name in names]}
+    y = {**ticks, "range": [len(rows) - 0.4, -0.6], "showgrid": False, "tickfont": {"size": 11}}
+    panel = Panel("", traces, {**title(statistic), "side": "top", "zeroline": True}, y)
+    return figure([panel], columns=1, height=ROW * len(rows) + SPACE_AROUND)
+
+
+def bar(rows: Sequence[Row], kind: str, key: str) -> Trace:
+    places = [place for place, row in enumerate(rows) if kind_of(row) == kind]
+    values = [known(rows[place], key) or 0.0 for place in places]
+    ends = [[known(rows[place], f"{key}_{end}") for place in places] for end in ("low", "high")]
+    above, below = (
+        [0.0 if end is None else abs(end - value) for end, value in zip(of, values, strict=True)]
+        for of in reversed(ends)
+    )
+    words = [
+        f"{rows[place].get('proxy')}: {decimal(known(rows[place], key), 3)} {ranged(rows[place], key)}"
+        for place in places
+    ]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "x": [round(value, 4) for value in values],
+        "y": places,
+        "text": [plain_text(text) for text in words],
+        "textposition": "none",
+        "marker": {"color": LOOKS.get(kind, OTHER)},
+        "error_x": {
+            "type": "data",
+            "array": above,
+            "arrayminus": below,
+            "thickness": 1.1,
+            "width": 2,
+            "color": "#59616c",
+        },
+        "hovertemplate": "%{text}<extra></extra>",
+        **group(kind),
+    }
+
+
+def ranged(row: Row, key: str) -> str:
+    interval = bounds(row, key)
+    return f"({interval})" if interval else ""
+
+
+def line(document: Document, name: str, key: str, rows: int) -> Trace:
+    """One baseline's number across all bars."""
+    names, colour, dash = LINES[name]
+    value = known(reference(document, names), key) or 0.0
+    look = {"color": colour, "width": 2, **({"dash": dash} if dash else {})}
+    where = {"x": [value, value], "y": [-0.6, rows - 0.4], "hoverinfo": "skip"}
+    return {"type": "scatter", "mode": "lines", "line": look, **where, **group(f"{name} {decimal(value)}")}
+
+
+def band(document: Document, key: str, rows: int) -> list[Trace]:
+    """What no predictor can reach, because training itself is noisy."""
+    value = known(document.get("noise_ceiling") or {}, key)
+    if value is None:
+        return []
+    corners = {"x": [value, 1, 1, value], "y": [-0.6, -0.6, rows - 0.4, rows - 0.4]}
+    look = {"fill": "toself", "fillcolor": SHADE, "line": {"width": 0, "color": GREY}, "hoverinfo": "skip"}
+    return [
+        {"type": "scatter", "mode": "lines", **corners, **look, **group(f"above the noise ceiling {decimal(value)}")}
+    ]
+
+
+SHOWN: dict[str, tuple[str, dict[str, Any]]] = {
+    "mean trained score": ("mean", {}),
+    "share in the top 10 %": ("top_share", {"tickformat": ".0%", "rangemode": "tozero"}),
+}
+"""What the x-ray shows of a choice: its key, and the axis."""
+
+
+def xray_figures(entries: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Figure]:
+    """Mean trained score, and how many are among the best, for every value of every choice of the space."""
+    choices: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        choices.setdefault(str(entry.get("choice")), []).append(entry)
+    return {
+        (words,): figure(
+            [xray_panel(choice, values, words, entries) for choice, values in choices.items()], columns=4, height=250
+        )
+        for words in SHOWN
+    }
+
+
+def xray_panel(
+    choice: str, values: Sequence[Mapping[str, Any]], words: str, everything: Sequence[Mapping[str, Any]]
+) -> Panel:
+    """One choice; all panels share the range of the numbers, so that they can be compared."""
+    key, axis = SHOWN[words]
+    numbers = [number for entry in everything if (number := known(entry, key)) is not None]
+    room = (max(numbers) - min(numbers)) * 0.08 or 0.05 if numbers else 1.0
+    ends = {"range": [min(numbers) - room, max(numbers) + room]} if numbers and not axis else {}
+    shown = [
+        [
+            f"{entry.get('value')}: {decimal(known(entry, 'mean'))}, {int(known(entry, 'n') or 0)} networks,"
+            f" {decimal((known(entry, 'top_share') or 0) * 100, 0)} % in the top 10 %"
+            for entry in values
+        ]
+    ]
+    trace: Trace = {
+        "type": "scatter",
+        "mode": "markers+lines",
+        "x": [plain_text(entry.get("value")) for entry in values],
+        "y": [known(entry, key) for entry in values],
+        "text": [plain_text(text) for text in shown[0]],
+        "marker": {"size": [8 + 10 * share(entry, values) for entry in values], "color": COLOURS[0]},
+        "line": {"width": 1.4, "color": GREY},
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    return Panel(choice, [trace], {"type": "category"}, {**title(words), **axis, **ends})
+
+
+def share(entry: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) -> float:
+    """Which part of the architectures has this value."""
+    total = sum(known(other, "n") or 0.0 for other in values)
+    return (known(entry, "n") or 0.0) / total if total else 0.0

@@ -1,0 +1,126 @@
+"""Tables of a ranking's page: all numbers, verdicts, what is missing, and the papers' numbers beside ours."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from archwright.report.measures import DASH
+from archwright.report.panels import Block, table
+from archwright.report.rank.columns import COLUMNS
+from archwright.report.rank.rows import BASELINE, Document, Row, decimal, kind_of, known, missing_of, verdicts
+
+YES = {True: "yes", False: "no"}
+OURS = {"spearman": "spearman", "rho": "spearman", "kendall": "kendall_b", "kendall_b": "kendall_b", "tau": "kendall_b"}
+"""A paper's statistic -> ours; others have no counterpart unless a row has their very name."""
+APART = 0.005
+"""Two published numbers further apart than this are in conflict."""
+
+
+def sortable(head: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], name: str) -> Block:
+    """A table whose headings sort it: heads have `text`, `note`, `left`; rows `cells` (`text`, `range`, `value`)."""
+    return {"kind": "sortable", "name": name, "head": list(head), "rows": list(rows)}
+
+
+def rank_rows(rows: Sequence[Row]) -> Block:
+    """Every number of every proxy, in the order given."""
+    first = [
+        ("proxy", ""),
+        ("verdict", ""),
+        ("origin", ""),
+        ("no gradient", "Needs no backward pass"),
+        ("n", ""),
+        ("missing", ""),
+    ]
+    heads = [{"text": words, "note": note, "left": place < 4} for place, (words, note) in enumerate(first)]
+    heads += [{"text": column.head, "note": column.note, "left": False} for column in COLUMNS]
+    return sortable(heads, [rank_row(row) for row in rows], "All proxies with all numbers")
+
+
+def rank_row(row: Row) -> dict[str, Any]:
+    missing, free = missing_of(row)[0], row.get("gradient_free")
+    words = [
+        str(row.get("proxy")),
+        str(row.get("verdict") or DASH),
+        kind_of(row),
+        YES.get(bool(free), DASH) if free is not None else DASH,
+    ]
+    numbers = [known(row, "n"), float(missing)]
+    cells = [{"text": word, "value": word} for word in words]
+    cells += [{"text": DASH if value is None else f"{value:.0f}", "value": value} for value in numbers]  # type: ignore[dict-item]
+    return {"base": kind_of(row) == BASELINE, "cells": [*cells, *(column.entry(row) for column in COLUMNS)]}
+
+
+def verdict_table(rows: Sequence[Row]) -> list[Block]:
+    """How many proxies got which verdict, and which."""
+    lines = [
+        [words, str(number), ", ".join(str(row.get("proxy")) for row in rows if row.get("verdict") == words)]
+        for words, number in verdicts(rows).most_common()
+    ]
+    return [table(("verdict", "", "proxies"), lines, caption="Verdicts", left=(0, 2))] if lines else []
+
+
+def missing_table(rows: Sequence[Row]) -> list[Block]:
+    """Proxies that some architectures have no value of."""
+    found = [(row, *missing_of(row)) for row in rows]
+    lines = [[str(row.get("proxy")), str(number), reason or DASH] for row, number, reason in found if number]
+    return [table(("proxy", "architectures", "reason"), lines, caption="Missing values", left=(0, 2))] if lines else []
+
+
+def published_table(document: Document) -> Block:
+    """One row per proxy and statistic, one column per table of a paper, then ours; conflicts stand out."""
+    entries = list(document.get("published") or ())
+    sources = list(dict.fromkeys(source(entry) for entry in entries))
+    keys = list(dict.fromkeys((str(entry.get("proxy")), str(entry.get("statistic"))) for entry in entries))
+    found = {
+        key: [entry for entry in entries if (str(entry.get("proxy")), str(entry.get("statistic"))) == key]
+        for key in keys
+    }
+    lines = [
+        [*key, *(printed(found[key], name) for name in sources), ours(document, *key), remarks(found[key])]
+        for key in keys
+    ]
+    bold = {
+        (y, x + 2)
+        for y, key in enumerate(keys)
+        if conflict(found[key])
+        for x in range(len(sources))
+        if lines[y][x + 2] != DASH
+    }
+    return table(("proxy", "statistic", *sources, "ours", "note"), lines, bold=bold, left=(0, 1, len(sources) + 3))
+
+
+def source(entry: Mapping[str, Any]) -> str:
+    return ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
+
+
+def printed(entries: Sequence[Mapping[str, Any]], name: str) -> str:
+    """All numbers one table of a paper gives for this; a paper may contradict itself."""
+    values = dict.fromkeys(decimal(known(entry, "value"), 3) for entry in entries if source(entry) == name)
+    return " / ".join(values) or DASH
+
+
+def ours(document: Document, proxy: str, statistic: str) -> str:
+    row: Row = next((row for row in document.get("rows") or () if row.get("proxy") == proxy), {})
+    return decimal(known(row, OURS.get(statistic.lower(), statistic)), 3)
+
+
+def remarks(entries: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(dict.fromkeys(str(entry["note"]) for entry in entries if entry.get("note")))
+
+
+def conflict(entries: Sequence[Mapping[str, Any]]) -> bool:
+    values = [value for entry in entries if (value := known(entry, "value")) is not None]
+    return bool(values) and max(values) - min(values) > APART
+
+
+def parity_table(entries: Sequence[Mapping[str, Any]]) -> Block:
+    lines = [
+        [
+            str(entry.get("metric") or DASH),
+            str(entry.get("proxy") or DASH),
+            decimal(known(entry, "spearman"), 3),
+            decimal(known(entry, "n"), 0),
+            str(entry.get("note") or ""),
+        ]
+        for entry in entries
+    ]
+    return table(("published metric", "our proxy", "Spearman", "n", "why"), lines, left=(0, 1, 4))
