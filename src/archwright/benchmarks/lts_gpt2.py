@@ -1,0 +1,144 @@
+"""lts-gpt2: GPT-2-like architectures, trained on WikiText-103 by the authors of LiteTransformerSearch.
+
+Layout: random_GPT2_wt103/config_*/j*/model_config.yaml, and params_summary.yaml and ppl_summary.yaml beside config_*.
+Summaries that cannot be read stop everything; what is wrong with one architecture makes that row missing.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from archwright.benchmarks.table import Benchmark, Missing, Row
+from archwright.errors import BadInput
+from archwright.search import Config
+from archwright.spaces.lts_gpt2 import LtsGpt2Space, from_lists
+
+ORIGIN = "https://github.com/microsoft/archai/tree/neurips-lts/archai/nlp/nas/saved_logs"
+INNER = "random_GPT2_wt103"
+PARAMETERS, PERPLEXITIES, MODEL = "params_summary.yaml", "ppl_summary.yaml", "model_config.yaml"
+VARIANTS = ("trained",)
+TARGETS = ("test_ppl", "valid_ppl")
+COUNTS = ("AdaEmb", "Attn", "FFN", "nonembedding", "total")
+FIXED: Mapping[str, Any] = {
+    "adaptive": True,
+    "cutoffs": [19997, 39997, 199997, 50264],
+    "n_token": 50264,
+    "d_head": -1,
+    "tgt_len": 192,
+    "tie_weight": True,
+    "tie_projs": [False, True, True, True],
+    "primer_conv": False,
+    "primer_square": False,
+}
+"""What shapes a network and is the same in all published architectures: others are none of the space."""
+DEPTHS = (range(2, 7), range(7, 12), range(12, 17))
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Unusable(Exception):
+    """Why an architecture cannot be a row."""
+
+
+def lts_gpt2(folder: Path, variant: str = "trained") -> Benchmark:
+    """Perplexities with their sign changed; `folder` is random_GPT2_wt103 or the folder around it."""
+    if variant not in VARIANTS:
+        raise BadInput(f"variant of lts-gpt2 must be one of {', '.join(VARIANTS)}, got {variant!r}.")
+    root = folder / INNER if (folder / INNER).is_dir() else folder
+    parameters, perplexities = summary(root / PARAMETERS), summary(root / PERPLEXITIES)
+    space = LtsGpt2Space(domain="benchmark")
+    rows, missing = [], []
+    for name, path in sorted(models(root, perplexities).items(), key=lambda item: numbers(item[0])):
+        try:
+            rows.append(row(name, path, space, entry(perplexities, name, PERPLEXITIES), parameters.get(name)))
+        except Unusable as why:
+            missing.append(Missing(name, str(why)))
+    if not rows:
+        raise BadInput(f"{root} must hold config_*/j*/{MODEL}, got no usable one; download them from {ORIGIN}.")
+    return Benchmark(
+        "lts-gpt2", variant, space, tuple(rows), tuple(missing), TARGETS[0], TARGETS, licence="MIT", origin=ORIGIN
+    )
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """Entries by name of the architecture."""
+    if not path.is_file():
+        raise BadInput(f"{path} must be a file of the benchmark, got none; download the folder {INNER} from {ORIGIN}.")
+    try:
+        found = read(path)
+    except Unusable as why:
+        raise BadInput(f"{why}; download it anew from {ORIGIN}.") from why
+    if not isinstance(found, dict) or not found:
+        raise BadInput(f"{path} must map names of architectures to entries, got {type(found).__name__}.")
+    return {str(name): value for name, value in found.items()}
+
+
+def read(path: Path) -> Any:
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
+    except (yaml.YAMLError, ValueError, OSError) as error:
+        raise Unusable(f"{path} must be readable YAML: {one_line(error)}") from error
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def models(root: Path, perplexities: Mapping[str, Any]) -> dict[str, Path]:
+    """Files by name of the architecture, also of those that only the summary names."""
+    named = {name: root.joinpath(*name.rsplit("_", 1)) / MODEL for name in perplexities}
+    return named | {f"{path.parts[-3]}_{path.parts[-2]}": path for path in root.glob(f"config_*/j*/{MODEL}")}
+
+
+def numbers(name: str) -> tuple[list[int], str]:
+    return [int(digits) for digits in re.findall(r"\d+", name)], name
+
+
+def row(name: str, path: Path, space: LtsGpt2Space, perplexities: Any, counts: Any) -> Row:
+    config = design(path, space)
+    return Row(
+        id=name,
+        config=config,
+        trained={target: -positive(perplexities, target, PERPLEXITIES) for target in TARGETS},
+        published={} if counts is None else {count: positive(counts, count, PARAMETERS) for count in COUNTS},
+        cell=cell(config),
+    )
+
+
+def design(path: Path, space: LtsGpt2Space) -> Config:
+    model = read(path) if path.is_file() else None
+    if not isinstance(model, dict):
+        raise Unusable(f"{path} must be a file with the keys of an architecture")
+    for key, value in FIXED.items():
+        if model.get(key, value) != value:
+            raise Unusable(f"{path}: {key} must be {value}, got {model[key]!r}")
+    try:
+        config = from_lists(model)
+        space.check(config)
+    except KeyError as error:
+        raise Unusable(f"{path} has no {error.args[0]}") from error
+    except (TypeError, BadInput) as error:
+        raise Unusable(f"{path}: {error}") from error
+    return space.canonical(config)
+
+
+def entry(entries: Mapping[str, Any], name: str, file: str) -> Any:
+    if name not in entries:
+        raise Unusable(f"{file} has no entry {name}")
+    return entries[name]
+
+
+def positive(entries: Any, key: str, file: str) -> float:
+    value = entries.get(key) if isinstance(entries, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise Unusable(f"{key} in {file} must be a positive number, got {value!r}")
+    return float(value)
+
+
+def cell(config: Config) -> str:
+    """Thirds of the depth by width: exact (depth, width) cells would have two rows each, these have about ten."""
+    layers = next(depths for depths in DEPTHS if config["n_layer"] in depths)
+    return f"{layers[0]}-{layers[-1]} layers, {config['d_model']} wide"
