@@ -1,0 +1,158 @@
+"""One recurrent layer: the cell of a recipe, run over time."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import nn
+from torch.nn.functional import dropout, leaky_relu, linear
+
+from archwright.networks.cells.recipe import INPUT, OPS, Recipe, entering, leaving, reached, states_of, used
+
+State = tuple[torch.Tensor, ...]
+"""The states of one layer, each batch x units."""
+Values = dict[str, torch.Tensor]
+Weights = Mapping[tuple[str, int], torch.Tensor]
+"""By node and place among its inputs."""
+
+FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "elementwise_sum": torch.add,
+    "elementwise_prod": torch.mul,
+    "blend": lambda gate, one, other: torch.lerp(other, one, gate),  # gate * one + (1 - gate) * other
+    "activation_tanh": torch.tanh,
+    "activation_sigm": torch.sigmoid,
+    "activation_leaky_relu": leaky_relu,
+}
+"""What the nodes without weights do."""
+
+
+class CellLayer(nn.Module):
+    """A recurrent layer whose cell is a recipe.
+
+    What does not depend on the states is computed for all steps at once; in the loop over time the linears that read
+    the same node are one product. The linears are therefore never called: listen to their weights, not to them. Every
+    tap (`entering`, `output`, `activations`) is called once per pass with all steps, batch x time x units.
+    """
+
+    def __init__(self, recipe: Recipe, inputs: int, units: int, *, weight_dropout: float = 0.0):
+        super().__init__()
+        self.recipe, self.units, self.weight_dropout = recipe, units, weight_dropout
+        self.states = states_of(recipe)
+        self.linears = nn.ModuleDict(
+            {_key(name): _weighted(node["input"], inputs, units) for name, node in recipe.items() if _has_weights(node)}
+        )
+        nodes = used(recipe)
+        states = {entering(k) for k in range(self.states)}
+        self.moving = [name for name in nodes if states & reached(recipe, [name])]
+        self.still = [name for name in nodes if name not in self.moving]
+        self.readers = _readers(recipe, self.moving, {*states, *self.moving})
+        self.entering, self.output = nn.Identity(), nn.Identity()
+        self.activations = nn.ModuleDict({_key(n): nn.Identity() for n in nodes if OPS[recipe[n]["op"]].activation})
+
+    def forward(self, x: torch.Tensor, state: State | None = None) -> tuple[torch.Tensor, State]:
+        """The main state after every step (batch x time x units), and all states after the last one."""
+        weights = self._weights()
+        known: Values = {INPUT: x.transpose(0, 1).contiguous()}  # time x batch x units: a step is one piece of memory
+        for name in self.still:
+            known[name] = self._value(name, known, self._ahead(name, known, weights))
+        first = state or tuple(x.new_zeros(x.shape[0], self.units) for _ in range(self.states))
+        moved, last = self._loop(known, weights, first)
+        everything = known | moved
+        for name in self.still + self.moving:
+            if _key(name) in self.activations:
+                self.activations[_key(name)](everything[name].transpose(0, 1))
+        main = everything[leaving(0)]
+        self.entering(torch.cat([first[0].unsqueeze(0), main[:-1]]).transpose(0, 1))
+        return self.output(main.transpose(0, 1)), last
+
+    def _loop(self, known: Values, weights: Weights, state: State) -> tuple[Values, State]:
+        """What the taps need of the nodes that depend on the states, time first, and the last states."""
+        steps = len(known[INPUT])
+        joined = {s: torch.cat([weights[reader] for reader in readers]) for s, readers in self.readers.items()}
+        ahead = {
+            n: _by_step(total, steps) for n in self.moving if (total := self._ahead(n, known, weights)) is not None
+        }
+        fixed = {name: known[name].unbind() for name in self.still}
+        kept: dict[str, list[torch.Tensor]] = {
+            name: [] for name in self.moving if name == leaving(0) or _key(name) in self.activations
+        }
+        for step in range(steps):
+            now = {name: values[step] for name, values in fixed.items()}
+            self._step(now, {name: values[step] for name, values in ahead.items()}, joined, state)
+            state = tuple(now[leaving(k)] for k in range(self.states))
+            for name, values in kept.items():
+                values.append(now[name])
+        return {name: torch.stack(values) for name, values in kept.items()}, state
+
+    def _step(self, now: Values, sums: Values, joined: Values, state: State) -> None:
+        """Fill `now` with all nodes of one step; `sums` are what its linears have gathered so far."""
+
+        def arrive(name: str, value: torch.Tensor) -> None:
+            now[name] = value
+            if name in joined:
+                parts = linear(value, joined[name]).split(self.units, -1)
+                for (reader, _), part in zip(self.readers[name], parts, strict=True):
+                    sums[reader] = sums[reader] + part
+
+        for place, value in enumerate(state):
+            arrive(entering(place), value)
+        for name in self.moving:
+            arrive(name, self._value(name, now, sums.get(name)))
+
+    def _value(self, name: str, values: Values, total: torch.Tensor | None) -> torch.Tensor:
+        if total is not None:
+            return total
+        node = self.recipe[name]
+        return FUNCTIONS[node["op"]](*(values[source] for source in node["input"]))
+
+    def _ahead(self, name: str, known: Values, weights: Weights) -> torch.Tensor | None:
+        """Of a linear its bias and all it reads outside the loop, for all steps; nothing of other nodes."""
+        if _key(name) not in self.linears:
+            return None
+        total = self._linears(name)[0].bias
+        for place, source in enumerate(self.recipe[name]["input"]):
+            if source in known:
+                total = total + linear(known[source], weights[name, place])
+        return total
+
+    def _weights(self) -> dict[tuple[str, int], torch.Tensor]:
+        """Weights of the linears in use; while training a part of all but those of x is dropped."""
+        found = {}
+        for name in self.still + self.moving:
+            for place, module in enumerate(self._linears(name)):
+                share = 0.0 if self.recipe[name]["input"][place] == INPUT else self.weight_dropout
+                found[name, place] = dropout(module.weight, share, self.training) if share else module.weight
+        return found
+
+    def _linears(self, name: str) -> list[nn.Linear]:
+        return list(self.linears[_key(name)]) if _key(name) in self.linears else []
+
+
+def _key(name: str) -> str:
+    """Name of a node's module: a node may be called like a method of nn.ModuleDict."""
+    return f"{name}_"
+
+
+def _has_weights(node: Mapping[str, str]) -> bool:
+    return OPS[node["op"]].weighted
+
+
+def _weighted(sources: list[str], inputs: int, units: int) -> nn.ModuleList:
+    """One weight per input and one bias, which the first of the linears holds."""
+    widths = defaultdict(lambda: units, {INPUT: inputs})
+    return nn.ModuleList(nn.Linear(widths[source], units, bias=not place) for place, source in enumerate(sources))
+
+
+def _readers(recipe: Recipe, moving: list[str], sources: set[str]) -> dict[str, list[tuple[str, int]]]:
+    """Which inputs of which linears read each of these sources."""
+    found = defaultdict(list)
+    for name in filter(lambda name: _has_weights(recipe[name]), moving):
+        for place, source in enumerate(recipe[name]["input"]):
+            if source in sources:
+                found[source].append((name, place))
+    return dict(found)
+
+
+def _by_step(total: torch.Tensor, steps: int) -> tuple[torch.Tensor, ...]:
+    """One tensor per step; a linear that reads nothing outside the loop starts from its bias at every step."""
+    return total.unbind() if total.dim() > 1 else (total,) * steps
