@@ -1,0 +1,162 @@
+"""Weights and their gradients: GradNorm, SNIP, Plain, GraSP, SynFlow, saliency; Fisher and hidden saliency likewise.
+
+Linears are those of the layers: attention or other operators, FFN, recurrent. Embeddings, normalisations, biases and
+the head count only where "all parameters" is said. A weight the loss does not depend on contributes nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+
+from archwright.probe import Probe, Weight, shared
+from archwright.proxies.proxy import Unscored
+
+
+def graded(weights: Iterable[Weight], what: str = "linear") -> list[Weight]:
+    found = [weight for weight in weights if weight.gradient is not None]
+    if not found:
+        raise Unscored(f"No {what} of this network has a gradient of the loss.")
+    return found
+
+
+def role(probe: Probe, name: str) -> list[Weight]:
+    """Linears of a role, of all layers."""
+    return graded((weight for layer in probe.layers for weight in getattr(layer, name)), f"{name} linear")
+
+
+@shared
+def products(probe: Probe) -> dict[Weight, tuple[float, float]]:
+    """Sum of w g and sum of |w g|, of every parameter."""
+    found = {}
+    for weight in graded(probe.parameters, "parameter"):
+        product = weight.value * weight.gradient
+        found[weight] = (float(product.sum()), float(product.abs_().sum()))
+    return found
+
+
+def grad_norm(probe: Probe) -> list[float]:
+    """Frobenius norms of the gradients (Abdelfattah et al. 2021)."""
+    return [float(torch.linalg.vector_norm(w.gradient)) for w in graded(probe.linears)]
+
+
+def snip(probe: Probe) -> list[float]:
+    """Sum of |w g| (Lee et al. 2019; LPZero Eq. 14)."""
+    return [products(probe)[w][1] for w in graded(probe.linears)]
+
+
+def plain(probe: Probe) -> list[float]:
+    """Sum of w g with its sign (Abdelfattah et al. 2021); LPZero's table calls it Synflow."""
+    return [products(probe)[w][0] for w in graded(probe.linears)]
+
+
+def grasp(probe: Probe) -> list[float]:
+    """Sum of -(H g) w (Wang et al. 2020; LPZero Eq. 15)."""
+    found = [w for w in probe.linears if w.curvature is not None]
+    if not found:
+        raise Unscored("No linear of this network has a second derivative of the loss.")
+    return [-float((w.curvature * w.value).sum()) for w in found]
+
+
+def flows(probe: Probe) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """|w| and dR/d|w| of every linear."""
+    found = [(w.value.abs(), w.flow) for w in probe.linears if w.flow is not None]
+    if not found:
+        raise Unscored("Nothing flows from the embeddings through the linears to the last hidden state.")
+    return found
+
+
+def synflow(probe: Probe) -> list[float]:
+    """Sum of |w| dR/d|w|, R the summed output at absolute weights and ones (Tanaka et al. 2020)."""
+    return [float((weight * flow).sum()) for weight, flow in flows(probe)]
+
+
+def logsynflow_freerea(probe: Probe) -> list[float]:
+    """Sum of |w| log(1 + dR/d|w|) (Cavagnero et al. 2023), which keeps the flow from exploding."""
+    return [float((weight * flow.log1p()).sum()) for weight, flow in flows(probe)]
+
+
+def logsynflow(probe: Probe) -> list[float]:
+    """Sum of w log|g| over weights with a gradient (LPZero Table 1)."""
+    return [logged(w.value, w.gradient, lambda x: x) for w in graded(probe.linears)]
+
+
+def logsynflow_absolute(probe: Probe) -> list[float]:
+    """Sum of w |log|g|| over weights with a gradient (LPZero Eq. 16)."""
+    return [logged(w.value, w.gradient, torch.abs) for w in graded(probe.linears)]
+
+
+def logged(weight: torch.Tensor, gradient: torch.Tensor, outer: Callable[[torch.Tensor], torch.Tensor]) -> float:
+    logarithm = outer(gradient.abs().log()).masked_fill(gradient == 0, 0.0)
+    return float((weight * logarithm).sum())
+
+
+def synaptic_saliency(probe: Probe) -> list[float]:
+    """Sum of w g with its sign over all parameters (training-free-nas Eq. 1 and below)."""
+    return [signed for signed, _ in products(probe).values()]
+
+
+def synaptic_saliency_published(probe: Probe) -> list[float]:
+    """Sum of |w g| over FFN linears, as the public code has it."""
+    return [products(probe)[w][1] for w in role(probe, "ffn")]
+
+
+def head_importance_published(probe: Probe) -> list[float]:
+    """Sum of |w g| over the linears of the operators, as the public code has it."""
+    return [products(probe)[w][1] for w in role(probe, "attention")]
+
+
+def activation_products(probe: Probe) -> list[torch.Tensor]:
+    """a dL/da of every activation function, batch x time x units."""
+    signals = [s for layer in probe.layers for s in layer.activations if s.gradient is not None]
+    if not signals:
+        raise Unscored("No layer of this network has an activation function with a gradient.")
+    return [s.value * s.gradient for s in signals]
+
+
+def fisher(probe: Probe) -> list[float]:
+    """Sum over units of half the mean over inputs of (sum over time of a dL/da)^2 (Turner et al. 2020)."""
+    return [0.5 * float(p.sum(dim=1).square().mean(dim=0).sum()) for p in activation_products(probe)]
+
+
+def fisher_product(probe: Probe) -> list[float]:
+    """Sum of a dL/da (LPZero Table 1)."""
+    return [float(p.sum()) for p in activation_products(probe)]
+
+
+def hidden_saliency(probe: Probe) -> list[float]:
+    """Sum of |h dL/dh| over the hidden states of each layer; the public code's, not defined in the paper."""
+    signals = [layer.output for layer in probe.layers if layer.output is not None]
+    found = [s for s in signals if s.gradient is not None]
+    if not found:
+        raise Unscored("No hidden state of this network has a gradient of the loss.")
+    return [float((s.value * s.gradient).abs_().sum()) for s in found]
+
+
+def nuclear(matrix: torch.Tensor) -> float:
+    if not bool(matrix.isfinite().all()):
+        raise Unscored("A weight or gradient is not finite.")
+    return float(torch.linalg.svdvals(matrix).sum())
+
+
+@shared
+def weight_norms(probe: Probe) -> Sequence[float]:
+    """Nuclear norm of every attention weight."""
+    return [nuclear(w.value) for w in role(probe, "attention")]
+
+
+@shared
+def synaptic_diversity(probe: Probe) -> list[float]:
+    """Nuclear norm of the gradient times that of the weight, attention linears (Zhou et al. 2022; Section 3.4)."""
+    pairs = zip(role(probe, "attention"), weight_norms(probe), strict=True)
+    return [nuclear(w.gradient) * norm for w, norm in pairs]
+
+
+def synaptic_diversity_norm(probe: Probe) -> list[float]:
+    """Frobenius norm of the gradient times nuclear norm of the weight (LPZero Eq. 6)."""
+    pairs = zip(role(probe, "attention"), weight_norms(probe), strict=True)
+    return [float(torch.linalg.vector_norm(w.gradient)) * norm for w, norm in pairs]
+
+
+def dss(probe: Probe) -> list[float]:
+    """Diversity of the attention linears and saliency |w g| of the FFN linears (Zhou et al. 2022)."""
+    return [*synaptic_diversity(probe), *synaptic_saliency_published(probe)]
