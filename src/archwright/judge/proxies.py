@@ -1,0 +1,173 @@
+"""The judge of proxies: one row of the report per proxy, every number on the same resamples of architectures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from archwright.errors import BadInput
+from archwright.judge.bootstrap import Estimate, estimate
+from archwright.judge.ground import Ground, ground
+from archwright.judge.ranks import Order, Values, correlation, kendall, partial
+from archwright.judge.reliability import icc_batches, icc_seeds
+from archwright.judge.strata import within_cells
+from archwright.judge.top import precision_at_share, regret_at, top_spearman
+from archwright.judge.verdict import Evidence, verdict
+
+LEAST = 3
+"""Rows below which nothing is judged."""
+BOUNDED = (
+    "spearman",
+    "kendall_b",
+    "kendall_a",
+    "weighted_tau",
+    "within_cells",
+    "partial_given_parameters",
+    "minus_parameters",
+    "minus_depth_width",
+)
+"""Columns that come with `_low` and `_high`."""
+PLAIN = (
+    "correlation_with_parameters",
+    "precision_at_10pct",
+    "regret_at_10",
+    "top10_spearman",
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The row of one proxy; None where a number does not exist."""
+
+    n: int
+    """Rows it was judged on."""
+    missing: int
+    """Rows without a score."""
+    spearman: float | None = None
+    spearman_low: float | None = None
+    spearman_high: float | None = None
+    kendall_b: float | None = None
+    kendall_b_low: float | None = None
+    kendall_b_high: float | None = None
+    kendall_a: float | None = None
+    kendall_a_low: float | None = None
+    kendall_a_high: float | None = None
+    weighted_tau: float | None = None
+    weighted_tau_low: float | None = None
+    weighted_tau_high: float | None = None
+    within_cells: float | None = None
+    within_cells_low: float | None = None
+    within_cells_high: float | None = None
+    partial_given_parameters: float | None = None
+    partial_given_parameters_low: float | None = None
+    partial_given_parameters_high: float | None = None
+    correlation_with_parameters: float | None = None
+    """Spearman between the score and the number of parameters (the critique of DSS in the training-free paper)."""
+    precision_at_10pct: float | None = None
+    regret_at_10: float | None = None
+    """In the units of the truth; lower is better."""
+    top10_spearman: float | None = None
+    icc_seeds: float | None = None
+    icc_batches: float | None = None
+    minus_parameters: float | None = None
+    """Spearman minus that of the parameters on the same rows and resamples."""
+    minus_parameters_low: float | None = None
+    minus_parameters_high: float | None = None
+    minus_depth_width: float | None = None
+    minus_depth_width_low: float | None = None
+    minus_depth_width_high: float | None = None
+    verdict: str = "cannot be judged"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def judge_on(
+    scores: ArrayLike, against: Ground, *, seeds: ArrayLike | None = None, batches: ArrayLike | None = None
+) -> Judgement:
+    """The row of one proxy. Rows whose score is not a finite number are missing: left out of everything, and counted.
+
+    `seeds` and `batches` are tables of the score, architectures x replicates, of any architectures.
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    if given.shape != against.truth.shape:
+        raise BadInput(
+            f"one score per row: got shape {given.shape} for {len(against.truth)} rows; use NaN for missing."
+        )
+    rows = np.flatnonzero(np.isfinite(given))
+    row = Judgement(
+        n=len(rows),
+        missing=len(given) - len(rows),
+        icc_seeds=None if seeds is None else icc_seeds(seeds),
+        icc_batches=None if batches is None else icc_batches(batches),
+    )
+    return row if len(rows) < LEAST else filled(row, given[rows], against.on(rows))
+
+
+def filled(row: Judgement, scores: Values, against: Ground) -> Judgement:
+    """The row with all its columns, from scores without gaps."""
+    found = statistics(scores, against)
+    bounded = {name: estimate(found[name]) for name in BOUNDED}
+    same = bool((Order.of(scores).level == Order.of(against.rival).level).all())
+    columns: dict[str, Any] = bounds(bounded) | {name: estimate(found[name]).value for name in PLAIN}
+    return replace(row, **columns, verdict=words(bounded, against.known, same=same))
+
+
+def statistics(scores: Values, against: Ground) -> dict[str, Values]:
+    """Every column by name: the value itself first, then its resamples where it has an interval."""
+    draws, ranks, rivals, pair = against.draws, against.ranks, against.correlations, (scores, against.truth)
+    order = Order.of(scores)
+    centred, taus = order.centred(draws), kendall(draws, order, against.order)
+    own, size = (correlation(draws, centred, ranks[name]) for name in ("truth", "parameters"))
+    return {
+        "spearman": own,
+        "kendall_b": taus.b,
+        "kendall_a": taus.a,
+        "weighted_tau": taus.weighted,
+        "within_cells": within_cells(against.inside, *pair, against.cells),
+        "partial_given_parameters": partial(own, size, rivals["parameters"]),
+        "minus_parameters": own - rivals["parameters"],
+        "minus_depth_width": own - rivals["rival"] if against.depth_width is not None else np.full_like(own, np.nan),
+        "correlation_with_parameters": size,
+        "precision_at_10pct": np.array([precision_at_share(*pair)]),
+        "regret_at_10": np.array([regret_at(*pair)]),
+        "top10_spearman": np.array([top_spearman(*pair)]),
+    }
+
+
+def bounds(found: Mapping[str, Estimate]) -> dict[str, float | None]:
+    """Each estimate as three columns."""
+    ends = (("", "value"), ("_low", "low"), ("_high", "high"))
+    return {name + end: getattr(of, field) for name, of in found.items() for end, field in ends}
+
+
+def words(found: Mapping[str, Estimate], known: str, *, same: bool = False) -> str:
+    """The verdict on one proxy; without depth and width, the parameters are what everybody knows."""
+    minus = found["minus_depth_width"]
+    rival = found["minus_parameters"] if minus.value is None else minus
+    evidence = Evidence(found["spearman"], found["within_cells"], rival, found["partial_given_parameters"], same)
+    return verdict(evidence, known=known)
+
+
+def judge_proxy(
+    scores: ArrayLike,
+    truth: ArrayLike,
+    *,
+    cells: Sequence[Any],
+    parameters: ArrayLike,
+    rng: np.random.Generator,
+    depth_width: ArrayLike | None = None,
+    groups: Sequence[Any] | None = None,
+    known: str = "depth and width",
+    seeds: ArrayLike | None = None,
+    batches: ArrayLike | None = None,
+) -> Judgement:
+    """The row of a single proxy; for many, draw the `ground` once and judge each on it."""
+    against = ground(
+        truth, cells=cells, parameters=parameters, rng=rng, depth_width=depth_width, groups=groups, known=known
+    )
+    return judge_on(scores, against, seeds=seeds, batches=batches)
