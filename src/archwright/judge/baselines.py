@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
 from archwright.judge.bootstrap import estimate
-from archwright.judge.ground import Ground
+from archwright.judge.grounds import Ground
 from archwright.judge.proxies import BOUNDED, PLAIN, Judgement, bounds, statistics, words
 from archwright.judge.ranks import Codes, Values
 from archwright.judge.strata import weighted_mean

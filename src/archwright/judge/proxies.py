@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
 from archwright.judge.bootstrap import Estimate, estimate
-from archwright.judge.ground import Ground, ground
-from archwright.judge.ranks import Order, Values, correlation, kendall, partial
+from archwright.judge.grounds import Ground, ground
+from archwright.judge.ranks import Order, Values, correlation, kendall, partial, pearson
 from archwright.judge.reliability import icc_batches, icc_seeds
 from archwright.judge.strata import within_cells
 from archwright.judge.top import precision_at_share, regret_at, top_spearman
@@ -32,6 +32,7 @@ BOUNDED = (
 )
 """Columns that come with `_low` and `_high`."""
 PLAIN = (
+    "pearson",
     "correlation_with_parameters",
     "precision_at_10pct",
     "regret_at_10",
@@ -47,6 +48,8 @@ class Judgement:
     """Rows it was judged on."""
     missing: int
     """Rows without a score."""
+    pearson: float | None = None
+    """Of the numbers themselves: what some papers call Spearman."""
     spearman: float | None = None
     spearman_low: float | None = None
     spearman_high: float | None = None
@@ -133,6 +136,7 @@ def statistics(scores: Values, against: Ground) -> dict[str, Values]:
         "minus_parameters": own - rivals["parameters"],
         "minus_depth_width": own - rivals["rival"] if against.depth_width is not None else np.full_like(own, np.nan),
         "correlation_with_parameters": size,
+        "pearson": np.array([pearson(*pair)]),
         "precision_at_10pct": np.array([precision_at_share(*pair)]),
         "regret_at_10": np.array([regret_at(*pair)]),
         "top10_spearman": np.array([top_spearman(*pair)]),

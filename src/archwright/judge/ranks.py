@@ -66,6 +66,14 @@ def correlation(counts: Counts, one: Values, other: Values) -> Values:
         return np.where(spread > 0, np.einsum("ri,ri->r", left, other) / np.sqrt(spread), np.nan)
 
 
+def pearson(one: Values, other: Values) -> float:
+    """Correlation of the numbers themselves; NaN where a side is constant."""
+    if not (np.ptp(one) > 0 and np.ptp(other) > 0):
+        return np.nan
+    left, right = (side / np.abs(side).max() for side in (one, other))  # huge numbers would overflow when squared
+    return float(np.corrcoef(left, right)[0, 1])
+
+
 def partial(both: Values, first: Values, second: Values) -> Values:
     """Correlation of two sides after a straight line on a third is taken away from each.
 

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from archwright.errors import BadInput
+from archwright.judge.ranks import Values
 from archwright.judge.top import best
 
-
-@dataclass(frozen=True)
-class Choice:
-    """One value of one choice, over the architectures that have it."""
-
-    choice: str
-    value: Any
-    n: int
-    mean: float
-    """Of their trained score."""
-    share: float
-    """Of all architectures that have the choice, 0 to 1."""
-    top_share: float
-    """Of the top 10 % by trained score that have the choice: above `share` it is favoured; 0 when there is none."""
+Row = dict[str, Any]
 
 
-def xray(configs: Sequence[Mapping[str, Any]], truth: ArrayLike) -> list[Choice]:
+def xray(configs: Sequence[Mapping[str, Any]], truth: ArrayLike) -> list[Row]:
     """One row per choice and value, in the order of the configs' names, values ascending.
 
+    `n` architectures have the value; `mean` of their trained score; `share` of all architectures that have the choice;
+    `top_share` of those among the top 10 % by trained score: above `share` the best favour the value.
     A config without a name (a layer it does not have) is left out there. Configs should be canonical: values that
     have no effect would look like choices.
     """
@@ -41,17 +30,22 @@ def xray(configs: Sequence[Mapping[str, Any]], truth: ArrayLike) -> list[Choice]
     return [row for name in names for row in of_choice(name, configs, values, top)]
 
 
-def of_choice(name: str, configs: Sequence[Mapping[str, Any]], truth: Any, top: Any) -> list[Choice]:
+def of_choice(name: str, configs: Sequence[Mapping[str, Any]], truth: Values, top: NDArray[np.bool_]) -> list[Row]:
     """The rows of one choice."""
     having = np.array([name in config for config in configs])
     taken = [config.get(name) for config in configs]
     found = {repr(value): value for value, has in zip(taken, having, strict=True) if has}
     rows = []
     for value in sorted(found.values(), key=ordering):
-        here = having & np.array([other == value for other in taken])
-        shares = [float((here & among).sum() / max((having & among).sum(), 1)) for among in (np.ones_like(top), top)]
-        rows.append(Choice(name, value, int(here.sum()), float(truth[here].mean()), *shares))
+        here = having & np.array([repr(other) == repr(value) for other in taken])
+        row = {"choice": name, "value": value, "n": int(here.sum()), "mean": float(truth[here].mean())}
+        rows.append(row | {"share": part(here, having), "top_share": part(here & top, having & top)})
     return rows
+
+
+def part(some: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
+    """Share of true ones, 0 when there is none to choose from."""
+    return float(some.sum() / max(among.sum(), 1))
 
 
 def ordering(value: Any) -> tuple[str, Any]:
