@@ -1,11 +1,12 @@
-"""What may be chosen, as data, and all that follows from it: drawing, mutating, crossing and the corners."""
+"""What may be chosen, as data, and all that follows: drawing, mutating, crossing, enumerating and the corners."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -94,9 +95,44 @@ def largest(choices: Choices) -> Config:
     return _corner(choices, 1.0)
 
 
+def every(choices: Choices) -> Iterator[Config]:
+    """All configs, one by one, the last choice changing fastest."""
+    return distinct(choices, dict)
+
+
+def distinct(choices: Choices, canonical: Callable[[Config], Config]) -> Iterator[Config]:
+    """One canonical config for each design, one by one and without looking at all configs.
+
+    A choice that decides whether another one has an effect must come before that other one.
+    """
+    return _grown(choices, canonical, list(choices), canonical(smallest(choices)))
+
+
 def dimensions(choices: Choices) -> int:
     """How many things can be varied one by one: sequences with more than one value, and switches."""
     return sum(_dimensions(choice) for choice in choices.values())
+
+
+def _grown(
+    choices: Choices, canonical: Callable[[Config], Config], names: Sequence[str], start: Config
+) -> Iterator[Config]:
+    if not names:
+        yield start
+        return
+    name, seen = names[0], set()
+    for value in _values(choices[name]):
+        config = canonical({**start, name: value})
+        if config[name] not in seen:
+            seen.add(config[name])
+            yield from _grown(choices, canonical, names[1:], config)
+
+
+def _values(choice: Choice) -> Iterator[Value]:
+    if not isinstance(choice, Bits):
+        yield from choice
+        return
+    for switches in product((False, True), repeat=choice.length):
+        yield choice.pack(np.array(switches, dtype=bool))
 
 
 def _draw(choice: Choice, rng: np.random.Generator) -> Value:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import nn
+from transformers.initialization import no_init_weights
 
 from archwright.networks.flexibert.config import FlexiBertConfig
 from archwright.networks.flexibert.layers import Encoder, EncoderLayer
@@ -18,7 +19,7 @@ def counted(config: FlexiBertConfig) -> Counts:
 
     A convolution's depthwise kernel counts as attention, norms count as neither attention nor FFN.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), no_init_weights():
         encoder = Encoder(config)
     tables = [module for module in encoder.embeddings.modules() if isinstance(module, nn.Embedding)]
     total, layers = numbers([encoder]), list(encoder.layers)

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import PreTrainedModel
+from transformers.initialization import no_init_weights
 from transformers.modeling_outputs import ModelOutput
 
 from archwright.networks.flexibert.config import FlexiBertConfig
@@ -119,7 +121,6 @@ class FlexiBertNetwork(PreTrainedModel):
         loss = None if labels is None else self.head.loss(logits, labels)
         return FlexiBertAnswer(loss=loss, logits=logits, last_hidden_state=hidden)
 
-    @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         fill(module, std=self.config.initializer_range)
 
@@ -133,24 +134,19 @@ def padding(attention_mask: torch.Tensor | None) -> torch.Tensor | None:
 
 def fill(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:
     """Biases 0, norms 1, everything else normal around 0."""
+    drawn = partial(nn.init.normal_, std=std, generator=generator)
+    fills = {"bias": nn.init.zeros_, "weight": nn.init.ones_ if isinstance(module, nn.LayerNorm) else drawn}
     for name, weight in module.named_parameters(recurse=False):
-        if name == "bias":
-            weight.zero_()
-        elif isinstance(module, nn.LayerNorm):
-            weight.fill_(1.0)
-        else:
-            weight.normal_(0.0, std, generator=generator)
+        fills[name](weight)
 
 
-@torch.no_grad()
 def untrained(config: FlexiBertConfig, *, generator: torch.Generator) -> FlexiBertNetwork:
     """A network in evaluation mode, every weight drawn once.
 
     The lookup tables are drawn last: one seed gives the same layers whatever the vocabulary.
     """
-    with torch.device("meta"):
+    with torch.device(generator.device), no_init_weights():
         network = FlexiBertNetwork(config)
-    network.to_empty(device=generator.device)
     for module in sorted(network.modules(), key=lambda module: isinstance(module, nn.Embedding)):
         fill(module, std=config.initializer_range, generator=generator)
     return network.eval()

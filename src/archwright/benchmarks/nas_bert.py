@@ -1,0 +1,170 @@
+"""FlexiBERT architectures with their GLUE scores (Serianni and Kalita 2023): the files of the public release."""
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from archwright.benchmarks.table import Benchmark, Missing, Row
+from archwright.errors import BadInput
+from archwright.search import Config
+from archwright.spaces.flexibert import FlexiBertSpace
+
+ORIGIN = "https://github.com/aaronserianni/training-free-nas"
+LICENCE = "CC-BY-4.0"
+TABLE = "BERT_benchmark.json"
+METRICS = ("published_metrics.csv", "BERT_results_activation.csv")
+"""Names under which the published metrics lie, here and in the public release; the first one there is taken."""
+ABLATIONS = {
+    "initialization": "BERT_initialization_ablation.csv",
+    "batch": "BERT_batch_ablation.csv",
+    "train": "BERT_train_ablation.csv",
+}
+TARGETS = ("glue", "cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst", "sts")
+LAYER_KEYS = {"heads": "num_operation_heads", "feed_forward": "feed_forward_dimension", "stack": "num_feed_forward"}
+
+
+def nas_bert(folder: Path, variant: str = "trained") -> Benchmark:
+    """All rows of the folder; without a file of published metrics the rows have none."""
+    space = FlexiBertSpace(variant)
+    entries = table_entries(check_folder(folder) / TABLE)
+    metrics = published_metrics(folder)
+    read = [row_of(entry, place, space, metrics) for place, entry in enumerate(entries)]
+    rows = tuple(row for row in read if isinstance(row, Row))
+    missing = tuple(row for row in read if isinstance(row, Missing))
+    check_rows(folder / TABLE, rows, missing)
+    return Benchmark(
+        name="nas-bert",
+        variant=variant,
+        space=space,
+        rows=rows,
+        missing=missing,
+        target=TARGETS[0],
+        targets=TARGETS,
+        licence=LICENCE,
+        origin=ORIGIN,
+    )
+
+
+def ablation(folder: Path, name: str) -> list[dict[str, float]]:
+    """Rows of a published ablation, as they stand: one per architecture and seed, batch or number of steps.
+
+    Over seeds and batches the columns that are not normalised grow from row to row: the public script goes on adding.
+    """
+    if name not in ABLATIONS:
+        raise BadInput(f"ablation must be one of {', '.join(ABLATIONS)}, got {name!r}; take one of these.")
+    return [numbers(row) for row in csv_rows(check_folder(folder) / ABLATIONS[name])]
+
+
+def check_folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise BadInput(f"the nas-bert benchmark is a folder with {TABLE}, got {folder}; download it from {ORIGIN}.")
+    return folder
+
+
+def table_entries(path: Path) -> list[Any]:
+    try:
+        entries = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise BadInput(f"{path.parent} must hold {TABLE}, got none; download it from {ORIGIN} (data/).") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path} must be a JSON file, got: {error}; download it again from {ORIGIN}.") from error
+    if not isinstance(entries, list):
+        kind = type(entries).__name__
+        raise BadInput(f"{path} must be a list of architectures, got {kind}; download it again from {ORIGIN}.")
+    return entries
+
+
+def check_rows(path: Path, rows: Iterable[Row], missing: Iterable[Missing]) -> None:
+    ids = Counter(row.id for row in (*rows, *missing))
+    twice = [name for name, count in ids.items() if count > 1]
+    if twice:
+        raise BadInput(
+            f"{path} must name every architecture once, got id {twice[0]} {ids[twice[0]]} times; remove one."
+        )
+    if not any(True for _ in rows):
+        why = next((f"{row.id}: {row.reason}" for row in missing), "it is empty")
+        raise BadInput(f"{path} has no usable architecture ({why}); download it again from {ORIGIN}.")
+
+
+def row_of(entry: Any, place: int, space: FlexiBertSpace, metrics: Mapping[str, Mapping[str, float]]) -> Row | Missing:
+    """What is wrong with one entry makes that entry missing, and no other."""
+    name = f"entry {place}"
+    try:
+        name = id_of(entry)
+        config, scores = config_of(entry), scores_of(entry)
+        space.check(config)
+    except KeyError as error:
+        return Missing(name, f"has no {error}")
+    except (TypeError, AttributeError) as error:
+        return Missing(name, f"is not laid out as an architecture: {error}")
+    except BadInput as error:
+        return Missing(name, str(error))
+    return Row(name, config, scores, metrics.get(name, {}), cell=f"{config['layers']}x{config['hidden']}")
+
+
+def id_of(entry: Any) -> str:
+    if not isinstance(entry["id"], int | str) or isinstance(entry["id"], bool):
+        raise BadInput(f"an id must be a number or a word, got {entry['id']!r}; give it one.")
+    return str(entry["id"])
+
+
+def config_of(entry: Any) -> Config:
+    """The choices of an entry as they stand, whatever they are."""
+    overrides = entry["hparams"]["model_hparam_overrides"]
+    layers = list(overrides["nas_config"]["encoder_layers"])
+    config: Config = {"layers": len(layers), "hidden": overrides["hidden_size"]}
+    for place, layer in enumerate(layers):
+        operation = f"{layer['operation_type']}/{layer['operation_parameter']}"
+        config |= {f"{name}.{place}": layer[key] for name, key in LAYER_KEYS.items()}
+        config[f"operation.{place}"] = operation
+    return config
+
+
+def scores_of(entry: Any) -> dict[str, float]:
+    scores = {name: entry["scores"][name] for name in TARGETS}
+    for name, score in scores.items():
+        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
+            raise BadInput(f"score {name} must be a finite number, got {score!r}; the row is left out.")
+    return {name: float(score) for name, score in scores.items()}
+
+
+def published_metrics(folder: Path) -> dict[str, dict[str, float]]:
+    """Columns of each architecture, by id; a cell that is no finite number is left out."""
+    path = next((folder / name for name in METRICS if (folder / name).exists()), None)
+    if path is None:
+        return {}
+    found: dict[str, dict[str, float]] = {}
+    for row in csv_rows(path):
+        if "ID" not in row:
+            raise BadInput(f"{path} must have a column ID, got {', '.join(row)[:60]}; download it again from {ORIGIN}.")
+        if row["ID"] in found:
+            raise BadInput(f"{path} must name every architecture once, got id {row['ID']} twice; remove one.")
+        found[row["ID"]] = {name: value for name, value in numbers(row).items() if name != "ID"}
+    return found
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file, restkey="", restval=""))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadInput(f"{path} must be a CSV file, got: {error}; download it again from {ORIGIN}.") from error
+    for line, row in enumerate(rows, start=2):
+        if "" in row or "" in row.values():
+            raise BadInput(f"{path} line {line} must have as many cells as its header; download it from {ORIGIN}.")
+    return rows
+
+
+def numbers(row: Mapping[str, str]) -> dict[str, float]:
+    return {name: value for name, text in row.items() if math.isfinite(value := number(text))}
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,169 @@
+"""The FlexiBERT space (Serianni and Kalita 2023, Table 1), in the three readings its benchmark has."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+
+from archwright.errors import BadInput
+from archwright.networks.flexibert import MIXERS, FlexiBertConfig, FlexiBertNetwork, LayerPlan, counted, untrained
+from archwright.networks.roles import Counts
+from archwright.search import Config, Value
+
+DEPTHS, WIDTHS = (2, 4), (128, 256)
+LAYER: dict[str, tuple[Value, ...]] = {
+    "stack": (1, 3),
+    "heads": (2, 4),
+    "operation": tuple(MIXERS),
+    "feed_forward": (512, 1024),
+}
+"""What is chosen for each layer; what decides whether a choice has an effect comes before it."""
+SCORED_WIDTH, SCORED_FEED_FORWARD = 256, 1024
+PLAIN = "SA/SDP"
+BARE = ("LT/DFT", "LT/DCT")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One reading of the space: what a choice is turned into, and which choices have an effect."""
+
+    width: Callable[[int], int]
+    plan: Callable[[Config, int], LayerPlan]
+    """One layer, of its choices and the width of the network."""
+    without_effect: Callable[[Config], Config]
+    """The choices of a layer that change nothing there, with the value that stands for them all."""
+    losses: tuple[str, ...] = ("electra", "mlm")
+
+
+def trained_plan(layer: Config, width: int) -> LayerPlan:
+    return LayerPlan(PLAIN, layer["heads"], (4 * width, *[layer["feed_forward"]] * (layer["stack"] - 1)))
+
+
+def described_plan(layer: Config, width: int) -> LayerPlan:
+    return LayerPlan(layer["operation"], layer["heads"], (layer["feed_forward"],) * layer["stack"])
+
+
+def published_plan(layer: Config, width: int) -> LayerPlan:
+    widths = (SCORED_FEED_FORWARD,) * layer["stack"]
+    return LayerPlan(layer["operation"], layer["heads"], widths, layer["operation"] in BARE)
+
+
+VARIANTS: dict[str, Variant] = {
+    "trained": Variant(
+        width=lambda chosen: chosen,
+        plan=trained_plan,
+        without_effect=lambda layer: {"operation": PLAIN} | ({"feed_forward": 512} if layer["stack"] < 2 else {}),
+    ),
+    "described": Variant(
+        width=lambda chosen: chosen,
+        plan=described_plan,
+        without_effect=lambda layer: {},
+    ),
+    "published": Variant(
+        width=lambda chosen: SCORED_WIDTH,
+        plan=published_plan,
+        without_effect=lambda layer: {"feed_forward": SCORED_FEED_FORWARD},
+        losses=("ones", "electra", "mlm"),
+    ),
+}
+"""As the benchmark's networks were trained: their operators never took effect, and the first FFN linear is 4 x as wide
+as the layer. As the paper describes them. As the public script scored them: one width for all, bare transforms."""
+
+
+@dataclass(frozen=True)
+class FlexiBertSpace:
+    """Encoders of 2 or 4 layers, each with its own operator, heads and FFN stack."""
+
+    variant: str = "trained"
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise BadInput(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}; take one of these.")
+
+    @property
+    def name(self) -> str:
+        return "flexibert"
+
+    @property
+    def text(self) -> str:
+        return "bert"
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        return VARIANTS[self.variant].losses
+
+    @property
+    def choices(self) -> Mapping[str, Sequence[Value]]:
+        layers = {f"{name}.{place}": values for place in range(DEPTHS[-1]) for name, values in LAYER.items()}
+        return {"layers": DEPTHS, "hidden": WIDTHS, **layers}
+
+    def check(self, config: Config) -> None:
+        """Layers beyond the depth may be left out."""
+        choices = self.choices
+        for name in config:
+            if name not in choices:
+                raise BadInput(f"a FlexiBERT config has no {name!r}; it has {', '.join(list(choices)[:6])} and so on.")
+        for name in ("layers", "hidden"):
+            check_value(config, name, choices[name])
+        for name in (f"{key}.{place}" for place in range(config["layers"]) for key in LAYER):
+            check_value(config, name, choices[name])
+
+    def canonical(self, config: Config) -> Config:
+        variant = VARIANTS[self.variant]
+        smallest = {name: values[0] for name, values in LAYER.items()}
+        found: Config = {"layers": config["layers"], "hidden": variant.width(config["hidden"])}
+        for place in range(DEPTHS[-1]):
+            layer = layer_choices(config, place) if place < config["layers"] else smallest
+            layer = layer | variant.without_effect(layer)
+            found |= {f"{name}.{place}": value for name, value in layer.items()}
+        return found
+
+    def size(self) -> dict[str, int]:
+        """As the paper counts itself, 10,621,440, and how many of these are different networks."""
+        variant = VARIANTS[self.variant]
+        layers = [dict(zip(LAYER, values, strict=True)) for values in product(*LAYER.values())]
+        different = {tuple((layer | variant.without_effect(layer)).items()) for layer in layers}
+        widths = {variant.width(width) for width in WIDTHS}
+        return {
+            "raw": len(WIDTHS) * sum(len(layers) ** depth for depth in DEPTHS),
+            "distinct": len(widths) * sum(len(different) ** depth for depth in DEPTHS),
+        }
+
+    def plan(self, config: Config, **given: Any) -> FlexiBertConfig:
+        """The Hugging Face config of a design; `given` are more of its fields."""
+        self.check(config)
+        variant = VARIANTS[self.variant]
+        width = variant.width(config["hidden"])
+        layers = [variant.plan(layer_choices(config, place), width) for place in range(config["layers"])]
+        return FlexiBertConfig(layers, hidden_size=width, **given)
+
+    def counts(self, config: Config) -> Counts:
+        return counted(self.plan(config))
+
+    def network(
+        self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
+    ) -> FlexiBertNetwork:
+        head = loss or self.losses[0]
+        if head not in self.losses:
+            raise BadInput(f"loss must be one of {', '.join(self.losses)} here, got {head!r}; take one of these.")
+        rows = {} if vocabulary is None else {"vocab_size": vocabulary}
+        return untrained(self.plan(config, loss=head, **rows), generator=generator)
+
+    def build(self, config: Config) -> FlexiBertNetwork:
+        """With its whole vocabulary, of seed 0."""
+        return self.network(config, generator=torch.Generator().manual_seed(0))
+
+
+def layer_choices(config: Config, place: int) -> Config:
+    return {name: config[f"{name}.{place}"] for name in LAYER}
+
+
+def check_value(config: Config, name: str, values: Sequence[Value]) -> None:
+    """Types count too: in Python True equals 1, and 2.0 equals 2."""
+    words = ", ".join(map(str, values))
+    if name not in config:
+        raise BadInput(f"a FlexiBERT config of this depth needs {name!r}; add it with one of {words}.")
+    if not any(type(config[name]) is type(value) and config[name] == value for value in values):
+        raise BadInput(f"{name} must be one of {words} in FlexiBERT, got {config[name]!r}; take one of these.")
