@@ -115,9 +115,9 @@ def input_gradient(notes: Notes, embeddings: torch.Tensor) -> torch.Tensor:
 
 def noise_pass(notes: Notes) -> None:
     """e + level * Var_batch(e) * N(0, 1), the variance of every position and feature over the batch."""
-    embeddings = notes.embeddings
-    if notes.generator is None or embeddings is None:
+    if notes.generator is None:
         raise BadInput("The noise pass needs a generator; give record one.")
+    embeddings = embedded(notes, notes.batch["input_ids"])
     spread = embeddings.var(dim=0)
     for level in NOISE_LEVELS:
         normal = torch.randn(embeddings.shape, generator=notes.generator, dtype=embeddings.dtype)

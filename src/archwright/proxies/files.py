@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.listed import ALL_ROLES
+from archwright.proxies.listed import ALL_ROLES, PASS_NAMES
 from archwright.proxies.proxy import Proxy, Unscored
 
 if TYPE_CHECKING:
     from archwright.probe import Probe
 
-PASSES = ("forward", "loss", "inputs")
-"""What a proxy of the user's may look at unless it says otherwise: `my_proxy.passes = ("forward",)`."""
+DEFAULT = ("forward", "loss", "inputs")
+"""Passes a proxy of the user's may look at unless it says otherwise: `my_proxy.passes = ("forward",)`."""
 
 
 def from_file(target: str) -> Proxy:
@@ -38,9 +38,16 @@ def own_proxy(target: str) -> tuple[str, str]:
 def from_source(name: str, source: str) -> Proxy:
     """The proxy that this function of this source is."""
     function = function_of(name, source)
-    passes = tuple(getattr(function, "passes", PASSES))
+    passes = checked(tuple(getattr(function, "passes", DEFAULT)))
     summary = (inspect.getdoc(function) or "a proxy of the user's").splitlines()[0]
     return Proxy(name, "own", passes, "", summary, of=ALL_ROLES, load=partial(guarded, source=source))
+
+
+def checked(passes: tuple[str, ...]) -> tuple[str, ...]:
+    for name in passes:
+        if name not in PASS_NAMES:
+            raise BadInput(f"There is no pass {name!r}; choose from {', '.join(PASS_NAMES)}.")
+    return passes
 
 
 @lru_cache

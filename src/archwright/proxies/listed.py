@@ -5,6 +5,8 @@ from dataclasses import replace
 from archwright.proxies.proxy import Proxy, total
 
 ALL_ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")
+PASS_NAMES = ("forward", "loss", "inputs", "noise", "synflow", "hessian")
+"""As the probe names them; written out here because its room loads torch."""
 
 FORWARD, LOSS, INPUTS, NOISE = ("forward",), ("loss",), ("inputs",), ("inputs", "noise")
 
