@@ -20,7 +20,10 @@ from tests.export.tiny import inside
 pytestmark = pytest.mark.slow
 LAYERS = 30
 EVEN = tuple(LayerKeep(2, 768) if layer % 6 else LayerKeep(0, 0) for layer in range(LAYERS))
-UNEVEN = tuple(LayerKeep((0, 2) if layer % 3 else 1, 500 + 20 * layer) for layer in range(LAYERS))
+UNEVEN = tuple(
+    LayerKeep(0, 0) if layer % 5 in (2, 4) else LayerKeep((0, 2) if layer % 2 else 3, 1200 + 10 * layer)
+    for layer in range(LAYERS)
+)
 KEEPS: dict[str, Keep] = {"hf": EVEN, "hf-padded": UNEVEN, "compact": UNEVEN}
 TEXT = "The tower is 324 metres tall, about the same height as an 81-storey building. " * 8
 
@@ -47,7 +50,7 @@ def folders(model: PrunedNetwork, smollm2: Path, tmp_path_factory: pytest.TempPa
 @pytest.mark.parametrize("to", KEEPS)
 def test_parity_and_size(folders: dict[str, Path], model: PrunedNetwork, to: str) -> None:
     report = json.loads((folders[to] / "parity.json").read_text())
-    assert report["difference_share"] <= 2e-5
+    assert report["difference_share"] <= report["limit"] == 1e-4
     assert report["difference"]["same_predictions"] == 1
     embeddings = 49152 * 576
     assert report["parameters"] - embeddings <= 0.6 * (model.num_parameters() - embeddings)
@@ -62,7 +65,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 answers = {}
 for to, folder in json.loads(sys.argv[1]).items():
     trust = to == "compact"
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust)
     model = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=trust).eval()
     chat = [{"role": "user", "content": "Name a colour."}]
     inputs = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
@@ -97,7 +100,7 @@ batches = [{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]
 def reference(inputs):
     with torch.no_grad():
         return network(**inputs).logits
-words = AutoTokenizer.from_pretrained(sys.argv[1])
+words = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=True)
 export(network, words, Path(sys.argv[2]), to="compact", reference=reference, batches=batches)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print("PEAK", 1024 * (peak - before))

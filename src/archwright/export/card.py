@@ -24,7 +24,7 @@ def model_card(parity: Parity, form: Format, *, name: str, joint: str = "") -> s
     header = HEADER.format(name=name, library=form.library, summary=form.description, tag=kind.tag, **vars(parity))
     usage = f"```python\n{form.usage(kind).format(folder=name, trust=form.trust, joint=joint)}```\n"
     notes = [found[key] for found, key in ((form.notes, parity.pooling), (kind.notes, parity.format)) if key in found]
-    return "\n".join([header, usage, *notes, layer_table(parity), parity_lines(parity)])
+    return "\n".join([header, usage, *notes, layer_table(parity), parity_lines(parity, form.weights)])
 
 
 def layer_table(parity: Parity) -> str:
@@ -32,9 +32,11 @@ def layer_table(parity: Parity) -> str:
     return "\n".join(["## What is left", "", "| layer | heads | units |", "|---|---|---|", *rows, ""])
 
 
-def parity_lines(parity: Parity) -> str:
+def parity_lines(parity: Parity, weights: str) -> str:
     lines = ["## Parity", "", f"Against the sub-network inside its super-network: {described(parity.difference)}."]
     lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
+    if (beside := f"{weights}.data") in parity.files:
+        lines.append(f"`{weights}` needs `{beside}` beside it.")
     if parity.latency:
         lines.append("Latency: " + ", ".join(f"{name} {value:.3g}" for name, value in parity.latency.items()) + ".")
     if parity.int8:

@@ -50,6 +50,8 @@ def export(
         limit = max(form.limit, precision(network))
         apart = difference(reference, run, batches, kind=kind)
         check(apart, limit, to, form)
+        timed = latency(run) if latency else None
+        del run  # its memory is needed for the next
         bar.advance()
         twin = int8_twin(form, place, kind, reference, batches, latency) if int8 else None
         parity = Parity(
@@ -64,7 +66,7 @@ def export(
             stored_parameters=form.stored(place / form.weights),
             bytes=weight(place, form.weights),
             files={str(path.relative_to(place)): path.stat().st_size for path in files(place)},
-            latency=latency(run) if latency else None,
+            latency=timed,
             int8=twin,
         )
         describe(parity, form, place, joint=joint(tokenizer))

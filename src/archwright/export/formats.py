@@ -112,7 +112,7 @@ def stored_in_safetensors(file: Path) -> int:
 def stored_in_onnx(file: Path) -> int:
     import onnx
 
-    return sum(prod(tensor.dims) for tensor in onnx.load(file).graph.initializer)
+    return sum(prod(tensor.dims) for tensor in onnx.load(file, load_external_data=False).graph.initializer)
 
 
 POOLED = """\

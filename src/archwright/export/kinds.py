@@ -58,7 +58,7 @@ CHOOSE = """\
 import torch
 from transformers import AutoModelForMultipleChoice, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("{folder}")
+tokenizer = AutoTokenizer.from_pretrained("{folder}"{trust})
 model = AutoModelForMultipleChoice.from_pretrained("{folder}"{trust})
 text, choices = "a text", ["{joint}one way on", "{joint}another way on"]
 inputs = tokenizer([text] * len(choices), choices, padding=True, return_tensors="pt")
@@ -70,7 +70,7 @@ ANSWER = """\
 import torch
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("{folder}")
+tokenizer = AutoTokenizer.from_pretrained("{folder}"{trust})
 model = AutoModelForQuestionAnswering.from_pretrained("{folder}"{trust})
 question, context = "a question", "{joint}a text in which the answer stands"
 inputs = tokenizer(question, context, truncation="only_second", return_tensors="pt")

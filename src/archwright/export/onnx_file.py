@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import onnx
 import onnxruntime
 import torch
-from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 
 from archwright.export.kinds import KINDS
+from archwright.export.onnx_int8 import WAYS
 from archwright.export.silence import silenced
 from archwright.export.stock import labelled_config
 from archwright.networks.load import room_of
@@ -22,6 +23,8 @@ SIZES = {"batch": 2, "choices": 3, "sequence": 8}
 """The shape it is traced with; any other may be used later."""
 ONE_FILE = 2**31 - 2**24
 """Bytes of weights that fit into one file; those of larger networks lie in a second file beside it."""
+CAUSAL = "causal"
+"""The file's mark, "True" or "False", for whether each token sees only those before it: a decoder."""
 
 
 class Logits(nn.Module):
@@ -48,17 +51,18 @@ def write_onnx(network: PrunedNetwork, folder: Path, *, names: Sequence[str]) ->
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
     axes = KINDS[network.config.kind].axes
     dynamic = {place: torch.export.Dim(name, max=longest(network, name)) for place, name in enumerate(axes)}
-    torch.onnx.export(
+    program: Any = torch.onnx.export(
         Logits(network).eval(),
         kwargs={name: torch.full([SIZES[axis] for axis in axes], EXAMPLE[name]) for name in names},
-        f=folder / "model.onnx",
         input_names=list(names),
         output_names=["logits"],
         dynamic_shapes={name: dynamic for name in names},
         dynamo=True,
-        external_data=sum(tensor.nbytes for tensor in network.parameters()) > ONE_FILE,
         verbose=False,
     )
+    program.model.metadata_props[CAUSAL] = str(network.config.family.causal)
+    beside = sum(tensor.nbytes for tensor in network.parameters()) > ONE_FILE
+    program.save(folder / "model.onnx", external_data=beside)
     labelled_config(network).save_pretrained(folder)
 
 
@@ -81,13 +85,11 @@ def load_onnx(file: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:
 
 
 def quantize(file: Path, to: Path) -> None:
-    """Weights as signed bytes with one scale per output; activations are quantized while running.
-
-    Weights use 7 of the 8 bits: processors without VNNI overflow otherwise, and with it nothing is lost.
-    """
+    """Writes the network of a file of `write_onnx` with 8-bit weights to `to`, in the way that suits its family."""
     model = onnx.load(file)
     del model.graph.value_info[:]  # shapes known from tracing contradict those of the quantized graph
-    quantize_dynamic(model, to, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+    marks = {mark.key: mark.value for mark in model.metadata_props}
+    WAYS[marks[CAUSAL]](model, to)
 
 
 def int8_file_bytes(network: PrunedNetwork) -> int:
