@@ -4,13 +4,13 @@ const option = (value, words) => el("option", { value }, words);
 // A menu of axes under the headings of their groups.
 function axisMenu(label, choices, chosen) {
   const groups = [...new Set(choices.map((at) => axes[at].group))];
-  const select = el("select", {}, groups.map((group) => el("optgroup", { label: group }, choices.filter((at) => axes[at].group === group).map((at) => option(at, axes[at].name)))));
+  const select = el("select", { "aria-label": label }, groups.map((group) => el("optgroup", { label: group }, choices.filter((at) => axes[at].group === group).map((at) => option(at, axes[at].name)))));
   select.value = String(chosen);
   return { select, node: el("label", {}, label, select) };
 }
 
 function wordMenu(label, words) {
-  const select = el("select", {}, words.map((word) => option(word, word)));
+  const select = el("select", { "aria-label": label }, words.map((word) => option(word, word)));
   return { select, node: el("label", {}, label, select) };
 }
 
@@ -77,7 +77,7 @@ BLOCKS.cells = ({ choices, against, chosen }, id) => following(id, [axisMenu("Pr
     const { n, rho } = correlation(axis.values, other.values, members);
     return onePanel(axis, other, { title: `${name}: ρ ${decimal(rho)}, n ${n}`, traces: cloud(axis.values, other.values, { only: members, size: 6, named: false }), y: axisOf(other.name, other.values) });
   });
-  return { figure: drawn(parts, { columns: 3, height: 290 }), words: `${axis.name} within ${parts.length} cells. ${axis.facts}.` };
+  return { figure: drawn(parts, { columns: parts.length === 4 ? 2 : 3, height: 290 }), words: `${axis.name} within ${parts.length} cells. ${axis.facts}.` };
 }).node;
 
 BLOCKS.sides = ({ pairs, against }, id) => {
@@ -126,18 +126,23 @@ function sortBy(button, body, place) {
   body.append(...[...body.rows].sort((one, two) => compare(one.cells[place].sortValue, two.cells[place].sortValue, rising)));
 }
 
-function sortableCell({ text: words, range = "", value }, { left }) {
-  const cell = el("td", { class: left ? "left" : "" }, words, range ? el("span", { class: "range" }, range) : []);
+// Long names may break after an underscore.
+const breakable = (words) => words.split(/(?<=_)/).flatMap((part, at) => (at ? [el("wbr"), part] : [part]));
+
+const looksOf = ({ left, words }) => ({ class: `${left ? "left" : ""} ${words ? "words" : ""}`.trim() });
+
+function sortableCell({ text: words, range = "", value }, head) {
+  const cell = el("td", looksOf(head), breakable(words), range ? el("span", { class: "range" }, range) : []);
   cell.sortValue = value;
   return cell;
 }
 
 BLOCKS.sortable = ({ name, head, rows }) => {
   const body = el("tbody", {}, rows.map(({ cells, base }) => el("tr", base ? { class: "base" } : {}, cells.map((cell, place) => sortableCell(cell, head[place])))));
-  const heads = head.map(({ text: words, note = "", left }, place) => {
-    const button = el("button", { type: "button", ...(note ? { title: note } : {}) }, words);
+  const heads = head.map((own, place) => {
+    const button = el("button", { type: "button", ...(own.note ? { title: own.note } : {}) }, own.text);
     button.addEventListener("click", () => sortBy(button, body, place));
-    return el("th", { scope: "col", class: left ? "left" : "" }, button);
+    return el("th", { scope: "col", ...looksOf(own) }, button);
   });
   const filter = el("input", { type: "search", placeholder: "Filter", "aria-label": `Filter: ${name}` });
   filter.addEventListener("input", () => { for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(filter.value.toLowerCase()); });
@@ -146,12 +151,14 @@ BLOCKS.sortable = ({ name, head, rows }) => {
 };
 
 // Every plot as a PNG of twice its size, on the colour of its card.
-async function save(panel) {
-  const { data: traces, layout } = panel.plot;
-  const { clientWidth: width, clientHeight: height } = panel.plot;
-  const filled = { ...layout, paper_bgcolor: style("--card"), width, height };
-  const address = await Plotly.toImage({ data: traces, layout: filled }, { format: "png", width, height, scale: 2 });
-  el("a", { href: address, download: `${panel.plot.id}.png` }).click();
+async function save({ plot }) {
+  const { data: traces, layout, clientWidth: width, clientHeight: height, id } = plot;
+  const picture = new Image();
+  picture.src = await Plotly.toImage({ data: traces, layout: { ...layout, paper_bgcolor: style("--card") } }, { format: "svg", width, height });
+  await picture.decode();
+  const canvas = el("canvas", { width: 2 * width, height: 2 * height });
+  canvas.getContext("2d").drawImage(picture, 0, 0, 2 * width, 2 * height);
+  el("a", { href: canvas.toDataURL("image/png"), download: `${id}.png` }).click();
 }
 
 function startSaving() {

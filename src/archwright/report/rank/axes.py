@@ -85,7 +85,9 @@ def cells_of(found: Sequence[Architecture], most: int = 9, least: int = 5) -> li
         if one.get("cell") is not None:
             cells.setdefault(str(one["cell"]), []).append(place)
     large = sorted((name for name in cells if len(cells[name]) >= least), key=lambda name: -len(cells[name]))[:most]
-    order = sorted(large, key=lambda name: [known(found[cells[name][0]], key) or 0.0 for key in ("depth", "width")])
+    order = sorted(
+        large, key=lambda name: ([known(found[cells[name][0]], key) or 0.0 for key in ("depth", "width")], name)
+    )
     return [{"name": name, "members": cells[name]} for name in order]
 
 
@@ -111,4 +113,4 @@ def groups_of(found: Sequence[Architecture]) -> list[dict[str, Any]]:
 
 
 def depth_words(depth: float | None) -> str:
-    return "architecture" if depth is None else f"{depth:g} layer{'' if depth == 1 else 's'}"
+    return "depth unknown" if depth is None else f"depth {depth:g}"

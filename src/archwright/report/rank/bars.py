@@ -47,7 +47,7 @@ def bar_figures(document: Document) -> dict[tuple[str, ...], Figure]:
 def bars(document: Document, statistic: str, rows: Sequence[Row]) -> Figure:
     """Rows from the largest down, coloured by origin, with intervals, the baselines' lines and the noise ceiling."""
     key, ceiling = STATISTICS[statistic]
-    names = [shortened(str(row.get("proxy")), 30) for row in rows]
+    names = [shortened(str(row.get("proxy")), 26) for row in rows]
     kinds = dict.fromkeys(kind_of(row) for row in rows)
     traces = [*band(document, ceiling, len(rows)), *(bar(rows, kind, key) for kind in kinds)]
     traces += [
@@ -155,7 +155,7 @@ def xray_panel(
     ]
     trace: Trace = {
         "type": "scatter",
-        "mode": "markers+lines",
+        "mode": "lines+markers" if all(known(entry, "value") is not None for entry in values) else "markers",
         "x": [plain_text(entry.get("value")) for entry in values],
         "y": [known(entry, key) for entry in values],
         "text": [plain_text(text) for text in shown[0]],

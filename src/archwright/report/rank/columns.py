@@ -74,23 +74,12 @@ COLUMNS = (
     Column(
         "kendall_b", "Kendall's tau-b", "Pairs in the same order, ties taken out", short="tau-b", drop=5, wide=False
     ),
-    Column("kendall_a", "Kendall's tau-a", "Pairs in the same order, ties count as half"),
-    Column("weighted_tau", "Weighted tau", "Kendall's tau in which good architectures count more"),
     Column(
         "within_cells",
         "Within cells",
         "Mean rank correlation among networks of equal depth and width",
         short="within cells",
     ),
-    Column("partial_given_parameters", "Given parameters", "Partial rank correlation, parameter count held fixed"),
-    Column(
-        "correlation_with_parameters",
-        "With parameters",
-        "Rank correlation of the proxy with the parameter count",
-        short="par.",
-        drop=4,
-    ),
-    Column("minus_parameters", "Minus parameters", "Spearman of the proxy minus that of the parameter count"),
     Column(
         "minus_depth_width",
         "Minus depth, width",
@@ -98,14 +87,23 @@ COLUMNS = (
         short="minus d+w",
         drop=2,
     ),
+    Column("minus_parameters", "Minus parameters", "Spearman of the proxy minus that of the parameter count"),
+    Column(
+        "correlation_with_parameters",
+        "With parameters",
+        "Rank correlation of the proxy with the parameter count",
+        short="par.",
+        drop=4,
+    ),
+    Column("partial_given_parameters", "Given parameters", "Partial rank correlation, parameter count held fixed"),
     Column("precision_at_10pct", "Precision at 10 %", "Share of its top 10 % that is in the true top 10 %"),
     Column("regret_at_10", "Regret at 10", "Trained score lost by training only its ten best"),
     Column("top10_spearman", "Rho in the top 10 %", "Rank correlation among the best tenth"),
     Column("icc_seeds", "ICC seeds", "Share of the variance that is not the seed's", short="ICC", drop=6),
     Column("icc_batches", "ICC batches", "Share of the variance that is not the batch's"),
-    Column(
-        "seconds_per_architecture", "Seconds each", "Core-seconds per architecture", duration, short="s/arch", drop=7
-    ),
+    Column("seconds_per_architecture", "Seconds each", "Core-seconds per architecture", duration, "s/arch", drop=7),
     Column("seconds_per_architecture", "Per 1,000", "Time to score a thousand architectures", thousand),
     Column("peak_memory_mb", "Peak MB", "Peak memory while it was scored", count),
+    Column("kendall_a", "Kendall's tau-a", "Pairs in the same order, a tie counts as none"),
+    Column("weighted_tau", "Weighted tau", "Kendall's tau in which good architectures count more"),
 )

@@ -1,5 +1,6 @@
 """The page of a ranking: sentence, table and pictures; a picture is there when its data is."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,13 +16,13 @@ from archwright.report.rank.rows import (
     DEPTH_WIDTH,
     PARAMETERS,
     Document,
+    bounds,
     decimal,
     headline,
     known,
     proxies,
     ranked,
     reference,
-    with_bounds,
 )
 from archwright.report.rank.studies import box_figures, eta_figure, powers_figure, scree_figure
 from archwright.report.rank.tables import missing_table, parity_table, published_table, rank_rows, verdict_table
@@ -54,7 +55,7 @@ def cards(document: Document) -> list[Card]:
     lines = {"Parameters alone": PARAMETERS, "Depth and width": DEPTH_WIDTH}
     found = {words: reference(document, names) for words, names in lines.items()}
     baselines = [
-        (words, decimal(known(row, "spearman")), with_bounds(row, "spearman")) for words, row in found.items() if row
+        (words, decimal(known(row, "spearman")), bounds(row, "spearman")) for words, row in found.items() if row
     ]
     top = (
         [("Noise ceiling", decimal(known(ceiling, "value")), f"from {ceiling.get('kind') or DASH}")] if ceiling else []
@@ -173,12 +174,16 @@ def made_section(document: Document, axes: list[Axis]) -> Section:
     return section("made", "How it was made", "", facts({"Ranking": run, "Environment": plain(environment)}))
 
 
-def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Terms and values without anything nested."""
-    return {
-        str(key): value if isinstance(value, int | float | str) or value is None else str(value)
-        for key, value in values.items()
-    }
+def plain(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """Terms and values as text."""
+    return {str(key): None if value is None else spoken(value) for key, value in values.items()}
+
+
+def spoken(value: Any) -> str:
+    """Lists without brackets, all else as it is written in JSON or by itself."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(spoken, value))
+    return json.dumps(value, default=str) if isinstance(value, Mapping) else str(value)
 
 
 def trained(axes: list[Axis]) -> bool:

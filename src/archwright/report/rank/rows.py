@@ -115,7 +115,7 @@ def beaten(rows: Sequence[Row]) -> str:
         return ""
     better = sum(low > 0 for low in judged)
     verb = "rank" if better > 1 else "ranks"
-    return f"{better or 'None'} of the {len(judged)} surely {verb} better than depth and width"
+    return f"{better or 'None'} of the {len(judged)} reliably {verb} better than depth and width"
 
 
 def inside(rows: Sequence[Row]) -> str:

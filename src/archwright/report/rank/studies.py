@@ -11,6 +11,8 @@ from archwright.report.rank.rows import Document, decimal, known
 VARIED = {"seeds": "initialisation seeds", "batches": "batches"}
 SIDES = {"ablation": ("ours", COLOURS[0]), "published_ablation": ("published", COLOURS[1])}
 ETA = 0.99
+FEW = 4
+"""So many layers are listed one by one."""
 LOG_FROM = 1000.0
 """Positive values that differ by this factor are drawn on a logarithmic axis."""
 SHADES = [[0, "#f1eee6"], [0.5, "#7fb9cd"], [1, "#0a4d66"]]
@@ -38,7 +40,14 @@ def box_panels(document: Document, proxy: str, kind: str) -> list[Panel]:
         if rows:
             axis = {**title(f"score, {words}"), "type": scale(value for row in rows for value in row)}
             boxes = [box(values, name, colour) for name, values in zip(labels(study, len(rows)), rows, strict=False)]
-            panels.append(Panel(words, boxes, {**title("architecture, worst decile first"), "type": "category"}, axis))
+            panels.append(
+                Panel(
+                    words,
+                    boxes,
+                    {**title("architecture, one per tenth of the trained score"), "type": "category"},
+                    axis,
+                )
+            )
     return panels
 
 
@@ -78,12 +87,17 @@ def scree_figure(spectra: Mapping[str, Any]) -> Figure:
     left = [curve(layer, name, place) for place, (layer, name) in enumerate(zip(layers, names, strict=True))]
     right = [curve(shares(layer), name, place) for place, (layer, name) in enumerate(zip(layers, names, strict=True))]
     needed = [reached(shares(layer), eta) for layer in layers]
-    heading = f"share of the variance; η = {eta:g} needs {' + '.join(map(str, needed))} = {sum(needed)}"
+    terms = f"{' + '.join(map(str, needed))} = " if 1 < len(needed) <= FEW else ""
+    heading = f"η = {eta:g} needs {terms}{sum(needed)}"
     return figure(
         [
-            Panel("eigenvalues", left, x, {**title("variance"), "type": "log", "exponentformat": "power"}),
+            Panel("eigenvalues", left, x, {**title("variance"), "type": "log", "exponentformat": "power", "dtick": 1}),
             Panel(
-                heading, right, title("number of eigenvalues"), {"tickformat": ".0%", "range": [0, 1.03]}, [level(eta)]
+                heading,
+                right,
+                title("number of eigenvalues"),
+                {**title("share of the variance"), "tickformat": ".0%", "range": [0, 1.03]},
+                [level(eta)],
             ),
         ],
         columns=2,
@@ -147,6 +161,8 @@ def eta_figure(sweep: Sequence[Mapping[str, Any]]) -> Figure:
         **title("η, share of the variance"),
         "tickvals": [spread(eta) for eta in kept],
         "ticktext": [f"{eta:g}" for eta in kept],
+        "tickangle": 0,
+        "tickfont": {"size": 11},
     }
     return figure([Panel("", traces, x, title("rank correlation"))], columns=1, height=360, width=760)
 
@@ -159,7 +175,7 @@ def spaced(etas: Sequence[float]) -> list[float]:
     """Those whose labels do not touch."""
     kept: list[float] = []
     for eta in etas:
-        if not kept or spread(eta) - spread(kept[-1]) > 0.12:
+        if not kept or spread(eta) - spread(kept[-1]) > 0.2:
             kept.append(eta)
     return kept
 

@@ -22,31 +22,31 @@ def sortable(head: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]
 
 def rank_rows(rows: Sequence[Row]) -> Block:
     """Every number of every proxy, in the order given."""
-    first = [
-        ("proxy", ""),
-        ("verdict", ""),
-        ("origin", ""),
-        ("no gradient", "Needs no backward pass"),
-        ("n", ""),
-        ("missing", ""),
-    ]
-    heads = [{"text": words, "note": note, "left": place < 4} for place, (words, note) in enumerate(first)]
-    heads += [{"text": column.head, "note": column.note, "left": False} for column in COLUMNS]
+    heads = [{"text": "proxy", "left": True}, {"text": "verdict", "left": True, "words": True}, *map(head, ENDS[:2])]
+    heads += [{"text": column.head, "note": column.note} for column in COLUMNS] + [*map(head, ENDS[2:])]
     return sortable(heads, [rank_row(row) for row in rows], "All proxies with all numbers")
 
 
+ENDS = (("n", ""), ("missing", ""), ("origin", ""), ("no gradient", "Needs no backward pass"))
+"""Columns beside the numbers of columns.py, with what they mean."""
+
+
+def head(named: tuple[str, str]) -> dict[str, Any]:
+    return {"text": named[0], "note": named[1]}
+
+
 def rank_row(row: Row) -> dict[str, Any]:
-    missing, free = missing_of(row)[0], row.get("gradient_free")
-    words = [
-        str(row.get("proxy")),
-        str(row.get("verdict") or DASH),
-        kind_of(row),
-        YES.get(bool(free), DASH) if free is not None else DASH,
-    ]
-    numbers = [known(row, "n"), float(missing)]
-    cells = [{"text": word, "value": word} for word in words]
-    cells += [{"text": DASH if value is None else f"{value:.0f}", "value": value} for value in numbers]  # type: ignore[dict-item]
-    return {"base": kind_of(row) == BASELINE, "cells": [*cells, *(column.entry(row) for column in COLUMNS)]}
+    """Cells in the order of the headings."""
+    free = row.get("gradient_free")
+    words = [str(row.get("proxy")), str(row.get("verdict") or DASH)]
+    origin = [kind_of(row), DASH if free is None else YES[bool(free)]]
+    counts = [{"text": decimal(value, 0), "value": value} for value in (known(row, "n"), float(missing_of(row)[0]))]
+    numbers = [column.entry(row) for column in COLUMNS]
+    return {"base": kind_of(row) == BASELINE, "cells": [*map(named, words), *counts, *numbers, *map(named, origin)]}
+
+
+def named(words: str) -> dict[str, Any]:
+    return {"text": words, "value": words}
 
 
 def verdict_table(rows: Sequence[Row]) -> list[Block]:
