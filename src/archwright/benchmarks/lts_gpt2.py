@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from archwright.benchmarks.table import Benchmark, Missing, Row
 from archwright.errors import BadInput

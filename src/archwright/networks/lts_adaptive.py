@@ -3,6 +3,7 @@
 Tokens are cut into clusters by number; cluster i has vectors of d_embed // k^i features and a projection to the width.
 """
 
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import torch
@@ -35,8 +36,7 @@ class Vocabulary(Protocol):
 def clusters(of: Vocabulary) -> list[Cluster]:
     """A cutoff beyond the last token makes no cluster: of (19997, 39997, 199997) the third is idle at 50,264 tokens."""
     bounds = [0, *(cutoff for cutoff in of.cutoffs if cutoff < of.n_token), of.n_token]
-    pairs = zip(bounds, bounds[1:], strict=False)
-    return [Cluster(start, end, of.d_embed // of.div_val**place) for place, (start, end) in enumerate(pairs)]
+    return [Cluster(start, end, of.d_embed // of.div_val**place) for place, (start, end) in enumerate(pairwise(bounds))]
 
 
 class Linear(nn.Linear):
@@ -45,6 +45,9 @@ class Linear(nn.Linear):
     def __init__(self, inputs: int, outputs: int, *, std: float, bias: bool = True):
         self.std = std
         super().__init__(inputs, outputs, bias=bias)
+
+    def reset_parameters(self) -> None:
+        """Nothing: the network draws all first weights when it is complete, each once."""
 
 
 class AdaptiveEmbedding(nn.Module):

@@ -1,7 +1,7 @@
 """GPT-2 of LiteTransformerSearch (Javaheripi et al. 2022): heads and FFN width of every layer are its own."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -19,8 +19,8 @@ class LtsGpt2Config(PreTrainedConfig):
     """Defaults are what all published architectures share; `n_head` and `d_inner` have one entry per layer."""
 
     model_type = "archwright_lts_gpt2"
-    keys_to_ignore_at_inference = ["past_key_values"]
-    attribute_map = {
+    keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
+    attribute_map: ClassVar[dict[str, str]] = {
         "num_hidden_layers": "n_layer",
         "hidden_size": "d_model",
         "vocab_size": "n_token",

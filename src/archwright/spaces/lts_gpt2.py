@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, shape_of, untrained
 from archwright.networks.roles import Counts
 from archwright.search import Config
+from archwright.search.choices import sample
 
 TIME = 64
 """Tokens of a row for which FLOPs are counted."""
@@ -71,10 +73,9 @@ class LtsGpt2Space:
 
     def sample(self, rng: np.random.Generator) -> Config:
         """A canonical config: every choice is even among the values that it may have at the width drawn before."""
-        drawn: Config = {name: int(rng.choice(values)) for name, values in self.choices.items()}
+        drawn = sample(self.choices, rng)
         inners = self.of.inners(drawn["d_model"])
-        lifted = {name: int(rng.choice(inners)) for name in drawn if name.startswith("d_inner")}
-        return self.canonical(drawn | lifted)
+        return self.canonical(drawn | sample({f"d_inner{layer}": inners for layer in range(drawn["n_layer"])}, rng))
 
     def canonical(self, config: Config) -> Config:
         """Layers beyond the depth have the first value of each choice, d_inner is at least what the domain wants."""
@@ -109,8 +110,10 @@ class LtsGpt2Space:
     def network_config(self, config: Config, n_token: int | None = None) -> LtsGpt2Config:
         design = self.canonical(config)
         heads, inners = layers_of(design)
-        whole = {name: design[name] for name in ("d_model", "d_embed", "div_val")}
-        return LtsGpt2Config(n_head=heads, d_inner=inners, **whole, **({"n_token": n_token} if n_token else {}))
+        whole: dict[str, Any] = {name: design[name] for name in ("d_model", "d_embed", "div_val")}
+        if n_token is not None:
+            whole["n_token"] = n_token
+        return LtsGpt2Config(n_head=heads, d_inner=inners, **whole)
 
     def counts(self, config: Config) -> Counts:
         design = self.network_config(config)
