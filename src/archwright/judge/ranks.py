@@ -103,9 +103,8 @@ def kendall(counts: Counts, one: Order, other: Order) -> Taus:
     orders = [np.lexsort((second.level, first.level))[::-1] for first, second in ((one, other), (other, one))]
     with np.errstate(all="ignore"):
         weighted = [tau(weights_of_ranks(counts, order), balance, left, right) for order in orders]
-        all_pairs = (counts * balance).sum(axis=1) / (total * (total - 1))
-        varies = (left > 0).any(axis=1) & (right > 0).any(axis=1)
-        return Taus(tau(counts, balance, left, right), np.where(varies, all_pairs, np.nan), np.mean(weighted, axis=0))
+        untied, all_pairs = tau(counts, balance, left, right), (counts * balance).sum(axis=1) / (total * (total - 1))
+        return Taus(untied, np.where(np.isnan(untied), np.nan, all_pairs), np.mean(weighted, axis=0))
 
 
 def tau(weights: Values, balance: Values, left: Values, right: Values) -> Values:
