@@ -44,3 +44,5 @@ class Benchmark:
     licence: str
     origin: str
     """Public address of the original files."""
+    known: str = "depth and width"
+    """What rows of one cell have in common."""

@@ -49,6 +49,19 @@ COMMANDS: dict[str, Command] = {
         positional=("runs",),
         example="archwright report runs/sst2-seed0 runs/sst2-seed1 --out report --json protocol.json",
     ),
+    "score": Command(
+        "training-free scores of one or many architectures",
+        "archwright.jobs.score:score",
+        (o.Designs, o.Proxies, o.Looks),
+        example="archwright score --space flexibert --random 5 --proxies w_pca,parameters",
+    ),
+    "rank": Command(
+        "judge proxies on benchmarks of trained architectures",
+        "archwright.jobs.rank:rank",
+        (o.Table, o.Proxies, o.Looks, o.Judging),
+        positional=("benchmark",),
+        example="archwright rank nas-bert --json out.json --html rank.html",
+    ),
     "worker": Command(
         "join a run on a shared store from another process or machine",
         "archwright.jobs.worker:worker",

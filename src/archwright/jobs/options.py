@@ -293,6 +293,88 @@ class Which:
     """The network as `select --recover-epochs` trained it further."""
 
 
+@dataclass(frozen=True)
+class Designs:
+    """Which architectures."""
+
+    space: str = choice("flexibert", listed("spaces", "ARCHITECTURES"))
+    """Where they come from."""
+    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """How a config becomes a network, where a space knows several ways; its first by default."""
+    config: Path | None = None
+    """File with one config, a list of them, or one per line, as JSON."""
+    random: int | None = None
+    """So many random ones instead."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Which architectures that somebody trained."""
+
+    benchmark: str = choice("nas-bert", listed("benchmarks", "BENCHMARKS"))
+    """Table of trained architectures."""
+    data: Path | None = None
+    """Folder with its files; by default the one below the folder that ARCHWRIGHT_DATA names."""
+    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """nas-bert: trained (as the networks really were), described (as the paper says) or published (as the public script
+    scored them)."""
+    target: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """What training gave, to be predicted; the benchmark's main result by default."""
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """What to score them with."""
+
+    proxies: tuple[str, ...] = field(default=(), metadata={"choices": listed("proxies", "PROXIES")})
+    """Names of proxies; all by default."""
+    proxy: tuple[str, ...] = field(default=(), metadata={"metavar": "FILE:NAME"})
+    """A proxy of your own: a function of a probe in a Python file."""
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How to look at a network."""
+
+    seeds: int = 1
+    """Initial weights per architecture; scores are means over them."""
+    batches: int = 1
+    """Batches per architecture; scores are means over them."""
+    batch_rows: int = 8
+    """Texts in a batch."""
+    length: int = 64
+    """Tokens of a text."""
+    loss: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs)."""
+    text: Path | None = None
+    """Text file the batches come from; WikiText-2 by default."""
+    workers: int = 0
+    """Processes with one thread each; 0 for one per core."""
+    ray: str | None = field(default=None, metadata={"metavar": "ADDRESS"})
+    """Ray cluster that looks instead (host:port, auto, or local)."""
+    seed: int = 0
+    """Of weights, batches and bootstrap samples."""
+    out: Path = Path("runs/scores")
+    """Folder that keeps every score; what is there is not computed again."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What to report."""
+
+    html: Path | None = None
+    """Page with all figures; beside the scores if not said."""
+    ablation: bool = True
+    """Ten architectures, one per decile of the trained result, with ten initial weights and ten batches each: how
+    much of a proxy is noise."""
+    xray: bool = False
+    """Print what the trained result says about every choice of the space."""
+    compare_published: bool = False
+    """Print the numbers that papers report beside ours."""
+    samples: int = 1000
+    """Bootstrap samples behind an interval."""
+
+
 BENCHES = {
     "compress": "evaluation, training steps and extracted networks",
     "memory": "peaks of the phases of compress against plain fine-tuning, on a BERT-base-sized model; ten minutes",

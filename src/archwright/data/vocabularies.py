@@ -1,0 +1,69 @@
+"""From text to token numbers: a checkpoint's pieces, GPT-2's byte pairs, or the words of a text."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from archwright.data.examples import utf8
+from archwright.data.files import file_bytes
+from archwright.data.tokenizer import load_tokenizer
+from archwright.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """From text to token numbers."""
+
+    ids: Callable[[str], list[int]]
+    size: int
+    mask: int
+    """Token that hides another one in masked language modelling."""
+
+
+@lru_cache(maxsize=4)
+def read(path: Path) -> list[str]:
+    """The lines with something in them."""
+    lines = [line.strip() for line in utf8(file_bytes(path), str(path)).splitlines()]
+    found = [line for line in lines if line]
+    if not found:
+        raise BadInput(f"{path} has no text; give a text file with sentences in it.")
+    return found
+
+
+def pieces(source: str) -> Vocabulary:
+    """The vocabulary of a checkpoint's tokenizer, without special tokens around a text."""
+    tokenizer = load_tokenizer(source)
+
+    def ids(text: str) -> list[int]:
+        known = text.replace("<unk>", tokenizer.unk_token or "")
+        found: list[int] = tokenizer(known, add_special_tokens=False, verbose=False)["input_ids"]
+        return found
+
+    return Vocabulary(ids, len(tokenizer), tokenizer.mask_token_id or 0)
+
+
+def byte_pairs(folder: Path) -> Vocabulary:
+    """The vocabulary of GPT-2 from its two original files."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    for name in (files := ("encoder.json", "vocab.bpe")):
+        file_bytes(folder / name)
+    tokenizer = ByteLevelBPETokenizer.from_file(*(str(folder / name) for name in files))
+
+    def ids(text: str) -> list[int]:
+        found: list[int] = tokenizer.encode(text).ids
+        return found
+
+    return Vocabulary(ids, tokenizer.get_vocab_size(), 0)
+
+
+def words(text: Path) -> Vocabulary:
+    """The words of the text itself, and the end of a line as one more."""
+    found = dict.fromkeys(word for line in read(text) for word in line.split())
+    numbers, end = {word: place for place, word in enumerate(found)}, len(found)
+
+    def ids(piece: str) -> list[int]:
+        return [number for line in piece.split("\n") for number in (*map(numbers.__getitem__, line.split()), end)]
+
+    return Vocabulary(ids, end + 1, end)

@@ -1,0 +1,145 @@
+"""One look at one untrained network: built, recorded once, judged by every proxy asked for."""
+
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+import torch
+
+from archwright.data.snippets import Snippets
+from archwright.probe import Probe, record
+from archwright.proxies import PROXIES, Proxy, Unscored, from_source, passes_of, roles_of
+from archwright.proxies.pca import dimensions, spectra
+from archwright.search import Config
+from archwright.spaces.architectures import ArchitectureSpace
+
+ETAS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+"""Shares of variance at which V-PCA is also taken, as it costs nothing more."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What to look at, with all that a process elsewhere needs to do it."""
+
+    space: ArchitectureSpace
+    config: Config
+    seed: int
+    """Of the initial weights."""
+    batch: Snippets
+    loss: str
+    proxies: tuple[str, ...]
+    own: Mapping[str, str]
+    """Source of the user's proxies, by name."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of it."""
+
+    scores: dict[str, float]
+    missing: dict[str, str]
+    """Proxies that could not be computed, and why."""
+    seconds: float
+    """Processor time of everything together."""
+    peak_mb: float | None
+    """Most memory held beyond what the process had before; None where the system does not tell."""
+    etas: dict[str, float]
+    """V-PCA by share of variance, if it was asked for."""
+
+
+def look(at: Look) -> Seen:
+    """All scores of one network."""
+    begun, memory = process_time(), Memory()
+    chosen = chosen_proxies(at)
+    probe = probed(at, chosen)
+    scores, missing = {}, {}
+    for name, proxy in chosen.items():
+        try:
+            scores[name] = proxy.measure(probe)
+        except Unscored as reason:
+            missing[name] = str(reason)
+    etas = swept(probe) if "v_pca" in scores else {}
+    return Seen(scores, missing, process_time() - begun, memory.grown_mb(), etas)
+
+
+def probed(at: Look, chosen: Mapping[str, Proxy]) -> Probe:
+    """The network as these proxies want to see it."""
+    network = at.space.network(at.config, generator=generator(at.seed, 0), vocabulary=at.batch.vocabulary, loss=at.loss)
+    return record(
+        network,
+        tensors(at.batch),
+        counts=at.space.counts(at.config),
+        passes=passes_of(chosen.values()),
+        loss=at.loss,
+        generator=generator(at.seed, 1),
+        keep=roles_of(chosen.values()),
+    )
+
+
+def swept(probe: Probe) -> dict[str, float]:
+    found = spectra(probe)
+    return {str(eta): float(sum(dimensions(spectrum, eta) for spectrum in found)) for eta in ETAS}
+
+
+def chosen_proxies(at: Look) -> dict[str, Proxy]:
+    """The proxies of the look by name: listed ones, and the user's."""
+    return {name: from_source(name, at.own[name]) if name in at.own else PROXIES[name] for name in at.proxies}
+
+
+class Memory:
+    """How far the memory of this process rises from now on (Linux)."""
+
+    def __init__(self) -> None:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        self._before = self._field("VmRSS")
+
+    def grown_mb(self) -> float | None:
+        peak = self._field("VmHWM")
+        return None if peak is None or self._before is None else max(0.0, peak - self._before) / 1024
+
+    @staticmethod
+    def _field(name: str) -> float | None:
+        try:
+            lines = Path("/proc/self/status").read_text().splitlines()
+        except OSError:
+            return None
+        return next((float(line.split()[1]) for line in lines if line.startswith(name)), None)
+
+
+def generator(*seed: int) -> torch.Generator:
+    """Random numbers of their own for every place that needs some."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1))
+
+
+def tensors(batch: Snippets) -> dict[str, torch.Tensor]:
+    return {"input_ids": torch.from_numpy(batch.input_ids), "labels": torch.from_numpy(batch.labels)}
+
+
+def serve() -> None:
+    """Answers looks that come in on stdin until there are no more; what a proxy prints goes to stderr."""
+    torch.set_num_threads(1)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            at = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(answer(at), answers)
+        answers.flush()
+
+
+def answer(at: Look) -> Any:
+    """What was seen, or the error, which the asking process raises: this one has nobody to tell."""
+    try:
+        return look(at)
+    except Exception as error:
+        return error

@@ -1,0 +1,81 @@
+"""Our scores beside those that the authors of a benchmark published for the same rows."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.judge.correlation import Statistic, kendall, spearman
+
+if TYPE_CHECKING:
+    from archwright.jobs.ranking import Field
+
+Values = NDArray[np.float64]
+LEAST_ROWS = 20
+
+NOISE = "back-propagates ones through a LayerNorm, whose true gradient is zero: the published values are rounding noise"
+TEXT = "our batch is WikiText-2, theirs OpenWebText"
+NAS_BERT = {
+    "Number of Parameters": ("parameters", "exact under variant published"),
+    "Synaptic Diversity": ("synaptic_diversity", NOISE),
+    "Synaptic Diversity Normalized": ("synaptic_diversity_normalised", NOISE),
+    "Synaptic Saliency": ("synaptic_saliency_published", NOISE),
+    "Synaptic Saliency Normalized": ("synaptic_saliency_published_normalised", NOISE),
+    "Activation Distance": ("activation_distance_published", TEXT),
+    "Activation Distance Normalized": ("activation_distance_published_normalised", TEXT),
+    "Jacobian Score": ("jacobian_covariance", NOISE),
+    "Jacobian Score Normalized": ("jacobian_cosine", f"really the cosine; {NOISE}"),
+    "Head Importance": ("head_importance_published", NOISE),
+    "Head Importance Normalized": ("head_importance_published_normalised", NOISE),
+    "Head Confidence": ("attention_confidence_published", "mostly noise of the initial weights: ICC 0.40"),
+    "Head Confidence Normalized": ("attention_confidence_published_normalised", "mostly noise: ICC 0.40"),
+    "Head Softmax Confidence": ("softmax_confidence_published", TEXT),
+    "Head Softmax Confidence Normalized": ("softmax_confidence_published_normalised", TEXT),
+}
+PTB = "our batch is WikiText-2 and the vocabulary that of the batch, theirs Penn Treebank"
+NAS_BENCH_NLP = {
+    "Activation Distance": ("activation_distance", PTB),
+    "Synaptic Saliency": ("synaptic_saliency", PTB),
+    "Jacobian Covariance": ("jacobian_covariance", PTB),
+    "Jacobian Cosine": ("jacobian_cosine", PTB),
+    "Large Noise Jacobian": ("large_noise_jacobian", PTB),
+    "Large Noise Jacobian Cosine": ("large_noise_jacobian_cosine", PTB),
+    "More Noised Jacobian": ("more_noised_jacobian", PTB),
+    "More Noised Jacobian Cosine": ("more_noised_jacobian_cosine", PTB),
+    "Hidden Synaptic Saliency": ("hidden_saliency", f"not defined in the paper, ours is sum |h dL/dh|; {PTB}"),
+    "Layer 1 Hidden Covariance": ("hidden_covariance_entering_1", PTB),
+    "Layer 2 Hidden Covariance": ("hidden_covariance_entering_2", PTB),
+    "Layer 3 Hidden Covariance": ("hidden_covariance_entering_3", PTB),
+}
+METRICS: Mapping[str, Mapping[str, tuple[str, str]]] = {"nas-bert": NAS_BERT, "nas-bench-nlp": NAS_BENCH_NLP}
+"""Published column, our proxy, and what may differ."""
+
+
+def parity(field: "Field") -> list[dict[str, Any]] | None:
+    """How each published column and our proxy of that name agree, and how both do on the same rows; None without any."""
+    metrics = METRICS.get(field.benchmark.name, {})
+    rows = [entry for metric, (proxy, note) in metrics.items() if (entry := compared(field, metric, proxy, note))]
+    return rows or None
+
+
+def compared(field: "Field", metric: str, proxy: str, note: str) -> dict[str, Any] | None:
+    """One published column; None when it is not in the files or we did not compute the proxy."""
+    theirs = np.array([row.published.get(metric, np.nan) for row in field.rows])
+    ours = field.scores.get(proxy)
+    if ours is None or (both := np.isfinite(theirs) & np.isfinite(ours)).sum() < LEAST_ROWS:
+        return None
+    one, two, truth = ours[both], theirs[both], field.truth[both]
+    return {
+        "metric": metric, "proxy": proxy, "n": int(both.sum()), "note": note,
+        "spearman": correlation(spearman, one, two),
+        "our_spearman": correlation(spearman, one, truth),
+        "published_spearman": correlation(spearman, two, truth),
+        "our_kendall_b": correlation(kendall, one, truth),
+        "published_kendall_b": correlation(kendall, two, truth),
+    }  # fmt: skip
+
+
+def correlation(statistic: Statistic, one: Values, two: Values) -> float | None:
+    """None where one side is constant."""
+    return statistic(one, two) if np.ptp(one) and np.ptp(two) else None

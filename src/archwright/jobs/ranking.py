@@ -1,0 +1,226 @@
+"""The parts of a ranking: scores of all rows, repeats that show the noise, what each proxy costs, and its judgement."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.benchmarks import Benchmark, Row
+from archwright.errors import BadInput
+from archwright.jobs import options as o
+from archwright.jobs.looking import Seen
+from archwright.jobs.seeing import Glass, Sight
+from archwright.judge import Ground, deciles, ground, judge_on, lexicographic, linear_baseline, random_baseline
+from archwright.networks.roles import Counts
+from archwright.proxies import PROXIES
+
+Values = NDArray[np.float64]
+REPEATS = 10
+"""Initial weights, and batches, of each architecture of the ablation."""
+COSTED = (0.1, 0.5, 0.9)
+"""Quantiles of size at which the cost of a proxy is taken."""
+LEAST_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Field:
+    """A benchmark with a target to predict and the scores of its rows."""
+
+    benchmark: Benchmark
+    target: str
+    rows: tuple[Row, ...]
+    scores: Mapping[str, Values]
+    """By proxy, NaN where it is missing."""
+    etas: Mapping[str, Values]
+    """V-PCA by share of variance; empty when it was not asked for."""
+    reasons: Mapping[str, str]
+    """Why a proxy is missing, where it is."""
+    loss: str
+
+    @cached_property
+    def truth(self) -> Values:
+        return np.array([row.trained[self.target] for row in self.rows])
+
+    @cached_property
+    def counts(self) -> list[Counts]:
+        return [self.benchmark.space.counts(row.config) for row in self.rows]
+
+    @cached_property
+    def networks(self) -> list[str]:
+        """One name per distinct network: twins have the same."""
+        return [json.dumps(self.benchmark.space.canonical(row.config), sort_keys=True) for row in self.rows]
+
+    @property
+    def cells(self) -> list[str]:
+        return [row.cell for row in self.rows]
+
+    @property
+    def parameters(self) -> Values:
+        return np.array([count.parameters for count in self.counts], dtype=np.float64)
+
+    @property
+    def depth_width(self) -> Values | None:
+        """None where rows are known by their size alone."""
+        if self.benchmark.known != Benchmark.known:
+            return None
+        return lexicographic([count.depth for count in self.counts], [count.width for count in self.counts])
+
+    def ground(self, *, rng: np.random.Generator, samples: int) -> Ground:
+        return ground(
+            self.truth, cells=self.cells, parameters=self.parameters, rng=rng, depth_width=self.depth_width,
+            groups=self.networks, known=self.benchmark.known, size=samples,
+        )  # fmt: skip
+
+    def architectures(self) -> list[dict[str, Any]]:
+        """One entry per row, with everything a picture needs."""
+        return [
+            {
+                "id": row.id, "trained": row.trained[self.target], "cell": row.cell, "network": self.networks[place],
+                **{name: getattr(self.counts[place], name) for name in ("depth", "width", "parameters")},
+                "scores": {name: number(column[place]) for name, column in self.scores.items()},
+            }
+            for place, row in enumerate(self.rows)
+        ]  # fmt: skip
+
+    def notes(self) -> list[str]:
+        """What a reader should know about the rows."""
+        benchmark, lost = self.benchmark, len(self.benchmark.missing)
+        unused = len(benchmark.rows) - len(self.rows)
+        said = [f"{len(self.rows)} rows, {len(set(self.networks))} different networks; {benchmark.licence}."]
+        said += [f"{lost} rows of the files have no usable result ({benchmark.missing[0].reason})."] if lost else []
+        return said + ([f"{unused} rows have no {self.target}."] if unused else [])
+
+
+def number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def field_of(benchmark: Benchmark, target: str, glass: Glass, looks: o.Looks, see: Sight) -> Field:
+    """All rows looked at, as often as the options say."""
+    rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
+    if len(rows) < LEAST_ROWS:
+        raise BadInput(f"ranking needs at least {LEAST_ROWS} rows with a result, {benchmark.name} has {len(rows)}.")
+    repeats = [(seed, batch) for seed in range(looks.seeds) for batch in range(looks.batches)]
+    wanted = [glass.look(row.config, seed=seed, batch=batch) for row in rows for seed, batch in repeats]
+    seen = see.scores(wanted, "looking")
+    table = {name: column(seen, name).reshape(len(rows), -1).mean(axis=1) for name in glass.proxies}
+    etas = {eta: np.array([one.etas[eta] for one in seen]).reshape(len(rows), -1).mean(axis=1) for eta in seen[0].etas}
+    reasons = {name: why for one in seen for name, why in one.missing.items()}
+    return Field(benchmark, target, rows, table, etas, reasons, glass.loss)
+
+
+def column(seen: Sequence[Seen], name: str) -> Values:
+    """A proxy's scores, NaN where it is missing."""
+    return np.array([one.scores.get(name, np.nan) for one in seen])
+
+
+def ablation(field: Field, glass: Glass, see: Sight) -> dict[str, Any]:
+    """Ten architectures, one per decile of the trained result, with other weights and with other batches."""
+    places = deciles(field.truth)
+    rows = [field.rows[int(place)] for place in places]
+    repeats: dict[str, list[dict[str, int]]] = {
+        "seeds": [{"seed": number} for number in range(REPEATS)],
+        "batches": [{"batch": number} for number in range(REPEATS)],
+    }
+    found: dict[str, Any] = {"ids": [row.id for row in rows]}
+    for kind, changes in repeats.items():
+        seen = see.scores(
+            [glass.look(row.config, **change) for row in rows for change in changes], f"ablation of {kind}"
+        )
+        tables = {name: column(seen, name).reshape(len(rows), REPEATS) for name in glass.proxies}
+        found[kind] = {name: table.tolist() for name, table in tables.items() if np.isfinite(table).all()}
+    return found
+
+
+def judged_rows(
+    field: Field,
+    repeats: Mapping[str, Any] | None,
+    glass: Glass,
+    costs: Mapping[str, Mapping[str, float | None]],
+    against: Ground,
+) -> list[dict[str, Any]]:
+    """The report's row of every proxy."""
+    rows = []
+    for name in glass.proxies:
+        tables = {kind: (repeats or {}).get(kind, {}).get(name) for kind in ("seeds", "batches")}
+        judged = judge_on(field.scores[name], against, **tables).as_dict()
+        missing = {"count": judged.pop("missing"), "reason": field.reasons.get(name, "")}
+        listed = PROXIES.get(name)
+        kind = {"origin": listed.origin, "gradient_free": listed.gradient_free} if listed else OWN
+        rows.append({"proxy": name, **kind, **judged, "missing": missing, **costs.get(name, NO_COST)})
+    return rows
+
+
+OWN = {"origin": "own", "gradient_free": False}
+NO_COST: dict[str, Any] = {"seconds_per_architecture": None, "peak_memory_mb": None}
+BASELINE = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
+
+
+def baseline_rows(field: Field, against: Ground, *, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Chance, and a line through ten trained networks."""
+    columns = [np.log(field.parameters), *([] if field.depth_width is None else shape_of(field))]
+    found = {
+        "random": random_baseline(against, rng=rng),
+        "linear_10_labels": linear_baseline(np.stack(columns, axis=1), against, rng=rng),
+    }
+    rows = []
+    for name, judged in found.items():
+        values = judged.as_dict()
+        missing = {"count": values.pop("missing"), "reason": "mean over draws, labelled networks left out"}
+        rows.append({"proxy": name, **BASELINE, **values, "missing": missing})
+    return rows
+
+
+def shape_of(field: Field) -> list[Values]:
+    return [np.array([getattr(count, name) for count in field.counts], dtype=np.float64) for name in ("depth", "width")]
+
+
+def costs(field: Field, glass: Glass, see: Sight) -> dict[str, dict[str, float | None]]:
+    """What each proxy takes by itself: mean over a small, a middle and a large architecture."""
+    order = np.argsort(field.parameters, kind="stable")
+    rows = [field.rows[int(order[int(share * (len(order) - 1))])] for share in COSTED]
+    wanted = [replace(glass.look(row.config), proxies=(name,)) for name in glass.proxies for row in rows]
+    found = see.alone(wanted, "cost of each proxy")
+    per = [found[place : place + len(rows)] for place in range(0, len(found), len(rows))]
+    return {
+        name: {"seconds_per_architecture": mean(one, "seconds"), "peak_memory_mb": mean(one, "peak_mb")}
+        for name, one in zip(glass.proxies, per, strict=True)
+    }
+
+
+def mean(found: Sequence[Mapping[str, float | None]], key: str) -> float | None:
+    values = [one[key] for one in found]
+    return None if None in values else float(np.mean([value for value in values if value is not None]))
+
+
+def sweep(field: Field, against: Ground) -> list[dict[str, Any]] | None:
+    """V-PCA and W-PCA at other shares of the variance."""
+    rows = []
+    for eta, dimensions in field.etas.items():
+        judged = judge_on(dimensions * field.parameters, against.points())
+        plain = judge_on(dimensions, against.points())
+        rows.append(
+            {
+                "eta": float(eta),
+                "spearman": judged.spearman,
+                "within_cells": judged.within_cells,
+                "v_pca": plain.spearman,
+            }
+        )
+    return rows or None
+
+
+POWERS = np.linspace(0, 2, 9)
+
+
+def powers(field: Field, against: Ground) -> dict[str, Any] | None:
+    """Spearman of parameters^a x V-PCA^b: where W-PCA (1, 1) lies among its neighbours."""
+    if not np.isfinite(field.scores.get("v_pca", np.array([np.nan]))).all():
+        return None
+    one, two = np.log(field.parameters), np.log(np.maximum(field.scores["v_pca"], 1))
+    table = [[judge_on(a * one + b * two, against.points()).spearman for b in POWERS] for a in POWERS]
+    return {"a": POWERS.tolist(), "b": POWERS.tolist(), "spearman": table}

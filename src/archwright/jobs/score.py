@@ -1,0 +1,113 @@
+"""`archwright score`: training-free scores of one or many architectures."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archwright.errors import BadInput
+from archwright.jobs import options as o
+from archwright.jobs.environment import environment
+from archwright.jobs.looking import Seen
+from archwright.jobs.seeing import glass_of, sight
+from archwright.report import score_table
+from archwright.search import Config, sample
+from archwright.spaces import ARCHITECTURES
+from archwright.spaces.architectures import ArchitectureSpace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "archwright/score/1"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Architectures with their scores."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One entry per architecture: id, config, counts, scores, missing."""
+        return list(self.document["rows"])
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.document)
+
+    def show(self, console: "Console") -> None:
+        console.print(score_table(self.document))
+
+
+def score(designs: o.Designs, proxies: o.Proxies, looks: o.Looks) -> Scored:
+    """Scores of the named or of random architectures."""
+    space = ARCHITECTURES[designs.space].space(designs.variant)
+    configs = configs_of(space, designs, looks.seed)
+    glass = glass_of(space, proxies, looks)
+    repeats = [(seed, batch) for seed in range(looks.seeds) for batch in range(looks.batches)]
+    wanted = [glass.look(config, seed=seed, batch=batch) for config in configs for seed, batch in repeats]
+    with sight(looks) as see:
+        found = see.scores(wanted, "looking")
+    per = [found[place : place + len(repeats)] for place in range(0, len(found), len(repeats))]
+    rows = [row_of(space, place, config, seen) for place, (config, seen) in enumerate(zip(configs, per, strict=True))]
+    head = {"schema": SCHEMA, "space": designs.space, "variant": designs.variant, "n": len(rows), "seed": looks.seed}
+    return Scored({**head, "size": space.size(), "rows": rows, "environment": environment()})
+
+
+def row_of(space: ArchitectureSpace, place: int, config: Config, seen: Sequence[Seen]) -> dict[str, Any]:
+    scores, missing = together(seen)
+    counts = vars(space.counts(config))
+    seconds = float(np.mean([one.seconds for one in seen]))
+    return {
+        "id": str(place), "config": config, "counts": counts, "scores": scores, "missing": missing, "seconds": seconds
+    }  # fmt: skip
+
+
+def together(seen: Sequence[Seen]) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Means over looks at one architecture; a score that any look does not have is missing, with the first reason."""
+    missing = {name: why for one in reversed(seen) for name, why in one.missing.items()}
+    names = [name for name in (*seen[0].scores, *missing)]
+    return {n: None if n in missing else float(np.mean([one.scores[n] for one in seen])) for n in names}, missing
+
+
+def configs_of(space: ArchitectureSpace, designs: o.Designs, seed: int) -> list[Config]:
+    """The architectures asked for, each known to be in the space."""
+    if (designs.config is None) == (designs.random is None):
+        raise BadInput("give either --config FILE or --random N.")
+    if designs.config is not None:
+        configs = read_configs(designs.config)
+    elif designs.random is not None and designs.random > 0:
+        rng = np.random.default_rng((seed, 1))
+        drawn = getattr(space, "sample", lambda rng: sample(space.choices, rng))
+        configs = [drawn(rng) for _ in range(designs.random)]
+    else:
+        raise BadInput(f"--random must be at least 1, got {designs.random}.")
+    for config in configs:
+        space.check(config)
+    return configs
+
+
+def read_configs(file: Path) -> list[Config]:
+    """The configs of a file: one, a list, or one per line."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--config must be a readable JSON file, got {file} ({error}).") from error
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = [parsed(line, file) for line in text.splitlines() if line.strip()]
+    configs = found if isinstance(found, list) else [found]
+    if not configs or not all(isinstance(config, dict) for config in configs):
+        raise BadInput(f"--config must hold a JSON object, or a list of them, got something else in {file}.")
+    return configs
+
+
+def parsed(line: str, file: Path) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"--config must be JSON, or JSON on every line, {file} is not ({error}).") from error

@@ -1,0 +1,163 @@
+"""Many looks: what to look with, which of them were done before, and the rest done by whoever looks."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import archwright
+from archwright.data.places import public_data
+from archwright.data.snippets import Snippets, snippets
+from archwright.data.vocabularies import Vocabulary, byte_pairs, pieces, words
+from archwright.errors import BadInput
+from archwright.jobs import options as o
+from archwright.jobs.eyes import Eyes, eyes
+from archwright.jobs.looking import Look, Seen
+from archwright.jobs.scene import embedded
+from archwright.progress import progress
+from archwright.proxies import PROXIES, own_proxy
+from archwright.search import Config
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import Scores, digest
+
+WIKITEXT = "wikitext-2/train.txt"
+WIKITEXT_ORIGIN = "the WikiText-2 data set, e.g. https://huggingface.co/datasets/Salesforce/wikitext"
+GPT2_ORIGIN = "https://huggingface.co/openai-community/gpt2"
+ROOMS = ("networks", "spaces", "probe", "proxies")
+"""Code that a score depends on."""
+
+VOCABULARIES: dict[str, Callable[[Path], Vocabulary]] = {
+    "bert": lambda _: pieces(embedded("minilm")),
+    "gpt2": lambda _: byte_pairs(public_data("gpt2-bpe", origin=GPT2_ORIGIN, option="ARCHWRIGHT_DATA")),
+    "words": words,
+}
+"""How the networks of a space read a text."""
+
+
+@dataclass(frozen=True)
+class Glass:
+    """Everything that is the same for all looks of a command."""
+
+    space: ArchitectureSpace
+    proxies: tuple[str, ...]
+    own: dict[str, str]
+    loss: str
+    text: Path
+    vocabulary: Vocabulary
+    rows: int
+    length: int
+    seed: int
+    batches: dict[int, Snippets] = field(default_factory=dict)
+    """Those asked for so far."""
+
+    def batch(self, number: int) -> Snippets:
+        """The batch of this number, the same for every architecture."""
+        if number not in self.batches:
+            seed = (self.seed, number)
+            made = snippets(self.text, self.vocabulary, self.loss, rows=self.rows, length=self.length, seed=seed)
+            self.batches[number] = made
+        return self.batches[number]
+
+    def look(self, config: Config, *, seed: int = 0, batch: int = 0) -> Look:
+        """At this architecture, with the weights and the batch of these numbers."""
+        design = self.space.canonical(config)
+        return Look(self.space, design, self.seed + seed, self.batch(batch), self.loss, self.proxies, self.own)
+
+
+def glass_of(space: ArchitectureSpace, proxies: o.Proxies, looks: o.Looks, *, always: tuple[str, ...] = ()) -> Glass:
+    """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
+    for name in ("batch_rows", "length"):
+        if getattr(looks, name) < 2:
+            raise BadInput(f"--{name.replace('_', '-')} must be at least 2, got {getattr(looks, name)}.")
+    loss = looks.loss or space.losses[0]
+    if loss not in space.losses:
+        raise BadInput(f"--loss must be one of {', '.join(space.losses)} for this space, got {loss!r}.")
+    text = looks.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
+    own = dict(own_proxy(named) for named in proxies.proxy)
+    if taken := set(own) & set(PROXIES):
+        raise BadInput(f"--proxy must have a name of its own, {sorted(taken)[0]!r} is listed; rename the function.")
+    names = tuple(dict.fromkeys((*always, *(proxies.proxies or PROXIES), *own)))
+    vocabulary = VOCABULARIES[space.text](text)
+    return Glass(space, names, own, loss, text, vocabulary, looks.batch_rows, looks.length, looks.seed)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Sees many looks, with the processes and the memory of one command."""
+
+    known: Scores
+    eyes: Eyes
+
+    def scores(self, wanted: Sequence[Look], why: str) -> list[Seen]:
+        """What is seen at each; equal looks are done once, and what is known is not done again."""
+        keys = [key_of(at) for at in wanted]
+        undone = {
+            key: rest for key, at in zip(keys, wanted, strict=True) if (rest := remaining(at, self.known.of(key)))
+        }
+        self._see(undone, why)
+        return [from_known(at, self.known.of(key)) for key, at in zip(keys, wanted, strict=True)]
+
+    def alone(self, wanted: Sequence[Look], why: str) -> list[dict[str, float | None]]:
+        """Seconds and memory of each look as it stands, with nothing shared between proxies."""
+        keys = [digest(key_of(at), *at.proxies) for at in wanted]
+        self._see({key: at for key, at in zip(keys, wanted, strict=True) if not self.known.of(key)}, why)
+        return [self.known.of(key)["cost"] for key in keys]
+
+    def _see(self, undone: Mapping[str, Look], why: str) -> None:
+        keys, looks = list(undone), list(undone.values())
+        with progress(why, len(looks), "looks") as bar:
+            for place, one in self.eyes(looks):
+                self.known.add(keys[place], as_known(looks[place], one))
+                bar.advance()
+
+
+@contextmanager
+def sight(looks: o.Looks) -> Iterator[Sight]:
+    """With the workers and the folder that the options name."""
+    known = Scores(looks.out)
+    with eyes(looks.workers, looks.ray) as found:
+        yield Sight(known, found)
+
+
+def remaining(at: Look, known: dict[str, Any]) -> Look | None:
+    """The look with the proxies that are not known yet; None when all are."""
+    done = set(known.get("scores", ())) | set(known.get("missing", ()))
+    names = tuple(name for name in at.proxies if kept_as(at, name) not in done)
+    return replace(at, proxies=names) if names else None
+
+
+def kept_as(at: Look, name: str) -> str:
+    """Name under which a score is kept: that of a user's proxy changes with its source."""
+    return f"{name} {digest(at.own[name])}" if name in at.own else name
+
+
+def as_known(at: Look, one: Seen) -> dict[str, Any]:
+    parts: dict[str, Mapping[str, Any]] = {"scores": one.scores, "missing": one.missing}
+    named = {part: {kept_as(at, name): value for name, value in found.items()} for part, found in parts.items()}
+    return {**named, "cost": {"seconds": one.seconds, "peak_mb": one.peak_mb}, "etas": one.etas}
+
+
+def from_known(at: Look, known: dict[str, Any]) -> Seen:
+    scores, missing = (
+        {name: known[part][kept_as(at, name)] for name in at.proxies if kept_as(at, name) in known[part]}
+        for part in ("scores", "missing")
+    )
+    etas = known["etas"] if "v_pca" in at.proxies else {}
+    return Seen(scores, missing, known["cost"]["seconds"], known["cost"]["peak_mb"], etas)
+
+
+def key_of(at: Look) -> str:
+    """Name of what a look depends on, but for its proxies."""
+    design = json.dumps([at.space.name, repr(at.space), at.config, at.seed, at.loss], sort_keys=True)
+    return digest(code(), design, at.batch.input_ids.tobytes(), at.batch.labels.tobytes())
+
+
+@cache
+def code() -> str:
+    """Name of the code that scores depend on."""
+    package = Path(archwright.__file__).parent
+    files = sorted(file for room in ROOMS for file in (package / room).rglob("*.py"))
+    return digest(*(file.read_bytes() for file in files))

@@ -1,0 +1,66 @@
+"""Scores by what they were made from: an append-only file that survives being killed at any moment."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FILE = "scores.jsonl"
+
+
+class Scores:
+    """What is known about each key; every addition is on disk before `add` returns."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / FILE
+        self._known: dict[str, dict[str, Any]] = {}
+        for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
+            if (entry := whole(line)) is not None:
+                self._merge(entry["key"], entry["seen"])
+
+    def of(self, key: str) -> dict[str, Any]:
+        """Everything added under the key so far, later additions over earlier ones."""
+        return self._known.get(key, {})
+
+    def add(self, key: str, seen: Mapping[str, Any]) -> None:
+        line = json.dumps({"key": key, "seen": seen}, sort_keys=True) + "\n"
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(handle, (torn(handle) + line).encode())  # one write: other processes append to the same file
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self._merge(key, seen)
+
+    def _merge(self, key: str, seen: Mapping[str, Any]) -> None:
+        known = self._known.setdefault(key, {})
+        for name, part in seen.items():
+            known[name] = {**known.get(name, {}), **part}
+
+
+def torn(handle: int) -> str:
+    """A line end where a killed process left half a line, else nothing."""
+    size = os.fstat(handle).st_size
+    return "" if size == 0 or os.pread(handle, 1, size - 1) == b"\n" else "\n"
+
+
+def whole(line: bytes) -> dict[str, Any] | None:
+    """The entry of a line; None for half a line."""
+    try:
+        entry = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    good = isinstance(entry, dict) and isinstance(entry.get("key"), str) and isinstance(entry.get("seen"), dict)
+    return entry if good and all(isinstance(part, dict) for part in entry["seen"].values()) else None
+
+
+def digest(*parts: bytes | str) -> str:
+    """Name of a content: equal parts give equal names."""
+    found = hashlib.sha256()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        found.update(len(raw).to_bytes(8, "big") + raw)
+    return found.hexdigest()[:32]
