@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from archwright.data import load_tokenizer
 from archwright.export import export
+from archwright.export.onnx_file import load_onnx
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
@@ -19,6 +21,7 @@ from tests.export.tiny import inside
 
 pytestmark = pytest.mark.slow
 LAYERS = 30
+WHOLE = (LayerKeep(3, 1536),) * LAYERS
 EVEN = tuple(LayerKeep(2, 768) if layer % 6 else LayerKeep(0, 0) for layer in range(LAYERS))
 UNEVEN = tuple(
     LayerKeep(0, 0) if layer % 5 in (2, 4) else LayerKeep((0, 2) if layer % 2 else 3, 1200 + 10 * layer)
@@ -56,6 +59,23 @@ def test_parity_and_size(folders: dict[str, Path], model: PrunedNetwork, to: str
     assert report["parameters"] - embeddings <= 0.6 * (model.num_parameters() - embeddings)
     if to != "hf-padded":
         assert report["bytes"] == pytest.approx(4 * report["parameters"], rel=0.01)  # tied embeddings are stored once
+
+
+def test_8_bits_predict_the_next_token_almost_as_well(model: PrunedNetwork, smollm2: Path, tmp_path: Path) -> None:
+    """With one scale for a whole input nothing but noise is left: the loss rises to that of guessing."""
+    words = load_tokenizer(str(smollm2))
+    ids = words(TEXT, return_tensors="pt")["input_ids"][:, :64]
+    batches = [{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]
+    parity = export(
+        model, words, tmp_path / "out", to="onnx", int8=True, reference=inside(model, WHOLE), batches=batches
+    )
+    assert parity.int8 is not None and parity.int8.bytes < 0.4 * parity.bytes
+    assert parity.int8.difference.same_predictions is not None and parity.int8.difference.same_predictions > 0.85
+    losses = [
+        cross_entropy(load_onnx(tmp_path / "out" / name)(batches[0])[0, :-1], ids[0, 1:])
+        for name in ("model.onnx", "model_int8.onnx")
+    ]
+    assert losses[1].item() == pytest.approx(losses[0].item(), abs=0.1)
 
 
 ELSEWHERE = """
