@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn.functional import dropout, leaky_relu, linear
 
+from archwright.networks.cells.products import Products
 from archwright.networks.cells.recipe import INPUT, OPS, Recipe, entering, leaving, reached, states_of, used
 
 State = tuple[torch.Tensor, ...]
@@ -30,8 +31,9 @@ class CellLayer(nn.Module):
     """A recurrent layer whose cell is a recipe.
 
     What does not depend on the states is computed for all steps at once; in the loop over time the linears that read
-    the same node are one product. The linears are therefore never called: listen to their weights, not to them. Every
-    tap (`entering`, `output`, `activations`) is called once per pass with all steps, batch x time x units.
+    the same node are one product. The linears are therefore never called: listen to their weights, not to them. The tap
+    `output` is called once with all steps, batch x time x units. A tap of `activations` lies on the path of gradients:
+    it is called once with all steps where the node does not depend on the states, else at every step, batch x units.
     """
 
     def __init__(self, recipe: Recipe, inputs: int, units: int, *, weight_dropout: float = 0.0):
@@ -46,7 +48,7 @@ class CellLayer(nn.Module):
         self.moving = [name for name in nodes if states & reached(recipe, [name])]
         self.still = [name for name in nodes if name not in self.moving]
         self.readers = _readers(recipe, self.moving, {*states, *self.moving})
-        self.entering, self.output = nn.Identity(), nn.Identity()
+        self.output = nn.Identity()
         self.activations = nn.ModuleDict({_key(n): nn.Identity() for n in nodes if OPS[recipe[n]["op"]].activation})
 
     def forward(self, x: torch.Tensor, state: State | None = None) -> tuple[torch.Tensor, State]:
@@ -54,50 +56,61 @@ class CellLayer(nn.Module):
         weights = self._weights()
         known: Values = {INPUT: x.transpose(0, 1).contiguous()}  # time x batch x units: a step is one piece of memory
         for name in self.still:
-            known[name] = self._value(name, known, self._ahead(name, known, weights))
+            value = self._value(name, known, self._ahead(name, known, weights))
+            known[name] = self._tapped(name, value.transpose(0, 1)).transpose(0, 1)
         first = state or tuple(x.new_zeros(x.shape[0], self.units) for _ in range(self.states))
-        moved, last = self._loop(known, weights, first)
-        everything = known | moved
-        for name in self.still + self.moving:
-            if _key(name) in self.activations:
-                self.activations[_key(name)](everything[name].transpose(0, 1))
-        main = everything[leaving(0)]
-        self.entering(torch.cat([first[0].unsqueeze(0), main[:-1]]).transpose(0, 1))
-        return self.output(main.transpose(0, 1)), last
+        main, last = self._loop(known, self._products(known, weights), first)
+        return self.output(torch.stack(main, 1)), last
 
-    def _loop(self, known: Values, weights: Weights, state: State) -> tuple[Values, State]:
-        """What the taps need of the nodes that depend on the states, time first, and the last states."""
-        steps = len(known[INPUT])
-        joined = {s: torch.cat([weights[reader] for reader in readers]) for s, readers in self.readers.items()}
-        ahead = {
-            n: _by_step(total, steps) for n in self.moving if (total := self._ahead(n, known, weights)) is not None
-        }
+    def _loop(self, known: Values, products: Mapping[str, Products], state: State) -> tuple[list[torch.Tensor], State]:
+        """The main state after each step, and all states after the last one."""
         fixed = {name: known[name].unbind() for name in self.still}
-        kept: dict[str, list[torch.Tensor]] = {
-            name: [] for name in self.moving if name == leaving(0) or _key(name) in self.activations
-        }
-        for step in range(steps):
+        main = []
+        for step in range(len(known[INPUT])):
             now = {name: values[step] for name, values in fixed.items()}
-            self._step(now, {name: values[step] for name, values in ahead.items()}, joined, state)
+            self._step(step, now, products, state)
             state = tuple(now[leaving(k)] for k in range(self.states))
-            for name, values in kept.items():
-                values.append(now[name])
-        return {name: torch.stack(values) for name, values in kept.items()}, state
+            main.append(state[0])
+        return main, state
 
-    def _step(self, now: Values, sums: Values, joined: Values, state: State) -> None:
-        """Fill `now` with all nodes of one step; `sums` are what its linears have gathered so far."""
+    def _step(self, step: int, now: Values, products: Mapping[str, Products], state: State) -> None:
+        """Fill `now` with all nodes of one step."""
+        sums: Values = {}
 
         def arrive(name: str, value: torch.Tensor) -> None:
             now[name] = value
-            if name in joined:
-                parts = linear(value, joined[name]).split(self.units, -1)
+            if name in products:
+                parts = products[name](step, value).split(self.units, -1)
                 for (reader, _), part in zip(self.readers[name], parts, strict=True):
-                    sums[reader] = sums[reader] + part
+                    sums[reader] = sums[reader] + part if reader in sums else part
 
         for place, value in enumerate(state):
             arrive(entering(place), value)
         for name in self.moving:
-            arrive(name, self._value(name, now, sums.get(name)))
+            arrive(name, self._tapped(name, self._value(name, now, sums.get(name))))
+
+    def _tapped(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        return self.activations[_key(name)](value) if _key(name) in self.activations else value
+
+    def _products(self, known: Values, weights: Weights) -> dict[str, Products]:
+        """For each node that linears read in the loop, the product with all their weights at once.
+
+        It starts from what is known ahead of the readers, given to each of them once.
+        """
+        steps, batch, _ = known[INPUT].shape
+        ahead = {name: self._ahead(name, known, weights) for name in self.moving}
+        found = {}
+        for source, readers in self.readers.items():
+            starts = [ahead.pop(name, None) for name, _ in readers]
+            shaped = [known[INPUT].new_zeros(1) if start is None else start for start in starts]
+            wide = torch.cat([start.expand(steps, batch, self.units) for start in shaped], -1)
+            found[source] = Products(wide, torch.cat([weights[reader] for reader in readers]))
+        return found
+
+    def multiply_adds(self) -> int:
+        """Of the linears that have an effect, per token."""
+        nodes = self.still + self.moving
+        return sum(linear.weight.numel() for name in nodes for linear in self._linears(name))
 
     def _value(self, name: str, values: Values, total: torch.Tensor | None) -> torch.Tensor:
         if total is not None:
@@ -151,8 +164,3 @@ def _readers(recipe: Recipe, moving: list[str], sources: set[str]) -> dict[str, 
             if source in sources:
                 found[source].append((name, place))
     return dict(found)
-
-
-def _by_step(total: torch.Tensor, steps: int) -> tuple[torch.Tensor, ...]:
-    """One tensor per step; a linear that reads nothing outside the loop starts from its bias at every step."""
-    return total.unbind() if total.dim() > 1 else (total,) * steps

@@ -103,8 +103,8 @@ class CellForCausalLM(PreTrainedModel):
     def roles(self) -> Roles:
         """Roles of every layer: `recurrent` are all linears of the cell, also those of x (never called, see CellLayer).
 
-        `output` gives the main state after every step, `context` the main state *entering* every step (what the
-        published hidden covariance looks at), `activations` those of the cell's activation nodes.
+        `output` gives the main state after every step. The main state *entering* every step, which the published hidden
+        covariance looks at, is that output one step later, with zero at the first step (or the given state).
         """
         return Roles(self.embedded, [_roles(cast(CellLayer, layer)) for layer in self.layers])
 
@@ -153,7 +153,7 @@ class CellForCausalLM(PreTrainedModel):
 def _roles(layer: CellLayer) -> LayerRoles:
     linears = [module for module in layer.linears.modules() if isinstance(module, nn.Linear)]
     activations = [layer.activations[key] for key in layer.activations]
-    return LayerRoles(output=layer.output, recurrent=linears, context=layer.entering, activations=activations)
+    return LayerRoles(output=layer.output, recurrent=linears, activations=activations)
 
 
 def fill(module: nn.Module, generator: torch.Generator | None = None) -> None:
