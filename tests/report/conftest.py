@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -303,14 +304,14 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens a page from disk; the test fails on any console message, script error or request to elsewhere."""
+@contextmanager
+def watched(browser: Any, folder: Path) -> Iterator[Callable[..., Any]]:
+    """Opens pages from disk; fails at the end on any console message, script error or request to elsewhere."""
     complaints: list[str] = []
     contexts = []
 
     def open_page(html: str, **options: Any) -> Any:
-        file = tmp_path / "page.html"
+        file = folder / "page.html"
         file.write_text(html, "utf-8")
         contexts.append(browser.new_context(viewport={"width": 1200, "height": 900}, **options))
         page = contexts[-1].new_page()
@@ -325,3 +326,10 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def show(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens a page from disk; the test fails on whatever the page complains about."""
+    with watched(browser, tmp_path) as open_page:
+        yield open_page

@@ -1,7 +1,7 @@
 """The page of a ranking in a real browser, opened from disk; `show` fails on any console message or request."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from archwright.report import rank_html, score_html
 from archwright.report.measures import DASH
+from tests.report.conftest import watched
 from tests.report.rank_documents import rank_document, score_document
 from tests.report.test_report_browser import nulled
 
@@ -24,6 +25,13 @@ def ranking() -> dict[str, Any]:
     return copy.deepcopy(_RANKED)
 
 
+@pytest.fixture(scope="module")
+def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The page of the whole ranking, opened once; a test finds it as others left it."""
+    with watched(browser, tmp_path_factory.mktemp("rank")) as open_page:
+        yield open_page(rank_html(_RANKED))
+
+
 def axis(page: Any, plot: str, name: str = "xaxis") -> str:
     return str(page.evaluate(f"document.querySelector('{plot}').layout.{name}.title.text"))
 
@@ -36,16 +44,16 @@ def choose(page: Any, section: str, label: str, words: str) -> None:
     page.locator(f"#{section}").get_by_label(label, exact=True).select_option(label=words)
 
 
-def test_all_plots_are_drawn(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_all_plots_are_drawn(opened: Any) -> None:
+    page = opened
     assert page.locator(".plot .main-svg").count() > 0
     assert page.evaluate("[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))")
     assert page.locator("#contents a").count() == page.locator("section").count() == 15
     assert page.locator("#bars-0-plot .barlayer .point").count() == 45
 
 
-def test_the_menu_changes_the_scatter_plot(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_the_menu_changes_the_scatter_plot(opened: Any) -> None:
+    page = opened
     assert axis(page, SCATTER) == "w_pca" and points(page, SCATTER) == 300
     choose(page, "scatter", "Proxy", "attention_confidence")
     assert axis(page, SCATTER) == "attention_confidence" and points(page, SCATTER) == 273
@@ -57,8 +65,8 @@ def test_the_menu_changes_the_scatter_plot(show: Show, ranking: dict[str, Any]) 
     assert 0 < points(page, SCATTER) < 273
 
 
-def test_correlations_drawn_agree_with_those_measured(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_correlations_drawn_agree_with_those_measured(opened: Any, ranking: dict[str, Any]) -> None:
+    page = opened
     for row in ranking["rows"]:
         shown = page.locator(f"#scatter .thumbs button[title={row['proxy']}] span").nth(1).inner_text()
         assert float(shown.split()[-1].replace("\u2212", "-")) == pytest.approx(row["spearman"], abs=0.0051)
@@ -68,8 +76,8 @@ def test_correlations_drawn_agree_with_those_measured(show: Show, ranking: dict[
     assert sum(values) / len(values) == pytest.approx(within, abs=0.0051) and len(values) == 4
 
 
-def test_two_menus_choose_both_axes(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_two_menus_choose_both_axes(opened: Any, ranking: dict[str, Any]) -> None:
+    page = opened
     choose(page, "pair", "Across", "snip")
     choose(page, "pair", "Upwards", "parameters")
     assert (axis(page, PAIR), axis(page, PAIR, "yaxis")) == ("snip", "parameters")
@@ -78,14 +86,14 @@ def test_two_menus_choose_both_axes(show: Show, ranking: dict[str, Any]) -> None
     assert f"Spearman {expected:.2f} over 300" in page.locator("#pair .says").inner_text()
 
 
-def test_raw_and_normalised_stand_side_by_side(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_raw_and_normalised_stand_side_by_side(opened: Any) -> None:
+    page = opened
     choose(page, "normalised", "Proxy", "synaptic_diversity")
     assert (axis(page, SIDES), axis(page, SIDES, "xaxis2")) == ("synaptic_diversity", "synaptic_diversity_normalised")
 
 
-def test_ablations_and_bars_follow_their_choosers(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_ablations_and_bars_follow_their_choosers(opened: Any) -> None:
+    page = opened
     assert page.locator(f"{BOXES} .boxlayer .trace").count() == 20
     choose(page, "ablation", "Proxy", "w_pca")
     assert page.locator(f"{BOXES} .boxlayer .trace").count() == 10
@@ -93,8 +101,8 @@ def test_ablations_and_bars_follow_their_choosers(show: Show, ranking: dict[str,
     assert axis(page, "#bars-0-plot") == "within cells"
 
 
-def test_headings_sort_and_the_filter_hides(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking))
+def test_headings_sort_and_the_filter_hides(opened: Any, ranking: dict[str, Any]) -> None:
+    page = opened
     first = page.locator("#table .sorted tbody tr:first-child td:first-child")
     smallest, *_, largest = sorted(ranking["rows"], key=lambda row: float(row["correlation_with_parameters"]))
     heading = page.get_by_role("button", name="With parameters")
@@ -111,8 +119,8 @@ def test_headings_sort_and_the_filter_hides(show: Show, ranking: dict[str, Any])
     assert page.locator("#table .sorted tbody tr:visible").count() == 2
 
 
-def test_a_plot_is_saved_as_png(show: Show, ranking: dict[str, Any], tmp_path: Path) -> None:
-    page = show(rank_html(ranking))
+def test_a_plot_is_saved_as_png(opened: Any, tmp_path: Path) -> None:
+    page = opened
     with page.expect_download() as waiting:
         page.locator("#eta .save").click()
     waiting.value.save_as(tmp_path / "eta.png")
@@ -161,14 +169,14 @@ def test_half_of_the_scores_may_be_missing(show: Show, ranking: dict[str, Any]) 
     assert points(page, SCATTER) == 2 and DASH in page.locator("#scatter .thumbs").inner_text()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_windows_do_not_scroll_sideways(show: Show, ranking: dict[str, Any], width: int) -> None:
+def test_windows_do_not_scroll_sideways(show: Show, ranking: dict[str, Any]) -> None:
     ranking["benchmark"] = "m" * 120
     for html in (rank_html(ranking), score_html(score_document())):
         page = show(html)
-        page.set_viewport_size({"width": width, "height": 800})
-        page.wait_for_timeout(300)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(300)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_dark_and_light_differ(show: Show, ranking: dict[str, Any]) -> None:
