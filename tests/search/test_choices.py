@@ -1,6 +1,7 @@
 """What follows from choices: every operation stays inside them and does what its name says."""
 
 import json
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from archwright.search import (
     Config,
     config_of,
     crossover,
+    distinct,
     distributions,
     encode,
+    every,
     largest,
     middle,
     mutate,
@@ -129,3 +132,37 @@ def test_damaged_bits_are_refused_in_one_line(text: str) -> None:
 def test_a_choice_without_values_is_refused() -> None:
     with pytest.raises(BadInput, match="'depth'"):
         distributions({"depth": ()})
+
+
+tiny = st.dictionaries(
+    st.sampled_from("abcd"), st.lists(st.integers(), min_size=1, max_size=3, unique=True).map(tuple), min_size=1
+)
+
+
+@given(tiny)
+def test_every_config_comes_once(choices: Choices) -> None:
+    found = [tuple(config.items()) for config in every(choices)]
+    assert found == [tuple(zip(choices, values, strict=True)) for values in product(*choices.values())]
+
+
+def test_every_setting_of_the_switches_comes_once() -> None:
+    found = [Bits(3).unpack(config["bits"]).tolist() for config in every({"bits": Bits(3)})]
+    assert found == [list(switches) for switches in product((False, True), repeat=3)]
+
+
+def test_enumerating_looks_at_no_more_than_it_is_asked_for() -> None:
+    endless: Choices = {f"n{i}": tuple(range(100)) for i in range(50)}
+    assert [config["n49"] for config in islice(every(endless), 3)] == [0, 1, 2]
+
+
+def test_distinct_designs_are_the_canonical_ones_of_all_configs() -> None:
+    choices: Choices = {"depth": (1, 2), "kind": ("a", "b", "c"), "size": (1, 2, 3), "second": (1, 2)}
+
+    def canonical(config: Config) -> Config:
+        """Kind a has no size, and the second layer is only there at depth 2."""
+        without = ({"size": 1} if config["kind"] == "a" else {}) | ({"second": 1} if config["depth"] == 1 else {})
+        return {**config, **without}
+
+    found = [tuple(config.items()) for config in distinct(choices, canonical)]
+    assert len(found) == len(set(found)) == (1 + 3 + 3) * (1 + 2)
+    assert set(found) == {tuple(canonical(config).items()) for config in every(choices)}

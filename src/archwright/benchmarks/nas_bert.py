@@ -4,7 +4,7 @@ import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,14 +78,14 @@ def table_entries(path: Path) -> list[Any]:
     return entries
 
 
-def check_rows(path: Path, rows: Iterable[Row], missing: Iterable[Missing]) -> None:
-    ids = Counter(row.id for row in (*rows, *missing))
+def check_rows(path: Path, rows: Sequence[Row], missing: Sequence[Missing]) -> None:
+    ids = Counter([row.id for row in rows] + [row.id for row in missing])
     twice = [name for name, count in ids.items() if count > 1]
     if twice:
         raise BadInput(
             f"{path} must name every architecture once, got id {twice[0]} {ids[twice[0]]} times; remove one."
         )
-    if not any(True for _ in rows):
+    if not rows:
         why = next((f"{row.id}: {row.reason}" for row in missing), "it is empty")
         raise BadInput(f"{path} has no usable architecture ({why}); download it again from {ORIGIN}.")
 

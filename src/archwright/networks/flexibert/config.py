@@ -37,7 +37,7 @@ class FlexiBertConfig(PreTrainedConfig):
         initializer_range: float = 0.02,
         **kwargs: Any,
     ):
-        self.layers = [list(layer) for layer in layers]
+        self.layers = [[operation, heads, list(widths), *rest] for operation, heads, widths, *rest in layers]
         self.hidden_size = hidden_size
         self.embedding_size = embedding_size
         self.vocab_size = vocab_size
@@ -51,4 +51,4 @@ class FlexiBertConfig(PreTrainedConfig):
 
     @property
     def plans(self) -> list[LayerPlan]:
-        return [LayerPlan(*layer) for layer in self.layers]
+        return [LayerPlan(operation, heads, tuple(widths), *rest) for operation, heads, widths, *rest in self.layers]
