@@ -57,6 +57,21 @@ def test_logits_are_log_probabilities_of_every_token_and_every_weight_learns(end
 
 
 @pytest.mark.parametrize("ends", ENDS)
+def test_the_loss_alone_is_the_same_loss_with_the_same_gradients(ends: str) -> None:
+    model = disturbed(network(ends))
+    ids = tokens(model)
+    labels = ids.masked_fill(ids % 7 == 3, -100)
+    whole, alone = model(ids, labels=labels).loss, model(ids, labels=labels, loss_alone=True)
+    assert alone.logits is None
+    assert torch.allclose(alone.loss, whole)
+    weights = list(model.parameters())
+    for one, other in zip(
+        torch.autograd.grad(whole, weights, retain_graph=True), torch.autograd.grad(alone.loss, weights), strict=True
+    ):
+        assert torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("ends", ENDS)
 def test_the_future_changes_nothing_before_it(ends: str) -> None:
     model = disturbed(network(ends))
     ids = tokens(model)

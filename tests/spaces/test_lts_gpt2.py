@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from archwright.data.snippets import snippets
+from archwright.data.vocabularies import byte_pairs
 from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import count
 from archwright.search.choices import crossover, largest, middle, mutate, sample, smallest
@@ -146,6 +149,30 @@ def test_a_network_for_scoring_has_the_layers_of_the_whole_one_and_few_embedding
     assert small.embeddings.tokens.tables[0].weight.shape == (300, 256)
     ids = torch.arange(12).view(2, 6) % 300
     assert float(small(ids, labels=ids).loss.detach()) == pytest.approx(math.log(300), abs=0.1)
+
+
+def test_a_network_of_the_space_learns_real_text(data_dir: Path) -> None:
+    text = snippets(
+        data_dir / "wikitext-2" / "train.txt",
+        byte_pairs(data_dir / "gpt2-bpe"),
+        "lm",
+        rows=40,
+        length=32,
+        seed=(0,),
+    )
+    batches = torch.from_numpy(text.input_ids).view(5, 8, 32)
+    torch.manual_seed(0)  # dropout
+    config = design(d_model=64)
+    network = BENCHMARK.network(config, generator=torch.Generator().manual_seed(0), vocabulary=text.vocabulary).train()
+    optimizer, losses = torch.optim.AdamW(network.parameters(), lr=3e-3), []
+    for step in range(30):
+        loss = network(batches[step % 5], labels=batches[step % 5], loss_alone=True).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[0] == pytest.approx(math.log(text.vocabulary), abs=0.3)
+    assert np.mean(losses[-5:]) < losses[0] - 1
 
 
 def test_another_loss_is_refused() -> None:

@@ -112,17 +112,39 @@ class AdaptiveSoftmax(nn.Module):
         )
 
     def forward(self, hidden: torch.Tensor, embedding: AdaptiveEmbedding) -> torch.Tensor:
-        """Batch x time x tokens. The first cluster's softmax also has one entry for every other cluster."""
-        short = self.project(hidden, 0, embedding)
-        first = self.scores(short, 0, embedding)
-        if self.choose is None:
-            return first.log_softmax(-1)
-        head = torch.cat([first, self.choose(short)], -1).log_softmax(-1)
+        """... x tokens for hidden states of ... x width."""
+        head = self.first(hidden, embedding)
         parts = [head[..., : self.clusters[0].end]]
         for place in range(1, len(self.clusters)):
-            inside = self.scores(self.project(hidden, place, embedding), place, embedding).log_softmax(-1)
-            parts.append(head[..., self.clusters[0].end + place - 1, None] + inside)
+            parts.append(head[..., self.column(place), None] + self.within(hidden, place, embedding))
         return torch.cat(parts, -1)
+
+    def of_targets(self, hidden: torch.Tensor, targets: torch.Tensor, embedding: AdaptiveEmbedding) -> torch.Tensor:
+        """The same for one token per row of rows x width; clusters are worked out only for the rows that need them."""
+        head, column = self.first(hidden, embedding), targets.clone()
+        inside = [(targets >= one.start) & (targets < one.end) for one in self.clusters]
+        for place in range(1, len(self.clusters)):
+            column[inside[place]] = self.column(place)
+        logs = head.gather(1, column[:, None])[:, 0]
+        for place, one in list(enumerate(self.clusters))[1:]:
+            rows = inside[place].nonzero()[:, 0]
+            tail = self.within(hidden[rows], place, embedding).gather(1, targets[rows, None] - one.start)[:, 0]
+            logs = logs.index_add(0, rows, tail)
+        return logs
+
+    def first(self, hidden: torch.Tensor, embedding: AdaptiveEmbedding) -> torch.Tensor:
+        """Log-probabilities of the tokens of the first cluster, then of the other clusters as a whole."""
+        short = self.project(hidden, 0, embedding)
+        scores = self.scores(short, 0, embedding)
+        return (scores if self.choose is None else torch.cat([scores, self.choose(short)], -1)).log_softmax(-1)
+
+    def column(self, place: int) -> int:
+        """Where `first` has a cluster."""
+        return self.clusters[0].end + place - 1
+
+    def within(self, hidden: torch.Tensor, place: int, embedding: AdaptiveEmbedding) -> torch.Tensor:
+        """Log-probabilities of a cluster's tokens given the cluster."""
+        return self.scores(self.project(hidden, place, embedding), place, embedding).log_softmax(-1)
 
     def project(self, hidden: torch.Tensor, place: int, embedding: AdaptiveEmbedding) -> torch.Tensor:
         own = self.projections[str(place)].weight if str(place) in self.projections else None

@@ -14,6 +14,9 @@ from archwright.errors import BadInput
 from archwright.networks.lts_adaptive import AdaptiveEmbedding, AdaptiveSoftmax, Linear
 from archwright.networks.roles import LayerRoles, Roles
 
+LEFT_OUT = -100
+"""A label that is none, as everywhere in transformers."""
+
 
 class LtsGpt2Config(PreTrainedConfig):
     """Defaults are what all published architectures share; `n_head` and `d_inner` have one entry per layer."""
@@ -175,9 +178,13 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
         past_key_values: DynamicCache | None = None,
         use_cache: bool = False,
         logits_to_keep: int = 0,
+        loss_alone: bool = False,
         **_: Any,
     ) -> LtsGpt2Output:
-        """`labels` are the inputs themselves, shifted here; -100 is left out. Without `use_cache` nothing is kept."""
+        """`labels` are the inputs themselves, shifted here; -100 is left out. Without `use_cache` nothing is kept.
+
+        With `loss_alone` the same loss comes without logits, for training: rare clusters are skipped where they may be.
+        """
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache()
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
@@ -189,13 +196,18 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
         for layer in self.layers:
             hidden = layer(hidden, mask, past_key_values)
         hidden = self.norm(hidden)
-        logits = self.head(hidden[:, -logits_to_keep:], self.embeddings.tokens)  # 0 keeps all
-        return LtsGpt2Output(
-            loss=None if labels is None else shifted_loss(logits, labels),
-            logits=logits,
-            past_key_values=past_key_values,
-            last_hidden_state=hidden,
-        )
+        answer = LtsGpt2Output(past_key_values=past_key_values, last_hidden_state=hidden)
+        if not loss_alone:
+            answer.logits = self.head(hidden[:, -logits_to_keep:], self.embeddings.tokens)  # 0 keeps all
+        if labels is not None:
+            answer.loss = self.loss(hidden, labels) if loss_alone else shifted_loss(answer.logits, labels)
+        return answer
+
+    def loss(self, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Mean over the tokens that have a label, without the probabilities of all others."""
+        targets = labels[:, 1:].flatten()
+        known = targets != LEFT_OUT
+        return -self.head.of_targets(hidden[:, :-1].flatten(0, 1)[known], targets[known], self.embeddings.tokens).mean()
 
     def steps(self, past: int, tokens: torch.Tensor) -> torch.Tensor:
         """Positions of all tokens so far."""
@@ -225,7 +237,7 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
 
 
 def shifted_loss(logs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    return functional.nll_loss(logs[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
+    return functional.nll_loss(logs[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=LEFT_OUT)
 
 
 def count(module: nn.Module) -> int:
