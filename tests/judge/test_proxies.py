@@ -69,6 +69,19 @@ def test_what_is_known_restates_itself() -> None:
     assert found.verdict == "adds information beyond size" and found.minus_depth_width is None
 
 
+def test_functions_of_depth_and_width_restate_them_in_coarse_cells_too() -> None:
+    width = rng(11).integers(1, 9, size=N) * 1.0
+    truth = DEPTH * width**2 * np.exp(0.05 * FINE)
+    cells = [f"{depth > 3} {wide > 4}" for depth, wide in zip(DEPTH, width, strict=True)]
+    shape = np.column_stack([DEPTH, width])
+    against = ground(truth, cells=cells, parameters=SIZE, depth_width=shape, rng=rng(), size=200)
+    for scores in (DEPTH, width):
+        found = judge_on(scores, against)
+        assert found.within_cells is not None and found.within_cells > 0.2 and found.within_given_known is None
+        assert found.verdict == "only restates depth and width"
+    assert "adds" in judge_on(FINE, against).verdict
+
+
 def test_rows_without_a_score_are_left_out_on_both_sides_of_a_difference() -> None:
     scores = FINE + DEPTH
     scores[::3] = np.nan

@@ -44,3 +44,23 @@ def test_size_quintiles_and_depth_before_width() -> None:
     assert order.tolist() == [2, 1, 0, 2]
     with pytest.raises(BadInput, match="finite"):
         lexicographic([1.0, np.nan], [1.0, 2.0])
+
+
+def test_given_what_still_varies_inside_a_cell() -> None:
+    stream = np.random.default_rng(4)
+    cells, depth, fine = np.repeat([0, 1], 60), stream.normal(size=120), stream.normal(size=120)
+    truth, ones = depth + fine, np.ones((1, 120))
+    for scores, low, high in ((depth + 0.01 * stream.normal(size=120), -0.25, 0.25), (fine, 0.7, 1.0)):
+        assert low < within_cells(ones, scores, truth, cells, given=[depth])[0] < high
+    assert np.isnan(within_cells(ones, depth**3, truth, cells, given=[depth])[0])  # nothing is left of it
+    assert within_cells(ones, fine, truth, cells, given=[cells * 1.0])[0] == pytest.approx(one_row(fine, truth, cells))
+
+
+def test_given_two_columns_is_what_a_regression_on_both_leaves() -> None:
+    stream = np.random.default_rng(5)
+    one, other, scores, truth = stream.normal(size=(4, 50)) + stream.normal(size=50)
+    known = np.column_stack([np.ones(50), stats.rankdata(one), stats.rankdata(other)])
+    ranks = [stats.rankdata(side) for side in (scores, truth)]
+    left = [side - known @ np.linalg.lstsq(known, side, rcond=None)[0] for side in ranks]
+    ours = within_cells(np.ones((1, 50)), scores, truth, np.zeros(50, dtype=int), given=[one, other])
+    assert ours[0] == pytest.approx(np.corrcoef(*left)[0, 1])

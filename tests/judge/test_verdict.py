@@ -42,7 +42,7 @@ def test_depth_and_width_restate_themselves_whatever_else_is_true() -> None:
 
 
 def test_cells_too_small_to_tell_leave_the_comparison_itself() -> None:
-    found = Evidence(ABOVE, minus_known=ABOVE, partial=ABOVE)
+    found = Evidence(ABOVE, minus_known=ABOVE, partial=ABOVE, cells_tell=False)
     assert verdict(found) == "adds information beyond depth and width"
     assert verdict(replace(found, minus_known=AROUND)) == "only restates depth and width"
     assert verdict(replace(found, partial=AROUND)) == "only restates parameters"
@@ -51,3 +51,8 @@ def test_cells_too_small_to_tell_leave_the_comparison_itself() -> None:
 def test_words_of_cells_by_size() -> None:
     assert verdict(USEFUL, known="size") == "adds information beyond size"
     assert verdict(replace(USEFUL, minus_known=EQUAL, same_as_known=True), known="size") == "only restates size"
+
+
+def test_a_function_of_the_known_adds_nothing_although_it_is_better() -> None:
+    """Depth times width may order better than depth before width: with cells that tell, it is still only that."""
+    assert verdict(Evidence(ABOVE, minus_known=ABOVE, partial=ABOVE)) == "only restates depth and width"

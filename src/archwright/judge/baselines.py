@@ -74,7 +74,7 @@ def over_draws(draws: Iterable[Values], against: Ground) -> Judgement:
     columns: dict[str, Any] = bounds(bounded) | {name: estimate(means[name]).value for name in PLAIN}
     n = round(float(np.mean(sizes)))
     row = Judgement(n=n, missing=len(against.truth) - n)
-    return replace(row, **columns, verdict=words(bounded, against.known))
+    return replace(row, **columns, verdict=words(bounded, against))
 
 
 def with_mean(values: Values) -> Values:

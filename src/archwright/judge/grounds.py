@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from archwright.errors import BadInput
 from archwright.judge.bootstrap import RESAMPLES, codes, resamples
 from archwright.judge.ranks import Codes, Counts, Order, Values, correlation
+from archwright.judge.strata import lexicographic, usable, varies_inside
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class Ground:
     """Trained score, higher is better."""
     parameters: Values
     depth_width: Values | None
-    """(depth, width) as one number that orders the rows, see `lexicographic`; None where they mean nothing."""
+    """(depth, width) as one number that orders the rows; None where they mean nothing."""
+    shape: Values
+    """Rows x columns of what everybody knows to matter: depth and width, or the parameters."""
     cells: Codes
     groups: Codes
     known: str
@@ -54,6 +57,17 @@ class Ground:
         ranks = self.ranks
         return {name: correlation(self.draws, ranks[name], ranks["truth"]) for name in ("parameters", "rival")}
 
+    @cached_property
+    def varying(self) -> list[Values]:
+        """The known columns that still vary inside cells."""
+        return [column for column in self.shape.T if varies_inside(column, self.cells)]
+
+    @cached_property
+    def cells_tell(self) -> bool:
+        """Whether any cell has enough rows to say something."""
+        inside = [self.truth[self.cells == cell] for cell in np.unique(self.cells)]
+        return any(usable(truth, truth) for truth in inside)
+
     def points(self) -> Ground:
         """Without resamples, for values without intervals."""
         return replace(self, draws=self.draws[:1], inside=self.inside[:1])
@@ -62,7 +76,7 @@ class Ground:
         """Only these rows, with the same draws."""
         if len(rows) == len(self.truth):
             return self
-        columns = {name: getattr(self, name)[rows] for name in ("truth", "parameters", "cells", "groups")}
+        columns = {name: getattr(self, name)[rows] for name in ("truth", "parameters", "shape", "cells", "groups")}
         width = None if self.depth_width is None else self.depth_width[rows]
         return replace(self, depth_width=width, draws=self.draws[:, rows], inside=self.inside[:, rows], **columns)
 
@@ -78,19 +92,29 @@ def ground(
     known: str = "depth and width",
     size: int = RESAMPLES,
 ) -> Ground:
-    """Draws the resamples once. `groups` names the network of each row: rows of one network are drawn together.
+    """Draws the resamples once.
 
-    Without `groups` every row counts as a network of its own. `known` names what is equal in a cell, for the verdict.
+    `depth_width` is rows x 2, or one number per row that orders them; without it the parameters are what is known.
+    `groups` names the network of each row: rows of one network are drawn together; without it all are different.
+    `known` names what is known, for the verdict.
     """
     values = finite("truth", truth)
     counts = finite("parameters", parameters, len(values))
-    width = None if depth_width is None else finite("depth_width", depth_width, len(values))
+    shape = counts[:, None] if depth_width is None else columns_of(depth_width, len(values))
     inside, networks = codes(cells), np.arange(len(values)) if groups is None else codes(groups)
     if not len(values) == len(inside) == len(networks):
         raise BadInput(f"one cell and group per row: got {len(values)} rows, {len(inside)}, {len(networks)}.")
     draws = resamples(networks, rng=rng, size=size)
     stratified = resamples(networks, rng=rng, size=size, strata=inside)
-    return Ground(values, counts, width, inside, networks, known, draws, stratified)
+    width = None if depth_width is None else lexicographic(*shape.T)
+    return Ground(values, counts, width, shape, inside, networks, known, draws, stratified)
+
+
+def columns_of(given: ArrayLike, length: int) -> Values:
+    """One or more finite columns, as rows x columns."""
+    table = np.asarray(given, dtype=np.float64)
+    columns = table[:, None] if table.ndim == 1 else table
+    return np.stack([finite("depth_width", column, length) for column in columns.T], axis=1)
 
 
 def finite(name: str, values: ArrayLike, length: int | None = None) -> Values:

@@ -26,6 +26,7 @@ BOUNDED = (
     "kendall_a",
     "weighted_tau",
     "within_cells",
+    "within_given_known",
     "partial_given_parameters",
     "minus_parameters",
     "minus_depth_width",
@@ -65,6 +66,10 @@ class Judgement:
     within_cells: float | None = None
     within_cells_low: float | None = None
     within_cells_high: float | None = None
+    within_given_known: float | None = None
+    """The same given what is known and still varies inside cells: depth and width in coarse cells, or size."""
+    within_given_known_low: float | None = None
+    within_given_known_high: float | None = None
     partial_given_parameters: float | None = None
     partial_given_parameters_low: float | None = None
     partial_given_parameters_high: float | None = None
@@ -117,7 +122,7 @@ def filled(row: Judgement, scores: Values, against: Ground) -> Judgement:
     bounded = {name: estimate(found[name]) for name in BOUNDED}
     same = bool((Order.of(scores).level == Order.of(against.rival).level).all())
     columns: dict[str, Any] = bounds(bounded) | {name: estimate(found[name]).value for name in PLAIN}
-    return replace(row, **columns, verdict=words(bounded, against.known, same=same))
+    return replace(row, **columns, verdict=words(bounded, against, same=same))
 
 
 def statistics(scores: Values, against: Ground) -> dict[str, Values]:
@@ -125,13 +130,16 @@ def statistics(scores: Values, against: Ground) -> dict[str, Values]:
     draws, ranks, rivals, pair = against.draws, against.ranks, against.correlations, (scores, against.truth)
     order = Order.of(scores)
     centred, taus = order.centred(draws), kendall(draws, order, against.order)
+    within = within_cells(against.inside, *pair, against.cells)
+    beyond = within_cells(against.inside, *pair, against.cells, given=against.varying) if against.varying else within
     own, size = (correlation(draws, centred, ranks[name]) for name in ("truth", "parameters"))
     return {
         "spearman": own,
         "kendall_b": taus.b,
         "kendall_a": taus.a,
         "weighted_tau": taus.weighted,
-        "within_cells": within_cells(against.inside, *pair, against.cells),
+        "within_cells": within,
+        "within_given_known": beyond,
         "partial_given_parameters": partial(own, size, rivals["parameters"]),
         "minus_parameters": own - rivals["parameters"],
         "minus_depth_width": own - rivals["rival"] if against.depth_width is not None else np.full_like(own, np.nan),
@@ -149,12 +157,12 @@ def bounds(found: Mapping[str, Estimate]) -> dict[str, float | None]:
     return {name + end: getattr(of, field) for name, of in found.items() for end, field in ends}
 
 
-def words(found: Mapping[str, Estimate], known: str, *, same: bool = False) -> str:
+def words(found: Mapping[str, Estimate], against: Ground, *, same: bool = False) -> str:
     """The verdict on one proxy; without depth and width, the parameters are what everybody knows."""
-    minus = found["minus_depth_width"]
-    rival = found["minus_parameters"] if minus.value is None else minus
-    evidence = Evidence(found["spearman"], found["within_cells"], rival, found["partial_given_parameters"], same)
-    return verdict(evidence, known=known)
+    minus = found["minus_parameters" if against.depth_width is None else "minus_depth_width"]
+    inside, partly = found["within_given_known"], found["partial_given_parameters"]
+    evidence = Evidence(found["spearman"], inside, minus, partly, same, against.cells_tell)
+    return verdict(evidence, known=against.known)
 
 
 def judge_proxy(

@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
-from archwright.judge.ranks import Codes, Counts, Order, Values, spearman
+from archwright.judge.ranks import Codes, Counts, Order, Values, correlation
 
 LEAST_ROWS = 5
 """Rows below which a cell says nothing."""
 QUANTILES = 5
+ROUNDING = 1e-9
+"""Share of a variance below which what is left of it is rounding."""
 
 
-def within_cells(counts: Counts, scores: Values, truth: Values, cells: Codes) -> Values:
+def within_cells(
+    counts: Counts, scores: Values, truth: Values, cells: Codes, *, given: Sequence[Values] = ()
+) -> Values:
     """Mean over cells of Spearman inside the cell, weighted by its rows, one per resample.
 
     Cells with fewer than five rows, or where either side is constant, are left out; NaN when none is left.
+    With `given`, columns that may still vary inside a cell, the partial Spearman given their ranks there.
     """
     inside = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
     used = [rows for rows in inside if usable(scores[rows], truth[rows])]
     if not used:
         return np.full(len(counts), np.nan)
-    found = [spearman(counts[:, rows], Order.of(scores[rows]), Order.of(truth[rows])) for rows in used]
+    found = [in_cell(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
     return weighted_mean(np.stack(found), np.array([len(rows) for rows in used], dtype=np.float64))
+
+
+def in_cell(counts: Counts, columns: Sequence[Values]) -> Values:
+    """Spearman of the first two columns, given the ranks of all others."""
+    one, other, *given = (Order.of(column).centred(counts) for column in columns)
+    known: list[Values] = []
+    for column in given:
+        known.append(without(counts, column, known))
+    return correlation(counts, *(without(counts, side, known) for side in (one, other)))
+
+
+def without(counts: Counts, column: Values, known: Sequence[Values]) -> Values:
+    """What lines on the known columns, orthogonal to each other, leave of a centred one; zero where only rounding."""
+    left = column
+    with np.errstate(all="ignore"):
+        for other in known:
+            slope = (counts * left * other).sum(axis=1) / (counts * other**2).sum(axis=1)
+            left = left - np.nan_to_num(slope, posinf=0.0, neginf=0.0)[:, None] * other
+    spread, before = ((counts * side**2).sum(axis=1, keepdims=True) for side in (left, column))
+    return np.where(spread > ROUNDING * before, left, 0.0)
+
+
+def varies_inside(column: Values, cells: Codes) -> bool:
+    """Whether a column is not the same for all rows of a cell."""
+    return any(np.ptp(column[cells == cell]) > 0 for cell in np.unique(cells))
 
 
 def usable(scores: Values, truth: Values) -> bool:

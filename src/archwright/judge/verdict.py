@@ -17,13 +17,16 @@ class Evidence:
     overall: Estimate
     """Spearman with the truth."""
     within: Estimate = NOTHING
-    """Mean Spearman inside the cells, where what is known is equal."""
+    """Mean Spearman inside the cells, where what is known is equal or nearly so, given what still varies of it."""
     minus_known: Estimate = NOTHING
     """Spearman minus that of what is known: of depth and width, or of size."""
     partial: Estimate = NOTHING
     """Spearman given the parameters."""
     same_as_known: bool = False
     """Whether the proxy orders the rows exactly as what is known does."""
+
+    cells_tell: bool = True
+    """Whether there are cells with enough rows; then a score without a value inside them is a function of the known."""
 
     @property
     def predicts(self) -> bool:
@@ -37,7 +40,7 @@ class Evidence:
         """
         if self.within.value is not None:
             return positive(self.within) and (self.partial.value is None or self.partial.value > 0)
-        return positive(self.minus_known) and positive(self.partial)
+        return not self.cells_tell and positive(self.minus_known) and positive(self.partial)
 
 
 def positive(of: Estimate) -> bool:
