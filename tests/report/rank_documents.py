@@ -70,7 +70,7 @@ def rank_document(n: int = 300, seed: int = 0) -> dict[str, Any]:
         "variant": "trained",
         "target": "glue",
         "seed": 0,
-        "noise_ceiling": {"kind": "twins", "value": 0.93, "within_cells": 0.75, "pairs": 123},
+        "noise_ceiling": {"kind": "twins", "value": 0.93, "within_cells": 0.75, "n_pairs": 123},
         "rows": rows,
         "architectures": [
             {
@@ -176,7 +176,7 @@ def studies(rng: np.random.Generator) -> dict[str, Any]:
     paper = {"table": "Table 3", "proxy": "synaptic_saliency", "statistic": "spearman", "note": ""}
     return {
         "xray": [
-            {"choice": choice, "value": value, "n": 150, "mean": 66.0 + place, "top_share": 0.2 * place}
+            {"choice": choice, "value": value, "n": 150, "mean": 66.0 + place, "share": 0.5, "top_share": 0.2 * place}
             for choice, values in {
                 "layers": (2, 4),
                 "hidden": (128, 256),
@@ -206,7 +206,9 @@ def studies(rng: np.random.Generator) -> dict[str, Any]:
             "id": "12",
             "layers": [[float(2.0 ** (-k / (9 + layer))) for k in range(128)] for layer in range(4)],
         },
-        "eta": [{"eta": eta, "spearman": 0.5 + 0.3 * eta, "within_cells": 0.3 * eta} for eta in etas],
+        "eta": [
+            {"eta": eta, "spearman": 0.5 + 0.3 * eta, "within_cells": 0.3 * eta, "v_pca": 0.4 * eta} for eta in etas
+        ],
         "powers": {"a": powers, "b": powers, "spearman": [[0.5 + 0.1 * a - 0.05 * b for b in powers] for a in powers]},
     }
 

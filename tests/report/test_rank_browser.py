@@ -94,9 +94,9 @@ def test_raw_and_normalised_stand_side_by_side(opened: Any) -> None:
 
 def test_ablations_and_bars_follow_their_choosers(opened: Any) -> None:
     page = opened
-    assert page.locator(f"{BOXES} .boxlayer .trace").count() == 20
+    assert page.locator(f"{BOXES} .boxlayer path.box").count() == 20
     choose(page, "ablation", "Proxy", "w_pca")
-    assert page.locator(f"{BOXES} .boxlayer .trace").count() == 10
+    assert page.locator(f"{BOXES} .boxlayer path.box").count() == 10
     page.locator("input[name=bars-0-0][value='within cells']").check(force=True)
     assert axis(page, "#bars-0-plot") == "within cells"
 

@@ -12,9 +12,10 @@ from archwright.report import rank_html, score_html
 from archwright.report.measures import DASH
 from archwright.report.page import panels_page
 from archwright.report.rank.axes import axes_of, cells_of, groups_of, rounded
-from archwright.report.rank.bars import bar_figures, xray_figures
+from archwright.report.rank.bars import bar_figures
 from archwright.report.rank.studies import box_figures, eta_figure, powers_figure, reached, scree_figure, shares
-from archwright.report.rank.tables import published_table
+from archwright.report.rank.tables import parity_table, published_table
+from archwright.report.rank.xray import xray_figures
 from tests.report.rank_documents import rank_document, score_document
 from tests.report.test_report_browser import nulled
 
@@ -175,11 +176,13 @@ def test_bars_have_both_lines_and_the_ceiling(ranking: dict[str, Any]) -> None:
 def test_boxes_put_ours_beside_the_published(ranking: dict[str, Any]) -> None:
     figures = box_figures(ranking)
     both = figures["synaptic_saliency", "batches"]
-    assert len(both["data"]) == 20 and [note["text"] for note in both["layout"]["annotations"]] == [
+    assert [len(trace["y"]) for trace in both["data"]] == [100, 100] and [
+        note["text"] for note in both["layout"]["annotations"]
+    ] == [
         "<b>ours</b>",
         "<b>published</b>",
     ]
-    assert len(figures["w_pca", "initialisation seeds"]["data"]) == 10
+    assert len(figures["w_pca", "initialisation seeds"]["data"]) == 1
     assert next(iter(figures))[0] != "w_pca"  # what both have comes first
 
 
@@ -206,16 +209,66 @@ def test_the_xray_has_a_panel_per_choice(ranking: dict[str, Any]) -> None:
     assert [note["text"] for note in figures["mean trained score",]["layout"]["annotations"]] == [
         f"<b>{name}</b>" for name in ("layers", "hidden", "operator 1", "heads 1")
     ]
-    assert figures["share in the top 10 %",]["data"][0]["y"] == [0.0, 0.2]
+    assert [trace["name"] for trace in figures["share of the top 10 %",]["data"][:2]] == ["of the top 10 %", "of all"]
+    assert figures["share of the top 10 %",]["data"][0]["y"] == [0.0, 0.2]
 
 
 def test_papers_that_disagree_stand_side_by_side(ranking: dict[str, Any]) -> None:
     block = published_table(ranking)
     saliency = next(row["spearman"] for row in ranking["rows"] if row["proxy"] == "synaptic_saliency")
-    assert [head["text"] for head in block["head"]][2:5] == ["W-PCA, Table 1", "LPZero, Table 3", "ours"]
+    assert [head["text"] for head in block["head"]][2:5] == ["W-PCA", "LPZero", "ours"]
     assert [cell["text"] for cell in block["rows"][0]][2:5] == ["0.266", "0.157", f"{saliency:.3f}"]
     assert [cell["bold"] for cell in block["rows"][0]][2:5] == [True, True, False]
     assert [cell["text"] for cell in block["rows"][1]][2] == DASH
+    assert block["rows"][0][-1]["text"] == "W-PCA, Table 1; LPZero, Table 3: absolute value"
+
+
+def test_a_paper_may_contradict_itself_or_name_a_proxy_we_lack() -> None:
+    paper = {"paper": "A", "table": "1", "statistic": "pearson-called-spearman", "proxy": "x"}
+    entries = [paper | {"value": 0.27}, paper | {"value": 0.3}, paper | {"proxy": "", "printed": "Other", "value": 0.1}]
+    rows = published_table({"published": entries, "rows": [{"proxy": "x", "pearson": 0.25, "spearman": 0.9}]})["rows"]
+    assert [[cell["text"] for cell in row][:4] for row in rows] == [
+        ["x", "pearson-called-spearman", "0.270 / 0.300", "0.250"],
+        ["Other", "pearson-called-spearman", "0.100", DASH],
+    ]
+
+
+def test_parity_shows_both_against_the_trained_score() -> None:
+    entry = {
+        "metric": "M",
+        "proxy": "m",
+        "n": 300,
+        "spearman": 0.3,
+        "our_kendall_b": 0.193,
+        "published_kendall_b": None,
+    }
+    block = parity_table([entry])
+    assert [head["text"] for head in block["head"]] == [
+        "published metric",
+        "our proxy",
+        "n",
+        "agreement",
+        "our tau-b",
+        "why",
+    ]
+    assert [cell["text"] for cell in block["rows"][0]] == ["M", "m", "300", "0.300", "0.193", ""]
+
+
+def test_the_xray_shows_the_choices_that_matter() -> None:
+    entries = [
+        {"choice": f"c{at}", "value": value, "n": 10, "mean": 50.0 + at * value} for at in range(40) for value in (0, 1)
+    ]
+    shown = [note["text"] for note in xray_figures(entries)["mean trained score",]["layout"]["annotations"]]
+    assert shown == [f"<b>c{at}</b>" for at in range(24, 40)]
+    many = [{"choice": "c", "value": value, "n": 1, "mean": 1.0} for value in range(50)]
+    assert xray_figures(many)["mean trained score",]["layout"]["xaxis"]["type"] == "linear"
+    assert xray_figures([]) == {}
+
+
+def test_cells_of_size_are_called_so(ranking: dict[str, Any]) -> None:
+    words = view(rank_html(ranking | {"known": "size"}))
+    assert "networks of equal size" in words["lead"]
+    assert words["sections"][3]["title"] == "Among networks of equal size"
 
 
 def test_the_page_of_scores() -> None:

@@ -23,7 +23,7 @@ def ranking() -> dict[str, Any]:
 
 
 def line_of(shown: str, name: str) -> str:
-    return next(line for line in shown.splitlines() if line.removeprefix("· ").startswith(f"{name} "))
+    return next(line for line in reversed(shown.splitlines()) if line.removeprefix("· ").startswith(f"{name} "))
 
 
 def test_every_row_is_there_and_the_largest_spearman_comes_first(ranking: dict[str, Any]) -> None:
@@ -56,7 +56,7 @@ def test_baselines_are_marked_and_the_caption_says_on_what_it_rests(ranking: dic
 HEADS = {
     160: ("rho", "tau-b", "within cells", "minus d+w", "par.", "ICC", "s/arch", "miss.", "verdict"),
     120: ("rho", "tau-b", "within cells", "minus d+w", "par.", "ICC", "s/arch", "miss.", "verdict"),
-    80: ("rho", "within cells", "miss.", "verdict"),
+    80: ("rho", "within cells", "par.", "miss.", "verdict"),
 }
 
 
@@ -72,7 +72,9 @@ def test_it_fits_its_width_with_whole_numbers(ranking: dict[str, Any], width: in
 
 def test_what_is_left_out_is_named(ranking: dict[str, Any]) -> None:
     assert "Not shown" not in printed(rank_table(ranking), 120)
-    assert "tau-b, minus d+w, par., ICC, s/arch" in printed(rank_table(ranking), 80).replace("\n", " ")
+    assert "Not shown for lack of room: tau-b, minus d+w, ICC, s/arch." in printed(rank_table(ranking), 80).replace(
+        "\n", " "
+    )
 
 
 def test_missing_values_are_counted_with_their_reason(ranking: dict[str, Any]) -> None:
@@ -119,6 +121,25 @@ def test_the_headline_tells_the_findings(ranking: dict[str, Any]) -> None:
 )
 def test_numbers_are_short(value: float | None, text: str) -> None:
     assert compact(value) == text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "short"),
+    [
+        ("worse than depth and width, adds within cells", "adds inside"),
+        ("adds information beyond size", "adds"),
+        ("only restates parameters", "restates"),
+        ("ranks the wrong way round", "reversed"),
+        ("cannot be judged", DASH),
+        ("something new to say", "someth… say"),
+    ],
+)
+def test_verdicts_are_short(ranking: dict[str, Any], verdict: str, short: str) -> None:
+    for row in ranking["rows"]:
+        row["verdict"] = verdict
+    shown = printed(rank_table(ranking), 120)
+    assert line_of(shown, "w_pca").rstrip().endswith(f" {short}") and f"45 x {verdict}" in shown
+    assert max(map(len, shown.splitlines())) <= 120 and " s/arch " in shown
 
 
 def test_times_are_readable() -> None:

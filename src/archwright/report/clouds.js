@@ -2,13 +2,13 @@
 const { axes, points } = data;
 const everyone = points.hover.map((_, at) => at);
 const markup = (words) => String(words).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-const DEPTHS = [[0, "#f2b134"], [0.5, "#3f9b8f"], [1, "#3b2f7f"]];
+const DEPTHS = [[0, "#f2b134"], [0.5, "#3f9b8f"], [1, "#8a6fe0"]];
 
 function cloud(xs, ys, { size = 7, only = everyone, named = true } = {}) {
   const chosen = new Set(only);
   return points.groups.map(({ name, colour, symbol, members, shade }) => {
     const own = places(xs, ys, members).filter((at) => chosen.has(at));
-    const scale = shade ? { color: own.map((at) => shade[at]), colorscale: DEPTHS, showscale: named, colorbar: { thickness: 10, outlinewidth: 0, title: { text: name } } } : { color: colour };
+    const scale = shade ? { color: own.map((at) => shade[at]), colorscale: DEPTHS, cmin: Math.min(...shade.filter(known)), cmax: Math.max(...shade.filter(known)), showscale: named, colorbar: { thickness: 10, outlinewidth: 0, title: { text: name } } } : { color: colour };
     return {
       type: "scatter", mode: "markers", x: own.map((at) => xs[at]), y: own.map((at) => ys[at]), text: own.map((at) => markup(points.hover[at])),
       marker: { size, symbol, opacity: 0.72, ...scale }, hovertemplate: "%{text}<br>%{x:.4~g}, %{y:.4~g}<extra></extra>",

@@ -1,7 +1,6 @@
 """Correlations as bars with the lines of the baselines (LPZero, Figure 1), and the space under an x-ray."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from archwright.report.figures.parts import COLOURS, GREY, Figure, Panel, Trace, figure, group, plain_text, title
 from archwright.report.rank.rows import (
@@ -116,57 +115,3 @@ def band(document: Document, key: str, rows: int) -> list[Trace]:
     return [
         {"type": "scatter", "mode": "lines", **corners, **look, **group(f"above the noise ceiling {decimal(value)}")}
     ]
-
-
-SHOWN: dict[str, tuple[str, dict[str, Any]]] = {
-    "mean trained score": ("mean", {}),
-    "share in the top 10 %": ("top_share", {"tickformat": ".0%", "rangemode": "tozero"}),
-}
-"""What the x-ray shows of a choice: its key, and the axis."""
-
-
-def xray_figures(entries: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Figure]:
-    """Mean trained score, and how many are among the best, for every value of every choice of the space."""
-    choices: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in entries:
-        choices.setdefault(str(entry.get("choice")), []).append(entry)
-    return {
-        (words,): figure(
-            [xray_panel(choice, values, words, entries) for choice, values in choices.items()], columns=4, height=250
-        )
-        for words in SHOWN
-    }
-
-
-def xray_panel(
-    choice: str, values: Sequence[Mapping[str, Any]], words: str, everything: Sequence[Mapping[str, Any]]
-) -> Panel:
-    """One choice; all panels share the range of the numbers, so that they can be compared."""
-    key, axis = SHOWN[words]
-    numbers = [number for entry in everything if (number := known(entry, key)) is not None]
-    room = (max(numbers) - min(numbers)) * 0.08 or 0.05 if numbers else 1.0
-    ends = {"range": [min(numbers) - room, max(numbers) + room]} if numbers and not axis else {}
-    shown = [
-        [
-            f"{entry.get('value')}: {decimal(known(entry, 'mean'))}, {int(known(entry, 'n') or 0)} networks,"
-            f" {decimal((known(entry, 'top_share') or 0) * 100, 0)} % in the top 10 %"
-            for entry in values
-        ]
-    ]
-    trace: Trace = {
-        "type": "scatter",
-        "mode": "lines+markers" if all(known(entry, "value") is not None for entry in values) else "markers",
-        "x": [plain_text(entry.get("value")) for entry in values],
-        "y": [known(entry, key) for entry in values],
-        "text": [plain_text(text) for text in shown[0]],
-        "marker": {"size": [8 + 10 * share(entry, values) for entry in values], "color": COLOURS[0]},
-        "line": {"width": 1.4, "color": GREY},
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    return Panel(choice, [trace], {"type": "category"}, {**title(words), **axis, **ends})
-
-
-def share(entry: Mapping[str, Any], values: Sequence[Mapping[str, Any]]) -> float:
-    """Which part of the architectures has this value."""
-    total = sum(known(other, "n") or 0.0 for other in values)
-    return (known(entry, "n") or 0.0) / total if total else 0.0

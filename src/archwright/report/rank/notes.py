@@ -30,14 +30,16 @@ ABLATION = (
     "(Serianni and Kalita, Figures 7 to 10; W-PCA, Figure 4). Boxes that overlap cannot be told apart by one score."
 )
 XRAY = (
-    "For each value of each choice: the mean trained score of the networks that have it, and how many of them are "
-    "among the best tenth of all. Larger points stand for more networks. All panels share one scale."
+    "For each value of each choice: the mean trained score of the networks that have it, and which share of the best "
+    "tenth has it, beside its share of all. Larger points stand for more networks. All panels share one scale."
 )
 SCREE = (
     "Variance of the first feed-forward linear's output along its principal axes, one line per layer. V-PCA counts the "
     "axes below the dotted line and adds up the layers."
 )
-ETA = "V-PCA with other shares of the variance than 0.99, from the same recording. The axis spreads what is close to 1."
+ETA = (
+    "V-PCA and W-PCA with other shares of the variance than 0.99, from one recording. The axis spreads what is near 1."
+)
 POWERS = "Rank correlation of parameters^a x V-PCA^b with the trained score. W-PCA is the point where both are 1."
 PUBLISHED = (
     "What the papers print, beside what we measured. Numbers of different papers for one proxy stand in one row; where "
@@ -45,6 +47,6 @@ PUBLISHED = (
 )
 PARITY = (
     "Rank correlation between our scores and the published column of the same metric, architecture by architecture; 1 "
-    "is the same order."
+    "is the same order. Then both against the trained score, on the same rows."
 )
 SCORES = "Higher is better for every proxy. A heading sorts. A dash is a value that could not be computed."

@@ -10,7 +10,7 @@ from archwright.report.page import panels_page
 from archwright.report.panels import Block, Card, Section, facts, plot, plots, section, text
 from archwright.report.rank import notes
 from archwright.report.rank.axes import Axis, axes_of, points_of
-from archwright.report.rank.bars import bar_figures, xray_figures
+from archwright.report.rank.bars import bar_figures
 from archwright.report.rank.rows import (
     BASELINE,
     DEPTH_WIDTH,
@@ -18,6 +18,7 @@ from archwright.report.rank.rows import (
     Document,
     bounds,
     decimal,
+    equal_in,
     headline,
     known,
     proxies,
@@ -27,6 +28,7 @@ from archwright.report.rank.rows import (
 from archwright.report.rank.studies import box_figures, eta_figure, powers_figure, scree_figure
 from archwright.report.rank.tables import missing_table, parity_table, published_table, rank_rows, verdict_table
 from archwright.report.rank.terminal import ceiling_words, setting
+from archwright.report.rank.xray import xray_figures
 
 TEMPLATE = "rank.html"
 NORMALISED = "_normalised"
@@ -87,7 +89,7 @@ def cells_section(document: Document, axes: list[Axis]) -> Section | None:
     if not (trained(axes) and scored(axes) and len(points_of(document)["cells"]) >= FEW):
         return None
     block = {"kind": "cells", "choices": scored(axes), "against": 0, "chosen": first(axes)}
-    return section("cells", "Among networks of equal depth and width", notes.CELLS, block, short="Within cells")
+    return section("cells", f"Among networks of equal {equal_in(document)}", notes.CELLS, block, short="Within cells")
 
 
 def sides_section(document: Document, axes: list[Axis]) -> Section | None:

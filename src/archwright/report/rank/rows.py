@@ -80,6 +80,11 @@ def missing_of(row: Row) -> tuple[int, str]:
     return int(known(missing, "count") or 0), str(missing.get("reason") or "")
 
 
+def equal_in(document: Document) -> str:
+    """What the networks of one cell have in common."""
+    return str(document.get("known") or "depth and width")
+
+
 def headline(document: Document) -> str:
     """The findings, spoken plainly: the best proxy, what counting alone gives, and who adds something to it."""
     rows = [row for row in proxies(ranked(document)) if known(row, "spearman") is not None]
@@ -90,7 +95,7 @@ def headline(document: Document) -> str:
         best + with_bounds(rows[0], "spearman"),
         counted(document),
         beaten(rows),
-        inside(rows),
+        inside(rows, equal_in(document)),
         doubt(document),
     ]
     return " ".join(f"{words}." for words in sentences if words)
@@ -118,13 +123,13 @@ def beaten(rows: Sequence[Row]) -> str:
     return f"{better or 'None'} of the {len(judged)} reliably {verb} better than depth and width"
 
 
-def inside(rows: Sequence[Row]) -> str:
-    """The best proxy among networks of equal depth and width."""
+def inside(rows: Sequence[Row], alike: str) -> str:
+    """The best proxy among networks that are alike."""
     found = [row for row in rows if known(row, "within_cells") is not None]
     if not found:
         return ""
     best = max(found, key=lambda row: known(row, "within_cells") or 0.0)
-    return f"Among networks of equal depth and width {best['proxy']} is best with {with_bounds(best, 'within_cells')}"
+    return f"Among networks of equal {alike} {best['proxy']} is best with {with_bounds(best, 'within_cells')}"
 
 
 def doubt(document: Document) -> str:

@@ -39,7 +39,7 @@ def box_panels(document: Document, proxy: str, kind: str) -> list[Panel]:
         rows = (study.get(kind) or {}).get(proxy)
         if rows:
             axis = {**title(f"score, {words}"), "type": scale(value for row in rows for value in row)}
-            boxes = [box(values, name, colour) for name, values in zip(labels(study, len(rows)), rows, strict=False)]
+            boxes = [box(rows, labels(study, len(rows)), colour)]
             panels.append(
                 Panel(
                     words,
@@ -63,11 +63,12 @@ def scale(values: Iterable[Any]) -> str:
     return "log" if wide else "linear"
 
 
-def box(values: Sequence[float | None], name: str, colour: str) -> Trace:
+def box(rows: Sequence[Sequence[float | None]], names: Sequence[str], colour: str) -> Trace:
+    """One box per name."""
     return {
         "type": "box",
-        "x": [plain_text(name)] * len(values),
-        "y": [rounded(value, 5) for value in values],
+        "x": [plain_text(name) for name, values in zip(names, rows, strict=True) for _ in values],
+        "y": [rounded(value, 5) for values in rows for value in values],
         "boxpoints": "all",
         "jitter": 0.3,
         "pointpos": 0,
@@ -135,11 +136,15 @@ def curve(values: Sequence[float], name: str, place: int) -> Trace:
     }
 
 
-LINES = {"spearman": ("Spearman", "circle"), "within_cells": ("within cells", "diamond")}
+LINES = {
+    "spearman": ("W-PCA, Spearman", "circle"),
+    "within_cells": ("W-PCA, within cells", "diamond"),
+    "v_pca": ("V-PCA, Spearman", "square"),
+}
 
 
 def eta_figure(sweep: Sequence[Mapping[str, Any]]) -> Figure:
-    """Correlation of V-PCA for every eta; the axis spreads what lies close to 1."""
+    """Correlation for every eta; the axis spreads what lies close to 1."""
     points = sorted((eta, entry) for entry in sweep if (eta := known(entry, "eta")) is not None and eta < 1)
     etas = [eta for eta, _ in points]
     traces = [
@@ -155,6 +160,7 @@ def eta_figure(sweep: Sequence[Mapping[str, Any]]) -> Figure:
             **group(words),
         }
         for (key, (words, symbol)), colour in zip(LINES.items(), COLOURS, strict=False)
+        if any(known(entry, key) is not None for _, entry in points)
     ]
     kept = spaced(etas)
     x = {

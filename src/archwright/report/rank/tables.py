@@ -9,8 +9,8 @@ from archwright.report.rank.columns import COLUMNS
 from archwright.report.rank.rows import BASELINE, Document, Row, decimal, kind_of, known, missing_of, verdicts
 
 YES = {True: "yes", False: "no"}
-OURS = {"spearman": "spearman", "rho": "spearman", "kendall": "kendall_b", "kendall_b": "kendall_b", "tau": "kendall_b"}
-"""A paper's statistic -> ours; others have no counterpart unless a row has their very name."""
+OURS = {"kendall": "kendall_b", "pearson-called-spearman": "pearson"}
+"""A paper's statistic -> the key of ours, where the names differ."""
 APART = 0.005
 """Two published numbers further apart than this are in conflict."""
 
@@ -66,35 +66,29 @@ def missing_table(rows: Sequence[Row]) -> list[Block]:
 
 
 def published_table(document: Document) -> Block:
-    """One row per proxy and statistic, one column per table of a paper, then ours; conflicts stand out."""
+    """One row per proxy and statistic, one column per paper, then ours; conflicts stand out."""
     entries = list(document.get("published") or ())
-    sources = list(dict.fromkeys(source(entry) for entry in entries))
-    keys = list(dict.fromkeys((str(entry.get("proxy")), str(entry.get("statistic"))) for entry in entries))
-    found = {
-        key: [entry for entry in entries if (str(entry.get("proxy")), str(entry.get("statistic"))) == key]
-        for key in keys
-    }
+    papers = list(dict.fromkeys(str(entry.get("paper")) for entry in entries))
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault((about(entry), str(entry.get("statistic"))), []).append(entry)
     lines = [
-        [*key, *(printed(found[key], name) for name in sources), ours(document, *key), remarks(found[key])]
-        for key in keys
+        [*key, *(printed(of, paper) for paper in papers), ours(document, *key), remarks(of)]
+        for key, of in found.items()
     ]
-    bold = {
-        (y, x + 2)
-        for y, key in enumerate(keys)
-        if conflict(found[key])
-        for x in range(len(sources))
-        if lines[y][x + 2] != DASH
-    }
-    return table(("proxy", "statistic", *sources, "ours", "note"), lines, bold=bold, left=(0, 1, len(sources) + 3))
+    marked = [y for y, of in enumerate(found.values()) if conflict(of)]
+    bold = {(y, x) for y in marked for x in range(2, len(papers) + 2) if lines[y][x] != DASH}
+    return table(("proxy", "statistic", *papers, "ours", "notes"), lines, bold=bold, left=(0, 1, len(papers) + 3))
 
 
-def source(entry: Mapping[str, Any]) -> str:
-    return ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
+def about(entry: Mapping[str, Any]) -> str:
+    """Our name of the proxy, else the one the paper prints."""
+    return str(entry.get("proxy") or entry.get("printed") or DASH)
 
 
-def printed(entries: Sequence[Mapping[str, Any]], name: str) -> str:
-    """All numbers one table of a paper gives for this; a paper may contradict itself."""
-    values = dict.fromkeys(decimal(known(entry, "value"), 3) for entry in entries if source(entry) == name)
+def printed(entries: Sequence[Mapping[str, Any]], paper: str) -> str:
+    """All numbers one paper gives for this; a paper may contradict itself."""
+    values = dict.fromkeys(decimal(known(entry, "value"), 3) for entry in entries if str(entry.get("paper")) == paper)
     return " / ".join(values) or DASH
 
 
@@ -104,7 +98,13 @@ def ours(document: Document, proxy: str, statistic: str) -> str:
 
 
 def remarks(entries: Sequence[Mapping[str, Any]]) -> str:
-    return "; ".join(dict.fromkeys(str(entry["note"]) for entry in entries if entry.get("note")))
+    """Where each number stands, and what is to be said about it."""
+    return "; ".join(dict.fromkeys(remark(entry) for entry in entries))
+
+
+def remark(entry: Mapping[str, Any]) -> str:
+    place = ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
+    return f"{place}: {entry['note']}" if entry.get("note") else place
 
 
 def conflict(entries: Sequence[Mapping[str, Any]]) -> bool:
@@ -112,15 +112,28 @@ def conflict(entries: Sequence[Mapping[str, Any]]) -> bool:
     return bool(values) and max(values) - min(values) > APART
 
 
+PARITY = {
+    "spearman": "agreement",
+    "our_spearman": "our rho",
+    "published_spearman": "published rho",
+    "our_kendall_b": "our tau-b",
+    "published_kendall_b": "published tau-b",
+}
+"""Numbers of a published metric beside ours; those that nobody has are left out."""
+
+
 def parity_table(entries: Sequence[Mapping[str, Any]]) -> Block:
+    """Each published metric with our proxy of that name."""
+    keys = [key for key in PARITY if any(known(entry, key) is not None for entry in entries)]
     lines = [
         [
             str(entry.get("metric") or DASH),
             str(entry.get("proxy") or DASH),
-            decimal(known(entry, "spearman"), 3),
             decimal(known(entry, "n"), 0),
+            *(decimal(known(entry, key), 3) for key in keys),
             str(entry.get("note") or ""),
         ]
         for entry in entries
     ]
-    return table(("published metric", "our proxy", "Spearman", "n", "why"), lines, left=(0, 1, 4))
+    head = ("published metric", "our proxy", "n", *(PARITY[key] for key in keys), "why")
+    return table(head, lines, left=(0, 1, len(keys) + 3))

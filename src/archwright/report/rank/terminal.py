@@ -28,10 +28,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MARK = "·"
-NAME = 29
+NAME = 26
 """So many characters of a name are shown."""
-VERDICTS = ("adds", "restates", "noise", "baseline")
-"""Words of a verdict that stand for all of it."""
+VERDICTS = {
+    "wrong way": "reversed",
+    "adds within cells": "adds inside",
+    "adds": "adds",
+    "restates": "restates",
+    "noise": "noise",
+    "cannot be judged": DASH,
+}
+"""Words of a verdict -> what stands for all of it; the first that fits counts."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ def missing_column(rows: Sequence[Row]) -> Cells | None:
 
 def verdict(row: Row) -> str:
     words = str(row.get("verdict") or DASH)
-    return next((short for short in VERDICTS if short in words), shortened(words, 12))
+    return next((short for part, short in VERDICTS.items() if part in words), shortened(words, 11))
 
 
 def captions(document: Document, rows: Sequence[Row]) -> list[str]:
@@ -157,7 +164,8 @@ def setting(document: Document) -> str:
 
 def ceiling_words(document: Document) -> str:
     ceiling = document.get("noise_ceiling") or {}
-    value, within, pairs = (known(ceiling, key) for key in ("value", "within_cells", "pairs"))
+    value, within = known(ceiling, "value"), known(ceiling, "within_cells")
+    pairs = known(ceiling, "n_pairs") or known(ceiling, "pairs")
     if value is None:
         return ""
     source = [str(ceiling.get("kind") or "")] + ([f"{pairs:,.0f} pairs"] if pairs else [])
