@@ -26,6 +26,8 @@ GRADIENT_FREE = frozenset({"forward"})
 ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")
 """What modules gave, as far as it is kept."""
 
+Found = TypeVar("Found")
+
 NOISE_LEVELS = (0.1, 10.0, 100.0)
 
 
@@ -99,28 +101,29 @@ class Probe:
         """Linears of all layers, by layer."""
         return tuple(linear for layer in self.layers for linear in layer.linears)
 
-
-Found = TypeVar("Found")
-
-
-def shared(function: Callable[[Probe], Found]) -> Callable[[Probe], Found]:
-    """An intermediate result several proxies need, found once per probe; a failure is remembered, too."""
-
-    @wraps(function)
-    def once(probe: Probe) -> Found:
-        if once not in probe.memo:
-            probe.memo[once] = kept(function, probe)
-        found = probe.memo[once]
+    def once(self, key: Any, function: "Callable[[Probe], Found]") -> "Found":
+        """What the function gives of this probe, found at most once; a failure is remembered, too."""
+        if key not in self.memo:
+            self.memo[key] = attempted(function, self)
+        found = self.memo[key]
         if isinstance(found, Failed):
             raise found
         result: Found = found
         return result
 
-    return once
 
-
-def kept(function: Callable[[Probe], Found], probe: Probe) -> Found | Failed:
+def attempted(function: Callable[[Probe], Found], probe: Probe) -> Found | Failed:
     try:
         return function(probe)
     except Failed as failure:
         return failure
+
+
+def shared(function: Callable[[Probe], Found]) -> Callable[[Probe], Found]:
+    """An intermediate result that several proxies need, found once per probe."""
+
+    @wraps(function)
+    def found(probe: Probe) -> Found:
+        return probe.once(function, function)
+
+    return found

@@ -4,7 +4,8 @@ Linears are those of the layers: attention or other operators, FFN, recurrent. E
 the head count only where "all parameters" is said. A weight the loss does not depend on contributes nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 
@@ -12,14 +13,15 @@ from archwright.probe import Probe, Weight, shared
 from archwright.proxies.proxy import Unscored
 
 
-def graded(weights: Iterable[Weight], what: str = "linear") -> list[Weight]:
+def graded(weights: Iterable[Weight], what: str = "linear") -> list[Any]:
+    """Those with a gradient (typed so that nobody asks again whether there is one)."""
     found = [weight for weight in weights if weight.gradient is not None]
     if not found:
         raise Unscored(f"No {what} of this network has a gradient of the loss.")
     return found
 
 
-def role(probe: Probe, name: str) -> list[Weight]:
+def role(probe: Probe, name: str) -> list[Any]:
     """Linears of a role, of all layers."""
     return graded((weight for layer in probe.layers for weight in getattr(layer, name)), f"{name} linear")
 
@@ -30,7 +32,7 @@ def products(probe: Probe) -> dict[Weight, tuple[float, float]]:
     found = {}
     for weight in graded(probe.parameters, "parameter"):
         product = weight.value * weight.gradient
-        found[weight] = (float(product.sum()), float(product.abs_().sum()))
+        found[weight] = (float(product.sum()), float(torch.linalg.vector_norm(product, 1)))
     return found
 
 
@@ -75,19 +77,28 @@ def logsynflow_freerea(probe: Probe) -> list[float]:
     return [float((weight * flow.log1p()).sum()) for weight, flow in flows(probe)]
 
 
+@shared
+def log_products(probe: Probe) -> list[tuple[float, float]]:
+    """Sum of w log|g| and sum of w |log|g||, of every linear."""
+    return [logged(w.value.flatten(), w.gradient.flatten()) for w in graded(probe.linears)]
+
+
+def logged(weight: torch.Tensor, gradient: torch.Tensor) -> tuple[float, float]:
+    """Over the weights that have a gradient: the logarithm of zero says nothing."""
+    if not bool(gradient.all()):
+        weight, gradient = weight[gradient != 0], gradient[gradient != 0]
+    logarithm = gradient.abs().log_()
+    return float(weight.dot(logarithm)), float(weight.dot(logarithm.abs_()))
+
+
 def logsynflow(probe: Probe) -> list[float]:
-    """Sum of w log|g| over weights with a gradient (LPZero Table 1)."""
-    return [logged(w.value, w.gradient, lambda x: x) for w in graded(probe.linears)]
+    """Sum of w log|g| (LPZero Table 1)."""
+    return [signed for signed, _ in log_products(probe)]
 
 
 def logsynflow_absolute(probe: Probe) -> list[float]:
-    """Sum of w |log|g|| over weights with a gradient (LPZero Eq. 16)."""
-    return [logged(w.value, w.gradient, torch.abs) for w in graded(probe.linears)]
-
-
-def logged(weight: torch.Tensor, gradient: torch.Tensor, outer: Callable[[torch.Tensor], torch.Tensor]) -> float:
-    logarithm = outer(gradient.abs().log()).masked_fill(gradient == 0, 0.0)
-    return float((weight * logarithm).sum())
+    """Sum of w |log|g|| (LPZero Eq. 16)."""
+    return [absolute for _, absolute in log_products(probe)]
 
 
 def synaptic_saliency(probe: Probe) -> list[float]:
@@ -105,6 +116,7 @@ def head_importance_published(probe: Probe) -> list[float]:
     return [products(probe)[w][1] for w in role(probe, "attention")]
 
 
+@shared
 def activation_products(probe: Probe) -> list[torch.Tensor]:
     """a dL/da of every activation function, batch x time x units."""
     signals = [s for layer in probe.layers for s in layer.activations if s.gradient is not None]

@@ -52,7 +52,7 @@ class Proxy:
                 raise BadInput(f"This proxy needs the {name} pass, which was not recorded; ask record for it.")
             if name in probe.failures:
                 raise Unscored(probe.failures[name])
-        score = self.join(self.load(self.target)(probe))
+        score = self.join(probe.once((self.load, self.target), self.load(self.target)))
         if not math.isfinite(score):
             raise Unscored(f"The score is {score}, not a finite number.")
         return score
