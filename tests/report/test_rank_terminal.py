@@ -131,7 +131,7 @@ def test_numbers_are_short(value: float | None, text: str) -> None:
         ("only restates parameters", "restates"),
         ("ranks the wrong way round", "reversed"),
         ("cannot be judged", DASH),
-        ("something new to say", "someth… say"),
+        ("something new to say", "somet…o say"),
     ],
 )
 def test_verdicts_are_short(ranking: dict[str, Any], verdict: str, short: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from archwright.report.figures.parts import COLOURS, Figure, Panel, Trace, figure, group, level, plain_text, title
 from archwright.report.rank.axes import rounded
-from archwright.report.rank.rows import Document, decimal, known
+from archwright.report.rank.rows import BASELINE, Document, decimal, kind_of, known
 
 VARIED = {"seeds": "initialisation seeds", "batches": "batches"}
 SIDES = {"ablation": ("ours", COLOURS[0]), "published_ablation": ("published", COLOURS[1])}
@@ -26,10 +26,11 @@ def box_figures(document: Document) -> dict[tuple[str, ...], Figure]:
 
 
 def ablated(document: Document) -> list[str]:
-    """Names in any ablation: first those that ours and the published one share."""
+    """Names in any ablation: first those that ours and the published one share, baselines last."""
+    counts = {str(row.get("proxy")) for row in document.get("rows") or () if kind_of(row) == BASELINE}
     sides = [[name for kind in VARIED for name in (document.get(side) or {}).get(kind) or {}] for side in SIDES]
     names = dict.fromkeys(name for names in sides for name in names)
-    return sorted(names, key=lambda name: -sum(name in side for side in sides))
+    return sorted(names, key=lambda name: (name in counts, -sum(name in side for side in sides)))
 
 
 def box_panels(document: Document, proxy: str, kind: str) -> list[Panel]:

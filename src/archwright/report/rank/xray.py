@@ -25,10 +25,11 @@ def xray_figures(entries: Sequence[Entry]) -> dict[tuple[str, ...], Figure]:
 
 
 def telling(entries: Sequence[Entry], most: int = MOST) -> dict[str, list[Entry]]:
-    """Entries by choice, in their order; of many choices only those whose values differ most."""
+    """Entries by choice, in their order; of many choices only those whose values differ most, none without a choice."""
     choices: dict[str, list[Entry]] = {}
     for entry in entries:
         choices.setdefault(str(entry.get("choice")), []).append(entry)
+    choices = {name: of for name, of in choices.items() if len(of) > 1}
     best = sorted(choices, key=lambda name: -explained(choices[name]))[:most]
     return {name: of for name, of in choices.items() if name in best}
 
