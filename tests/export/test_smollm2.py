@@ -62,7 +62,6 @@ def test_parity_and_size(folders: dict[str, Path], model: PrunedNetwork, to: str
 
 
 def test_8_bits_predict_the_next_token_almost_as_well(model: PrunedNetwork, smollm2: Path, tmp_path: Path) -> None:
-    """With one scale for a whole input nothing but noise is left: the loss rises to that of guessing."""
     words = load_tokenizer(str(smollm2))
     ids = words(TEXT, return_tensors="pt")["input_ids"][:, :64]
     batches = [{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]

@@ -1,8 +1,8 @@
 """ONNX files with 8-bit weights that compute in bytes.
 
-In an encoder one scale serves the whole input of a product. In a decoder a few features of the hidden states are
-hundreds of times as large as the others, so that one scale would leave nothing of the rest: there 64 neighbours share
-one, in the weights and in the inputs (SmolLM2-135M: perplexity 15.4 instead of 15.3, with one scale above 70,000).
+In an encoder one scale serves the whole input of a product. In a decoder a few features of the hidden states can be far
+larger than the others, so that one scale would leave little of the rest: there 64 neighbours share one, in the weights
+and in the inputs.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 TOGETHER = 64
 """Neighbours that share a scale in a decoder."""
 IN_BYTES = 4
-"""What onnxruntime calls the accuracy of products of bytes; products of floats take ten times as long here."""
+"""What onnxruntime calls the accuracy of products of bytes; at lower levels it multiplies floats."""
 SMALLEST_TABLE = 2**10
 """Tables with fewer numbers stay as they are."""
 
