@@ -84,7 +84,9 @@ def test_a_table_that_is_looked_up_and_transposed_for_the_output(tmp_path: Path)
     with silenced():
         quantize_decoder(graph_of(nodes, {"t": table}, TensorProto.INT64, 60), tmp_path / "small.onnx")
     exact = 2 * table[[3, 59]] @ table.T
-    assert answer(tmp_path / "small.onnx", {"x": np.array([3, 59])}) == pytest.approx(exact, abs=0.03 * float(exact.max()))
+    assert answer(tmp_path / "small.onnx", {"x": np.array([3, 59])}) == pytest.approx(
+        exact, abs=0.03 * float(exact.max())
+    )
     kinds = [node.op_type for node in onnx.load(tmp_path / "small.onnx").graph.node]
     assert kinds.count("MatMulNBits") == 2 and not {"Transpose", "MatMul"} & {*kinds}
 
