@@ -201,6 +201,16 @@ def test_which_passes_are_wanted_changes_no_random_number() -> None:
     torch.testing.assert_close(few.noisy[10.0], many.noisy[10.0])
 
 
+def test_no_rounding_noise_flows_through_attention_probabilities() -> None:
+    network = toy().float()
+    with torch.no_grad():
+        network.layers[0].up.weight.mul_(1e6)
+    probe = recorded(network, "synflow")
+    for layer in probe.layers:
+        query, key, value, mix = (float((w.flow * w.value.abs()).sum()) for w in layer.attention)  # type: ignore[operator]
+        assert query == key == 0 and value > 0 and mix > 0
+
+
 def test_the_flow_takes_double_precision_where_single_overflows() -> None:
     network = toy().float()
     with torch.no_grad():

@@ -88,5 +88,12 @@ def without_normalisation(network: nn.Module) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def held_constant(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """No gradient flows back through these modules."""
+    with hooked(modules, lambda module, given, output: output.detach()):
+        yield
+
+
 def tensor_of(output: Any) -> torch.Tensor:
     return output[0] if isinstance(output, tuple) else output

@@ -15,6 +15,7 @@ from archwright.probe.listening import (
     Calls,
     evaluating,
     first_inputs,
+    held_constant,
     outputs,
     replaced_embeddings,
     without_normalisation,
@@ -128,8 +129,9 @@ def synflow_pass(notes: Notes) -> None:
     """Gradient of the summed last hidden state at absolute weights (Tanaka et al. 2020), first example only.
 
     The absolute weights stand in for the real ones through a functional call, so nothing is changed and put back.
-    Normalisations are left out: a LayerNorm of equal features gives zero and would end the flow. In single precision
-    unless that overflows.
+    Normalisations are left out: a LayerNorm of equal features gives zero and would end the flow. Attention
+    probabilities are held constant: between equal tokens their gradient is zero, and the rounding noise in its place
+    would, without norms, grow beyond the flow itself. In single precision unless that overflows.
     """
     for dtype in (next(notes.network.parameters()).dtype, torch.float64):
         flows = synflow_gradients(notes, dtype)
@@ -146,12 +148,16 @@ def synflow_gradients(notes: Notes, dtype: torch.dtype) -> dict[nn.Parameter, to
     buffers = {name: b.to(dtype) for name, b in network.named_buffers() if b.is_floating_point()}
     with evaluating(network, gradients=False), torch.enable_grad(), without_normalisation(network):
         ones = torch.ones_like(embedded(notes, ids), dtype=dtype)
-        with replaced_embeddings(notes.roles, ones):
+        with replaced_embeddings(notes.roles, ones), held_constant(all_probabilities(notes.roles)):
             total = functional_call(network, {**weights, **buffers}, (ids,)).last_hidden_state.sum()
     linears = set(notes.linears())
     owners = {name: parameter for name, parameter in named.items() if parameter in linears}
-    found = torch.autograd.grad(total, [weights[name] for name in owners], allow_unused=True)
+    found = torch.autograd.grad(total, [weights[name] for name in owners], allow_unused=True, materialize_grads=True)
     return known(list(owners.values()), found)
+
+
+def all_probabilities(roles: Roles) -> list[nn.Module]:
+    return [layer.probabilities for layer in roles.layers if layer.probabilities is not None]
 
 
 def embedded(notes: Notes, ids: torch.Tensor) -> torch.Tensor:

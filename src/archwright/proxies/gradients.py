@@ -73,8 +73,8 @@ def synflow(probe: Probe) -> list[float]:
 
 
 def logsynflow_freerea(probe: Probe) -> list[float]:
-    """Sum of |w| log(1 + dR/d|w|) (Cavagnero et al. 2023), which keeps the flow from exploding."""
-    return [float((weight * flow.log1p()).sum()) for weight, flow in flows(probe)]
+    """Sum of |w| log(1 + |dR/d|w||) (Cavagnero et al. 2023), which keeps the flow from exploding."""
+    return [float((weight * flow.abs().log1p()).sum()) for weight, flow in flows(probe)]
 
 
 @shared
