@@ -158,7 +158,7 @@ def test_losses_by_hand() -> None:
 
 
 def test_the_gradient_of_the_published_loss_is_zero_but_for_rounding() -> None:
-    network = network_of(LAYERS[:2], loss="ones").double()
+    network = network_of(LAYERS[:2], loss="published").double()
     network(tokens(), tokens()).loss.backward()
     assert max(weight.grad.abs().max() for weight in network.parameters() if weight.grad is not None) > 0
     inside = network.encoder.layers[0].ffn.stack[0].weight.grad

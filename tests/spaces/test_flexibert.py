@@ -154,4 +154,4 @@ def test_unknown_variants_and_losses_are_refused() -> None:
     with pytest.raises(BadInput, match="trained, described, published"):
         FlexiBertSpace("trian")
     with pytest.raises(BadInput, match="electra, mlm"):
-        FlexiBertSpace().network(design(), generator=torch.Generator(), loss="ones")
+        FlexiBertSpace().network(design(), generator=torch.Generator(), loss="published")

@@ -23,11 +23,21 @@ class Source:
     """The default first."""
     origin: str
     """Where its files can be downloaded."""
+    published_repeats: str | None = None
+    """module:function that reads the published ablations of a folder."""
 
     @property
     def load(self) -> Callable[[Path, str], Benchmark]:
         module, _, name = self.target.partition(":")
         found: Callable[[Path, str], Benchmark] = getattr(import_module(module), name)
+        return found
+
+    def repeats(self, folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
+        """Published metrics of a few rows over "seeds" and "batches": kind, row, one entry per repeat."""
+        if self.published_repeats is None:
+            return {}
+        module, _, name = self.published_repeats.partition(":")
+        found: dict[str, dict[str, list[dict[str, float]]]] = getattr(import_module(module), name)(folder)
         return found
 
 
@@ -38,6 +48,7 @@ BENCHMARKS: dict[str, Source] = {
         "nas-bert",
         ("trained", "described", "published"),
         "https://github.com/aaronserianni/training-free-nas",
+        "archwright.benchmarks.nas_bert:repeats",
     ),
     "lts-gpt2": Source(
         "GPT-2-like architectures, perplexity on WikiText-103",
@@ -52,5 +63,6 @@ BENCHMARKS: dict[str, Source] = {
         "nas-bench-nlp",
         ("trained",),
         "https://github.com/fmsnew/nas-bench-nlp-release",
+        "archwright.benchmarks.nas_bench_nlp:repeats",
     ),
 }

@@ -186,6 +186,16 @@ def ablation(folder: Path, kind: str) -> dict[int, list[dict[str, float]]]:
     return found
 
 
+def repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """Published metrics over other initial weights and other batches, by row: what `ablation` gives, under our names."""
+    kinds = {"seeds": "initialization", "batches": "batch"}
+    return {
+        kind: {str(recipe): rows for recipe, rows in ablation(folder, name).items()}
+        for kind, name in kinds.items()
+        if (folder / ABLATIONS[name]).is_file()
+    }
+
+
 def table(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
     """Number of the recipe and all finite numbers of every line; two lines glued together are taken apart."""
     try:

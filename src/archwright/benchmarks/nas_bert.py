@@ -59,6 +59,16 @@ def ablation(folder: Path, name: str) -> list[dict[str, float]]:
     return [numbers(row) for row in csv_rows(check_folder(folder) / ABLATIONS[name])]
 
 
+def repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """Published metrics over other initial weights and other batches, by id of the row."""
+    found: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for kind, name in (("seeds", "initialization"), ("batches", "batch")):
+        if (folder / ABLATIONS[name]).is_file():
+            for row in ablation(folder, name):
+                found.setdefault(kind, {}).setdefault(f"{row['ID']:.0f}", []).append(row)
+    return found
+
+
 def check_folder(folder: Path) -> Path:
     if not folder.is_dir():
         raise BadInput(f"the nas-bert benchmark is a folder with {TABLE}, got {folder}; download it from {ORIGIN}.")

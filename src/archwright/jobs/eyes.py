@@ -11,12 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import torch
+
 from archwright.errors import BadInput, Failed
 from archwright.jobs.looking import Look, Seen, look
 from archwright.jobs.ray_cluster import RETRIES, connected
 
 SERVE = "from archwright.jobs.looking import serve; serve()"
 """Not `-m`: what is pickled must have the same module name in both processes."""
+WORTH_A_PROCESS = 8
+"""Looks below which starting a process would take longer than doing them here."""
 Eyes = Callable[[Sequence[Look]], Iterator[tuple[int, Seen]]]
 """Looks at all of them; gives the place of each and what was seen, in the order in which they are done."""
 
@@ -24,8 +28,19 @@ Eyes = Callable[[Sequence[Look]], Iterator[tuple[int, Seen]]]
 @contextmanager
 def eyes(workers: int, ray: str | None) -> Iterator[Eyes]:
     """So many processes of this machine (0: one per core), or the cluster."""
-    with on_ray(ray) if ray else in_processes(workers or os.cpu_count() or 1) as found:
-        yield found
+    with on_ray(ray) if ray else in_processes(workers or os.cpu_count() or 1) as far:
+        alone = ray is None and workers == 1
+        yield lambda looks: here(looks) if alone or (not ray and len(looks) < WORTH_A_PROCESS) else far(looks)
+
+
+def here(looks: Sequence[Look]) -> Iterator[tuple[int, Seen]]:
+    """One after another in this process."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield from ((place, look(at)) for place, at in enumerate(looks))
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import os
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ class Look:
     """Of the initial weights."""
     batch: Snippets
     loss: str
+    initial: str
+    """A name of INITIALS."""
     proxies: tuple[str, ...]
     own: Mapping[str, str]
     """Source of the user's proxies, by name."""
@@ -72,6 +74,7 @@ def look(at: Look) -> Seen:
 def probed(at: Look, chosen: Mapping[str, Proxy]) -> Probe:
     """The network as these proxies want to see it."""
     network = at.space.network(at.config, generator=generator(at.seed, 0), vocabulary=at.batch.vocabulary, loss=at.loss)
+    INITIALS[at.initial](network)
     return record(
         network,
         tensors(at.batch),
@@ -83,9 +86,29 @@ def probed(at: Look, chosen: Mapping[str, Proxy]) -> Probe:
     )
 
 
+def glorot(network: torch.nn.Module) -> None:
+    """Weights of linears with variance 2 / (inputs + outputs), so that the signal does not depend on the width."""
+    with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.weight.mul_((2 / sum(module.weight.shape)) ** 0.5 / module.weight.std())
+
+
+INITIALS: dict[str, Callable[[Any], None]] = {"own": lambda network: None, "glorot": glorot}
+"""What is done to the initial weights of a space: nothing, or another scale."""
+
+
 def swept(probe: Probe) -> dict[str, float]:
     found = spectra(probe)
     return {str(eta): float(sum(dimensions(spectrum, eta) for spectrum in found)) for eta in ETAS}
+
+
+def spectra_of(at: Look) -> list[list[float]]:
+    """Eigenvalues of the FFN pre-activations, layer by layer; none for a network without FFN."""
+    try:
+        return [spectrum.tolist() for spectrum in spectra(probed(at, {"v_pca": PROXIES["v_pca"]}))]
+    except Unscored:
+        return []
 
 
 def chosen_proxies(at: Look) -> dict[str, Proxy]:

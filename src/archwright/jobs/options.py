@@ -293,6 +293,12 @@ class Which:
     """The network as `select --recover-epochs` trained it further."""
 
 
+INITIALS = {
+    "own": "as networks of the space are trained",
+    "glorot": "variance 2 / (inputs + outputs) in every linear",
+}
+
+
 @dataclass(frozen=True)
 class Designs:
     """Which architectures."""
@@ -340,12 +346,14 @@ class Looks:
     """Initial weights per architecture; scores are means over them."""
     batches: int = 1
     """Batches per architecture; scores are means over them."""
-    batch_rows: int = 8
-    """Texts in a batch."""
-    length: int = 64
-    """Tokens of a text."""
+    batch_rows: int | None = None
+    """Texts in a batch; 8 by default, 20 for RNNs."""
+    length: int | None = None
+    """Tokens of a text; 64 by default, 70 for RNNs."""
     loss: str | None = field(default=None, metadata={"metavar": "NAME"})
     """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs)."""
+    initial: str = choice("own", INITIALS)
+    """Scale of the initial weights."""
     text: Path | None = None
     """Text file the batches come from; WikiText-2 by default."""
     workers: int = 0

@@ -1,6 +1,6 @@
 """Our scores beside those that the authors of a benchmark published for the same rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 LEAST_ROWS = 20
+Repeats = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 NOISE = "back-propagates ones through a LayerNorm, whose true gradient is zero: the published values are rounding noise"
 TEXT = "our batch is WikiText-2, theirs OpenWebText"
@@ -53,10 +54,25 @@ METRICS: Mapping[str, Mapping[str, tuple[str, str]]] = {"nas-bert": NAS_BERT, "n
 
 
 def parity(field: "Field") -> list[dict[str, Any]] | None:
-    """How each published column and our proxy of that name agree, and how both do on the same rows; None without any."""
+    """How each published column agrees with our proxy, and how both do on the same rows; None without any column."""
     metrics = METRICS.get(field.benchmark.name, {})
     rows = [entry for metric, (proxy, note) in metrics.items() if (entry := compared(field, metric, proxy, note))]
     return rows or None
+
+
+def published_ablation(benchmark: str, repeats: Repeats) -> dict[str, Any] | None:
+    """The authors' repeats by the names of our proxies, as `ablation` gives ours; None without any."""
+    if not repeats:
+        return None
+    ids = sorted(set.intersection(*(set(rows) for rows in repeats.values())))
+    found: dict[str, Any] = {"ids": ids}
+    for kind, rows in repeats.items():
+        found[kind] = {
+            proxy: [[one.get(metric, np.nan) for one in rows[row]] for row in ids]
+            for metric, (proxy, _) in METRICS.get(benchmark, {}).items()
+            if all(metric in one for row in ids for one in rows[row])
+        }
+    return found
 
 
 def compared(field: "Field", metric: str, proxy: str, note: str) -> dict[str, Any] | None:

@@ -12,11 +12,11 @@ from archwright.data.places import public_data
 from archwright.errors import BadInput
 from archwright.jobs import options as o
 from archwright.jobs.environment import environment
-from archwright.jobs.parity import parity
-from archwright.jobs.ranking import Field, ablation, baseline_rows, costs, field_of, judged_rows, powers, sweep
-from archwright.jobs.seeing import glass_of, sight
+from archwright.jobs.parity import parity, published_ablation
+from archwright.jobs.ranking import Field, ablation, baseline_rows, costs, field_of, judged_rows, powers, scree, sweep
+from archwright.jobs.seeing import Glass, glass_of, sight
 from archwright.judge import Ground, noise_ceiling, published_numbers, xray
-from archwright.report import rank_html, rank_table
+from archwright.report import papers_table, rank_html, rank_table, xray_table
 from archwright.store import write_whole
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SCHEMA = "archwright/rank/1"
 BASELINES = ("parameters", "nonembedding", "flops", "depth", "depth_width")
 """Proxies that no report is without."""
+NORMALISED = "_normalised"
 PAGE = "{benchmark}-{variant}.html"
 
 
@@ -41,19 +42,30 @@ class Ranked:
         """One entry per proxy, with the columns of the report."""
         return list(self.document["rows"])
 
+    def without_normalised(self) -> dict[str, Any]:
+        """For a terminal: a form that only divides by a number of modules stands on the page."""
+        rows = [row for row in self.document["rows"] if not row["proxy"].endswith(NORMALISED)]
+        left = len(self.document["rows"]) - len(rows)
+        notes = [f"{left} normalised forms are on the page and in --json."] if left else []
+        return {**self.document, "rows": rows, "notes": [*self.document["notes"], *notes]}
+
     def as_json(self) -> dict[str, Any]:
         return dict(self.document)
 
     def show(self, console: "Console") -> None:
-        console.print(rank_table(self.document))
-        for note in self.document["notes"]:
+        console.print(rank_table(self.without_normalised()))
+        if self.judging.xray:
+            console.print(xray_table(self.document))
+        if self.judging.compare_published:
+            console.print(papers_table(self.document))
+        for note in self.without_normalised()["notes"]:
             console.print(note, soft_wrap=True, highlight=False, markup=False)
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 
 
 def rank(table: o.Table, proxies: o.Proxies, looks: o.Looks, judging: o.Judging) -> Ranked:
     """Every proxy against what training gave, on the page and as numbers."""
-    benchmark = benchmark_of(table)
+    folder, benchmark = benchmark_of(table)
     glass = glass_of(benchmark.space, proxies, looks, always=BASELINES)
     with sight(looks) as see:
         field = field_of(benchmark, table.target or benchmark.target, glass, looks, see)
@@ -62,15 +74,25 @@ def rank(table: o.Table, proxies: o.Proxies, looks: o.Looks, judging: o.Judging)
     against = field.ground(rng=np.random.default_rng((looks.seed, 0)), samples=judging.samples)
     rows = judged_rows(field, repeats, glass, price, against)
     rows += baseline_rows(field, against, rng=np.random.default_rng((looks.seed, 1)))
-    document = document_of(field, rows, repeats, against, looks)
+    theirs = published_ablation(benchmark.name, BENCHMARKS[benchmark.name].repeats(folder)) if repeats else None
+    document = {
+        **summary(field, glass, looks),
+        "rows": rows,
+        **pictures(field, against),
+        "ablation": repeats,
+        "published_ablation": theirs,
+        "spectra": scree(field, glass),
+        "environment": environment(),
+        "notes": field.notes(),
+    }
     page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_whole(page, rank_html(document))
     return Ranked(document, page, judging)
 
 
-def benchmark_of(table: o.Table) -> Benchmark:
-    """The trained architectures; BadInput when there are too few to rank anything."""
+def benchmark_of(table: o.Table) -> tuple[Path, Benchmark]:
+    """Where the files are, and the trained architectures in them."""
     source = BENCHMARKS[table.benchmark]
     folder = table.data or public_data(source.folder, origin=source.origin, option="--data")
     variant = table.variant or source.variants[0]
@@ -79,40 +101,38 @@ def benchmark_of(table: o.Table) -> Benchmark:
     benchmark = source.load(folder, variant)
     if table.target is not None and table.target not in benchmark.targets:
         raise BadInput(f"--target must be one of {', '.join(benchmark.targets)}, got {table.target!r}.")
-    return benchmark
+    return folder, benchmark
 
 
-def document_of(
-    field: Field, rows: list[dict[str, Any]], repeats: dict[str, Any] | None, against: Ground, looks: o.Looks
-) -> dict[str, Any]:
-    """Everything that is known, as --json writes it and as the page shows it."""
-    benchmark, truth = field.benchmark, field.truth
-    tasks = [name for name in benchmark.targets if name != field.target] if field.target == benchmark.target else []
-    parts = [[row.trained[name] for name in tasks] for row in field.rows] if len(tasks) > 2 else None
-    ceiling = noise_ceiling(truth, networks=field.networks, cells=field.cells, tasks=parts)
+def summary(field: Field, glass: Glass, looks: o.Looks) -> dict[str, Any]:
+    """What was ranked, how it was looked at, and how well anything could do."""
+    benchmark = field.benchmark
+    ceiling = noise_ceiling(field.truth, networks=field.networks, cells=field.cells, tasks=field.tasks())
+    settings = {name: getattr(looks, name) for name in ("seed", "seeds", "batches", "initial")}
     return {
         "schema": SCHEMA,
         "benchmark": benchmark.name,
         "n": len(field.rows),
         "variant": benchmark.variant,
+        "known": benchmark.known,
         "target": field.target,
         "targets": list(benchmark.targets),
-        "seed": looks.seed,
-        "seeds": looks.seeds,
-        "batches": looks.batches,
+        "licence": benchmark.licence,
         "loss": field.loss,
+        **settings,
+        "batch": [glass.rows, glass.length],
         "noise_ceiling": ceiling.as_dict() if ceiling else None,
-        "rows": rows,
+    }
+
+
+def pictures(field: Field, against: Ground) -> dict[str, Any]:
+    """What the page draws beside the table."""
+    benchmark = field.benchmark
+    return {
         "architectures": field.architectures(),
-        "xray": xray([benchmark.space.canonical(row.config) for row in field.rows], truth),
-        "ablation": repeats,
-        "published_ablation": None,
+        "xray": xray([benchmark.space.canonical(row.config) for row in field.rows], field.truth),
         "published": [entry for entry in published_numbers() if entry["benchmark"] == benchmark.name],
         "parity": parity(field),
-        "spectra": None,
         "eta": sweep(field, against),
         "powers": powers(field, against),
-        "licence": benchmark.licence,
-        "environment": environment(),
-        "notes": field.notes(),
     }

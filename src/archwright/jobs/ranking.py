@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from archwright.benchmarks import Benchmark, Row
 from archwright.errors import BadInput
 from archwright.jobs import options as o
-from archwright.jobs.looking import Seen
+from archwright.jobs.looking import Seen, spectra_of
 from archwright.jobs.seeing import Glass, Sight
-from archwright.judge import Ground, deciles, ground, judge_on, lexicographic, linear_baseline, random_baseline
+from archwright.judge import Ground, deciles, ground, judge_on, linear_baseline, random_baseline
 from archwright.networks.roles import Counts
 from archwright.proxies import PROXIES
 
@@ -24,6 +24,7 @@ REPEATS = 10
 COSTED = (0.1, 0.5, 0.9)
 """Quantiles of size at which the cost of a proxy is taken."""
 LEAST_ROWS = 20
+LEAST_TASKS = 4
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Field:
         """None where rows are known by their size alone."""
         if self.benchmark.known != Benchmark.known:
             return None
-        return lexicographic([count.depth for count in self.counts], [count.width for count in self.counts])
+        return np.stack(shape_of(self), axis=1)
 
     def ground(self, *, rng: np.random.Generator, samples: int) -> Ground:
         return ground(
@@ -85,6 +86,13 @@ class Field:
             }
             for place, row in enumerate(self.rows)
         ]  # fmt: skip
+
+    def tasks(self) -> list[list[float]] | None:
+        """Results of the parts that the benchmark's main result is the mean of, where there are several."""
+        names = [name for name in self.benchmark.targets if name != self.target]
+        if self.target != self.benchmark.target or len(names) < LEAST_TASKS:
+            return None
+        return [[row.trained[name] for name in names] for row in self.rows]
 
     def notes(self) -> list[str]:
         """What a reader should know about the rows."""
@@ -146,6 +154,8 @@ def judged_rows(
     """The report's row of every proxy."""
     rows = []
     for name in glass.proxies:
+        if name == CHANCE:  # judged by many draws instead, see baseline_rows
+            continue
         tables = {kind: (repeats or {}).get(kind, {}).get(name) for kind in ("seeds", "batches")}
         judged = judge_on(field.scores[name], against, **tables).as_dict()
         missing = {"count": judged.pop("missing"), "reason": field.reasons.get(name, "")}
@@ -155,6 +165,7 @@ def judged_rows(
     return rows
 
 
+CHANCE = "random"
 OWN = {"origin": "own", "gradient_free": False}
 NO_COST: dict[str, Any] = {"seconds_per_architecture": None, "peak_memory_mb": None}
 BASELINE = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
@@ -164,7 +175,7 @@ def baseline_rows(field: Field, against: Ground, *, rng: np.random.Generator) ->
     """Chance, and a line through ten trained networks."""
     columns = [np.log(field.parameters), *([] if field.depth_width is None else shape_of(field))]
     found = {
-        "random": random_baseline(against, rng=rng),
+        CHANCE: random_baseline(against, rng=rng),
         "linear_10_labels": linear_baseline(np.stack(columns, axis=1), against, rng=rng),
     }
     rows = []
@@ -212,6 +223,13 @@ def sweep(field: Field, against: Ground) -> list[dict[str, Any]] | None:
             }
         )
     return rows or None
+
+
+def scree(field: Field, glass: Glass) -> dict[str, Any] | None:
+    """Shares of variance of every component, layer by layer, in the best trained network; None where it has no FFN."""
+    best = field.rows[int(np.argmax(field.truth))]
+    found = spectra_of(glass.look(best.config))
+    return {"id": best.id, "layers": found} if found else None
 
 
 POWERS = np.linspace(0, 2, 9)

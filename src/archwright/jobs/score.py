@@ -14,7 +14,7 @@ from archwright.jobs.environment import environment
 from archwright.jobs.looking import Seen
 from archwright.jobs.seeing import glass_of, sight
 from archwright.report import score_table
-from archwright.search import Config, sample
+from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 
@@ -81,8 +81,7 @@ def configs_of(space: ArchitectureSpace, designs: o.Designs, seed: int) -> list[
         configs = read_configs(designs.config)
     elif designs.random is not None and designs.random > 0:
         rng = np.random.default_rng((seed, 1))
-        drawn = getattr(space, "sample", lambda rng: sample(space.choices, rng))
-        configs = [drawn(rng) for _ in range(designs.random)]
+        configs = [space.sample(rng) for _ in range(designs.random)]
     else:
         raise BadInput(f"--random must be at least 1, got {designs.random}.")
     for config in configs:

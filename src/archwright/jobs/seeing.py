@@ -50,6 +50,7 @@ class Glass:
     rows: int
     length: int
     seed: int
+    initial: str
     batches: dict[int, Snippets] = field(default_factory=dict)
     """Those asked for so far."""
 
@@ -64,14 +65,17 @@ class Glass:
     def look(self, config: Config, *, seed: int = 0, batch: int = 0) -> Look:
         """At this architecture, with the weights and the batch of these numbers."""
         design = self.space.canonical(config)
-        return Look(self.space, design, self.seed + seed, self.batch(batch), self.loss, self.proxies, self.own)
+        return Look(
+            self.space, design, self.seed + seed, self.batch(batch), self.loss, self.initial, self.proxies, self.own
+        )  # fmt: skip
 
 
 def glass_of(space: ArchitectureSpace, proxies: o.Proxies, looks: o.Looks, *, always: tuple[str, ...] = ()) -> Glass:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
-    for name in ("batch_rows", "length"):
-        if getattr(looks, name) < 2:
-            raise BadInput(f"--{name.replace('_', '-')} must be at least 2, got {getattr(looks, name)}.")
+    rows, length = (given or usual for given, usual in zip((looks.batch_rows, looks.length), space.batch, strict=True))
+    for name, value in (("--batch-rows", rows), ("--length", length)):
+        if value < 2:
+            raise BadInput(f"{name} must be at least 2, got {value}.")
     loss = looks.loss or space.losses[0]
     if loss not in space.losses:
         raise BadInput(f"--loss must be one of {', '.join(space.losses)} for this space, got {loss!r}.")
@@ -81,7 +85,7 @@ def glass_of(space: ArchitectureSpace, proxies: o.Proxies, looks: o.Looks, *, al
         raise BadInput(f"--proxy must have a name of its own, {sorted(taken)[0]!r} is listed; rename the function.")
     names = tuple(dict.fromkeys((*always, *(proxies.proxies or PROXIES), *own)))
     vocabulary = VOCABULARIES[space.text](text)
-    return Glass(space, names, own, loss, text, vocabulary, looks.batch_rows, looks.length, looks.seed)
+    return Glass(space, names, own, loss, text, vocabulary, rows, length, looks.seed, looks.initial)
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def from_known(at: Look, known: dict[str, Any]) -> Seen:
 
 def key_of(at: Look) -> str:
     """Name of what a look depends on, but for its proxies."""
-    design = json.dumps([at.space.name, repr(at.space), at.config, at.seed, at.loss], sort_keys=True)
+    design = json.dumps([at.space.name, repr(at.space), at.config, at.seed, at.loss, at.initial], sort_keys=True)
     return digest(code(), design, at.batch.input_ids.tobytes(), at.batch.labels.tobytes())
 
 

@@ -3,7 +3,7 @@
 from archwright.report.compare import compare_html, compare_plot, compare_table
 from archwright.report.page import preview_html, report_html
 from archwright.report.protocol import protocol_html, protocol_table
-from archwright.report.rank import rank_html, rank_table, score_html, score_table
+from archwright.report.rank import papers_table, rank_html, rank_table, score_html, score_table, xray_table
 from archwright.report.terminal import front_plot, front_table, preview_text
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "compare_table",
     "front_plot",
     "front_table",
+    "papers_table",
     "preview_html",
     "preview_text",
     "protocol_html",
@@ -21,4 +22,5 @@ __all__ = [
     "report_html",
     "score_html",
     "score_table",
+    "xray_table",
 ]

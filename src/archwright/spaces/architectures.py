@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from archwright.networks.roles import Counts, Roled
@@ -22,6 +23,10 @@ class ArchitectureSpace(Space, Protocol):
     def text(self) -> str:
         """Name of the tokens its networks read: one of data.TEXTS."""
 
+    @property
+    def batch(self) -> tuple[int, int]:
+        """Texts, and tokens of each, that are enough to look at its networks with."""
+
     def check(self, config: Config) -> None:
         """Raises BadInput for a config outside the space: the rule, the value, the way out."""
 
@@ -32,6 +37,9 @@ class ArchitectureSpace(Space, Protocol):
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> Roled:
         """Untrained network in evaluation mode with the head of this loss; `vocabulary` rows instead of all of them."""
+
+    def sample(self, rng: np.random.Generator) -> Config:
+        """A random config inside the space."""
 
     def size(self) -> dict[str, int]:
         """How many designs there are: raw, and distinct ones."""

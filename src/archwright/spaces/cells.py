@@ -42,6 +42,8 @@ class CellSpace:
     name: str = "rnn"
     losses: tuple[str, ...] = ("lm",)
     text: str = "words"
+    batch: tuple[int, int] = (20, 70)
+    """As the benchmark was trained: a covariance between 600 units needs more tokens than units."""
 
     @property
     def choices(self) -> Mapping[str, Sequence[int | str]]:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 
 from archwright.errors import BadInput
 from archwright.networks.flexibert import MIXERS, FlexiBertConfig, FlexiBertNetwork, LayerPlan, counted, untrained
 from archwright.networks.roles import Counts
-from archwright.search import Config, Value
+from archwright.search import Config, Value, sample
 
 DEPTHS, WIDTHS = (2, 4), (128, 256)
 LAYER: dict[str, tuple[Value, ...]] = {
@@ -65,7 +66,7 @@ VARIANTS: dict[str, Variant] = {
         width=lambda chosen: SCORED_WIDTH,
         plan=published_plan,
         without_effect=lambda layer: {"feed_forward": SCORED_FEED_FORWARD},
-        losses=("ones", "electra", "mlm"),
+        losses=("published", "electra", "mlm"),
     ),
 }
 """As the benchmark's networks were trained: their operators never took effect, and the first FFN linear is 4 x as wide
@@ -89,6 +90,10 @@ class FlexiBertSpace:
     @property
     def text(self) -> str:
         return "bert"
+
+    @property
+    def batch(self) -> tuple[int, int]:
+        return 8, 64
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -119,6 +124,10 @@ class FlexiBertSpace:
             layer = layer | variant.without_effect(layer)
             found |= {f"{name}.{place}": value for name, value in layer.items()}
         return found
+
+    def sample(self, rng: np.random.Generator) -> Config:
+        """Every choice by itself; layers beyond the depth are there and have no effect."""
+        return sample(self.choices, rng)
 
     def size(self) -> dict[str, int]:
         """As the paper counts itself, 10,621,440, and how many of these are different networks."""

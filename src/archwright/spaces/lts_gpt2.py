@@ -59,6 +59,7 @@ class LtsGpt2Space:
     name: str = "lts-gpt2"
     losses: tuple[str, ...] = ("lm",)
     text: str = "gpt2"
+    batch: tuple[int, int] = (8, 64)
 
     @property
     def of(self) -> Domain:

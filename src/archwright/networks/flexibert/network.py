@@ -80,7 +80,7 @@ class SummedState(nn.Module):
 HEADS: dict[str, Callable[[FlexiBertConfig], nn.Module]] = {
     "electra": ReplacedTokens,
     "mlm": MaskedTokens,
-    "ones": SummedState,
+    "published": SummedState,
 }
 
 
@@ -112,7 +112,7 @@ class FlexiBertNetwork(PreTrainedModel):
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
     ) -> FlexiBertAnswer:
-        """`attention_mask` is 0 where padding is; padding has no part in any loss but `ones`."""
+        """`attention_mask` is 0 where padding is; padding has no part in any loss but `published`."""
         mask = padding(attention_mask)
         hidden = self.encoder(input_ids, mask, token_type_ids)
         logits = self.head(hidden, self.encoder.embeddings)

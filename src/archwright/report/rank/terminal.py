@@ -22,6 +22,7 @@ from archwright.report.rank.rows import (
     ranked,
     verdicts,
 )
+from archwright.report.rank.tables import ours
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -181,3 +182,33 @@ def missing_lines(rows: Sequence[Row]) -> list[str]:
         if number:
             reasons.setdefault(reason or "no reason given", []).append(f"{row.get('proxy')} {number}")
     return [f"Missing: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
+
+
+def xray_table(document: Document) -> Table:
+    """Mean trained result and share of the top tenth, value by value of every choice."""
+    from rich.table import Table
+
+    shown = Table(title="what the best have in common", title_justify="left", box=None, pad_edge=False)
+    shown.add_column("choice")
+    for name in ("value", "architectures", "mean", "share", "of top 10 %"):
+        shown.add_column(name, justify="right")
+    for entry in document.get("xray") or ():
+        numbers = [f"{entry['mean']:.2f}", f"{entry['share']:.0%}", f"{entry['top_share']:.0%}"]
+        shown.add_row(str(entry["choice"]), str(entry["value"]), str(entry["n"]), *numbers)
+    return shown
+
+
+def papers_table(document: Document) -> Table:
+    """What papers printed beside ours: their table, and their published columns on the same rows."""
+    from rich.table import Table
+
+    shown = Table(title="printed in papers, and ours", title_justify="left", box=None, pad_edge=False)
+    for name in ("paper", "table", "proxy", "statistic"):
+        shown.add_column(name, overflow="fold")
+    for name in ("printed", "ours"):
+        shown.add_column(name, justify="right")
+    for entry in document.get("published") or ():
+        where = [str(entry["paper"]), str(entry["table"]), str(entry["proxy"] or entry["printed"])]
+        mine = ours(document, str(entry["proxy"]), str(entry["statistic"]))
+        shown.add_row(*where, str(entry["statistic"]), f"{entry['value']:.3f}", mine)
+    return shown

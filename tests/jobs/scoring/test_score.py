@@ -1,0 +1,74 @@
+"""`archwright score`: architectures from a file or at random, each with its counts, scores and what is missing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import archwright as aw
+from archwright.errors import BadInput
+from archwright.spaces import ARCHITECTURES
+
+
+@pytest.fixture
+def options(text: Path, tmp_path: Path) -> dict[str, Any]:
+    return {"text": text, "out": tmp_path / "scores", "batch_rows": 2, "length": 16, "workers": 1}
+
+
+@pytest.mark.parametrize("space", ARCHITECTURES)
+def test_random_architectures_of_every_space(space: str, options: dict[str, Any]) -> None:
+    proxies = ("parameters", "grad_norm", "hidden_covariance_1")
+    scored = aw.score(space=space, random=3, proxies=proxies, **options)
+    assert scored.document["n"] == 3 == len(scored.rows)
+    for row in scored.rows:
+        assert row["counts"]["parameters"] == row["scores"]["parameters"] > 0
+        assert np.isfinite([row["scores"]["grad_norm"]]).all()
+        ARCHITECTURES[space].space().check(row["config"])
+    assert len({json.dumps(row["config"]) for row in scored.rows}) == 3
+    again = aw.score(space=space, random=3, proxies=proxies, **options)
+    assert again.rows == scored.rows
+
+
+def test_configs_from_a_file(options: dict[str, Any], tmp_path: Path) -> None:
+    drawn = [row["config"] for row in aw.score(random=2, proxies=("parameters",), **options).rows]
+    (tmp_path / "one.json").write_text(json.dumps(drawn[0]))
+    (tmp_path / "list.json").write_text(json.dumps(drawn))
+    (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, drawn)))
+    found = {
+        name: [row["config"] for row in aw.score(config=tmp_path / name, proxies=("depth",), **options).rows]
+        for name in ("one.json", "list.json", "lines.jsonl")
+    }
+    assert found == {"one.json": drawn[:1], "list.json": drawn, "lines.jsonl": drawn}
+
+
+def test_a_role_that_is_not_there_is_missing_with_its_reason(options: dict[str, Any], tmp_path: Path) -> None:
+    space = ARCHITECTURES["flexibert"].space("described")
+    config = next(row["config"] for row in aw.score(random=1, variant="described", proxies=("depth",), **options).rows)
+    pure = {name: "LT/DFT" if name.startswith("operation") else value for name, value in config.items()}
+    space.check(pure)
+    (tmp_path / "pure.json").write_text(json.dumps(pure))
+    (row,) = aw.score(
+        config=tmp_path / "pure.json", variant="described", proxies=("softmax_confidence", "snip"), **options
+    ).rows
+    assert row["scores"]["softmax_confidence"] is None and row["missing"]["softmax_confidence"]
+    assert row["scores"]["snip"] > 0
+
+
+BAD = {
+    "neither": ({}, "--config FILE or --random N"),
+    "none": ({"random": 0}, "at least 1"),
+    "not json": ({"config": "not json"}, "JSON"),
+    "not a config": ({"config": "[1]"}, "JSON object"),
+    "outside the space": ({"config": '{"layers": 3}'}, "layers"),
+}
+
+
+@pytest.mark.parametrize(("given", "why"), BAD.values(), ids=BAD)
+def test_bad_input(given: dict[str, Any], why: str, options: dict[str, Any], tmp_path: Path) -> None:
+    if "config" in given:
+        (tmp_path / "config.json").write_text(given["config"])
+        given = {"config": tmp_path / "config.json"}
+    with pytest.raises(BadInput, match=why):
+        aw.score(**given, proxies=("depth",), **options)
