@@ -187,7 +187,7 @@ def ablation(folder: Path, kind: str) -> dict[int, list[dict[str, float]]]:
 
 
 def repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
-    """Published metrics over other initial weights and other batches, by row: what `ablation` gives, under our names."""
+    """Published metrics over other initial weights and other batches, by number of the recipe."""
     kinds = {"seeds": "initialization", "batches": "batch"}
     return {
         kind: {str(recipe): rows for recipe, rows in ablation(folder, name).items()}
