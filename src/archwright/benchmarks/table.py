@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from archwright.search import Config
-from archwright.spaces.architectures import ArchitectureSpace
+
+if TYPE_CHECKING:
+    from archwright.spaces.architectures import ArchitectureSpace
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Benchmark:
 
     name: str
     variant: str
-    space: ArchitectureSpace
+    space: "ArchitectureSpace"
     rows: tuple[Row, ...]
     missing: tuple[Missing, ...]
     target: str

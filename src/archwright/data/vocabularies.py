@@ -21,9 +21,19 @@ class Vocabulary:
     """Token that hides another one in masked language modelling."""
 
 
-@lru_cache(maxsize=4)
 def read(path: Path) -> list[str]:
     """The lines with something in them."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        file_bytes(path)  # says what is wrong
+        raise
+    return lines_of(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def lines_of(path: Path, changed: int, size: int) -> list[str]:
+    """As long as the file stays as it is, it is read once."""
     lines = [line.strip() for line in utf8(file_bytes(path), str(path)).splitlines()]
     found = [line for line in lines if line]
     if not found:
