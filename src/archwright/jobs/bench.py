@@ -98,6 +98,7 @@ def bench(settings: o.Bench) -> Benched:
 BENCHES = {
     "compress": "archwright.jobs.bench:bench_compress",
     "memory": "archwright.jobs.bench_memory:bench_memory",
+    "probe": "archwright.jobs.bench_probe:bench_probe",
     "search": "archwright.jobs.bench_search:bench_search",
 }
 """Name to module:function, imported only when asked for."""

@@ -130,7 +130,7 @@ def pictures(field: Field, against: Ground) -> dict[str, Any]:
     benchmark = field.benchmark
     return {
         "architectures": field.architectures(),
-        "xray": xray([benchmark.space.canonical(row.config) for row in field.rows], field.truth),
+        "xray": xray([benchmark.space.traits(row.config) for row in field.rows], field.truth),
         "published": [entry for entry in published_numbers() if entry["benchmark"] == benchmark.name],
         "parity": parity(field),
         "eta": sweep(field, against),

@@ -41,5 +41,8 @@ class ArchitectureSpace(Space, Protocol):
     def sample(self, rng: np.random.Generator) -> Config:
         """A random config inside the space."""
 
+    def traits(self, config: Config) -> Config:
+        """What a reader would say about it: choices with an effect, or a few counts where these are many."""
+
     def size(self) -> dict[str, int]:
         """How many designs there are: raw, and distinct ones."""

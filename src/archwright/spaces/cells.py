@@ -15,7 +15,9 @@ from archwright.networks.cells import (
     canonical_recipe,
     check_recipe,
     longest_path,
+    states_of,
     untrained,
+    used,
 )
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
@@ -115,6 +117,12 @@ class CellSpace:
     def build(self, config: Config) -> CellForCausalLM:
         """The network with its whole vocabulary, from seed 0."""
         return self.network(config, generator=torch.Generator().manual_seed(0))
+
+    def traits(self, config: Config) -> Config:
+        """How many nodes of every operation have an effect, and how many states there are."""
+        recipe = self.recipe(config)
+        ops = [recipe[name]["op"] for name in used(recipe)]
+        return {"states": states_of(recipe), **{op: ops.count(op) for op in OPS}}
 
     def size(self) -> dict[str, int]:
         """Raw: all lists. How many different cells they mean is not known: there are too many to look at them all."""

@@ -129,6 +129,15 @@ class FlexiBertSpace:
         """Every choice by itself; layers beyond the depth are there and have no effect."""
         return sample(self.choices, rng)
 
+    def traits(self, config: Config) -> Config:
+        """The choices that have an effect: none of layers that are not there."""
+        layers = (layer_choices(config, place) for place in range(config["layers"]))
+        found: Config = {"layers": config["layers"], "hidden": VARIANTS[self.variant].width(config["hidden"])}
+        for place, layer in enumerate(layers):
+            idle = VARIANTS[self.variant].without_effect(layer)
+            found |= {f"{name}.{place}": value for name, value in layer.items() if name not in idle}
+        return found
+
     def size(self) -> dict[str, int]:
         """As the paper counts itself, 10,621,440, and how many of these are different networks."""
         variant = VARIANTS[self.variant]

@@ -144,6 +144,13 @@ class LtsGpt2Space:
         """The network with its whole vocabulary, from seed 0."""
         return self.network(config, generator=torch.Generator().manual_seed(0))
 
+    def traits(self, config: Config) -> Config:
+        """What all layers share, and means of what each has of its own."""
+        heads, inners = layers_of(config)
+        ratio = sum(inners) / len(inners) / config["d_model"]
+        whole = {name: config[name] for name in ("n_layer", "d_model", "d_embed", "div_val")}
+        return {**whole, "heads, mean": round(sum(heads) / len(heads)), "d_inner / d_model, mean": round(ratio)}
+
     def size(self) -> dict[str, int]:
         """Raw: all of `choices`. Distinct: canonical ones, all different networks. LPZero's "more than 10^54" is the
         count of designs with a width per layer, which no residual network has."""
