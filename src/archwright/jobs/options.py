@@ -43,7 +43,8 @@ def listed(module: str, name: str) -> Callable[[], Mapping[str, str]]:
 
 
 def described(entry: Any) -> str:
-    text = entry if isinstance(entry, str) else getattr(entry, "description", None) or entry.__doc__ or ""
+    said = (getattr(entry, name, None) for name in ("description", "summary", "__doc__"))
+    text = entry if isinstance(entry, str) else next(filter(None, said), "")
     return text.strip().splitlines()[0] if text.strip() else ""
 
 

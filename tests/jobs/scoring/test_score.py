@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import archwright as aw
+from archwright.apps.cli import main
+from archwright.benchmarks import BENCHMARKS
 from archwright.errors import BadInput
+from archwright.proxies import PROXIES
 from archwright.spaces import ARCHITECTURES
 
 
@@ -72,3 +75,10 @@ def test_bad_input(given: dict[str, Any], why: str, options: dict[str, Any], tmp
         given = {"config": tmp_path / "config.json"}
     with pytest.raises(BadInput, match=why):
         aw.score(**given, proxies=("depth",), **options)
+
+
+def test_help_tells_what_each_proxy_and_benchmark_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rank", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    entries = {**PROXIES, **BENCHMARKS}
+    assert [name for name, entry in entries.items() if f"{name}: {entry.summary}" not in told] == []
