@@ -1,0 +1,235 @@
+"""A proxy as a formula: two inputs, each through a chain of unary operations, joined layer by layer (LPZero Fig. 2).
+
+What the paper leaves open is fixed here. A chain acts on one tensor of a layer, then the mean makes it one number;
+several tensors of a role in a layer are averaged; the binary operation joins the two numbers of a layer; sum or mean
+over the layers that have both. `prune` takes its branch out. The sign is never turned: higher is better.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from archwright.errors import BadInput
+from archwright.proxies.operations import BINARY, UNARY
+from archwright.proxies.proxy import Unscored, average, total
+from archwright.proxies.pruning_rules import reject
+from archwright.proxies.simplifying import PRUNED, Chain, Given, canonical_chain
+from archwright.proxies.sources import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
+
+if TYPE_CHECKING:
+    from archwright.probe import Probe
+
+__all__ = ["EXTENDED", "INPUTS", "REDUCTIONS", "Branch", "Formula", "from_json", "parse", "reject"]
+
+REDUCTIONS = {"sum": total, "mean": average}
+"""Over layers."""
+
+TURNED = {"add": "sub", "sub": "add"}
+"""What a minus sign on the right makes of the binary operation."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """An input and what is done to it, the first operation first."""
+
+    input: str
+    chain: Chain
+
+    def __post_init__(self) -> None:
+        check(self.input, SOURCES, "input")
+        for name in self.chain:
+            check(name, UNARY, "unary operation")
+
+    @property
+    def pruned(self) -> bool:
+        return "prune" in self.chain
+
+    @property
+    def turned(self) -> bool:
+        """Whether its last operation is a minus sign."""
+        return self.chain[-1:] == ("negate",)
+
+    @property
+    def place(self) -> tuple[int, Chain]:
+        """Where it stands among branches that may be exchanged."""
+        return EXTENDED.index(self.input), self.chain
+
+    def canonical(self) -> "Branch":
+        source = SOURCES[self.input]
+        return Branch(self.input, canonical_chain(self.chain, Given(source.nonnegative, source.scalar)))
+
+    def without_sign(self) -> "Branch":
+        return Branch(self.input, self.chain[:-1])
+
+    def with_sign(self) -> "Branch":
+        return Branch(self.input, (*self.chain, "negate"))
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Two branches, what joins them, and how layers become one score."""
+
+    left: Branch
+    right: Branch
+    binary: str
+    reduction: str = "sum"
+
+    def __post_init__(self) -> None:
+        check(self.binary, BINARY, "binary operation")
+        check(self.reduction, REDUCTIONS, "reduction")
+
+    def __str__(self) -> str:
+        from archwright.proxies.formula_text import text
+
+        return text(self)
+
+    def latex(self) -> str:
+        from archwright.proxies.formula_text import latex
+
+        return latex(self)
+
+    def python(self, name: str = "proxy") -> str:
+        """Source of a function of a probe that needs nothing of ours; it may be given to `rank --proxy`."""
+        from archwright.proxies.formula_text import python
+
+        return python(self, name)
+
+    def as_json(self) -> dict[str, Any]:
+        branches = {
+            side: {"input": branch.input, "chain": list(branch.chain)}
+            for side, branch in (("left", self.left), ("right", self.right))
+        }
+        return {**branches, "binary": self.binary, "reduction": self.reduction}
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        return self.left, self.right
+
+    @property
+    def kept(self) -> tuple[Branch, ...]:
+        """The branches that are not pruned."""
+        return tuple(branch for branch in self.branches if not branch.pruned)
+
+    @property
+    def empty(self) -> bool:
+        return not self.kept
+
+    @property
+    def size(self) -> int:
+        """Nodes of its tree: inputs, operations but pass-throughs, and what joins two branches."""
+        operations = sum(name not in ("no_op",) for branch in self.kept for name in branch.chain)
+        return operations + max(0, 2 * len(self.kept) - 1)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Those that it looks at."""
+        return tuple(dict.fromkeys(branch.input for branch in self.kept))
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """Those that `record` has to run for it."""
+        return passes_needed(self.inputs)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Those that `record` has to keep for it."""
+        return roles_needed(self.inputs)
+
+    def canonical(self) -> "Formula":
+        """The formula that stands for all with the same score; see `simplifying` for the chains.
+
+        The two products are one; what may be exchanged stands in the order of the inputs; a pruned branch leaves the
+        other one alone; minus signs at the end of a branch go into the binary operation, or to the right of a product.
+        """
+        if self.empty:
+            return Formula(*[Branch(INPUTS[0], PRUNED)] * 2, "add", self.reduction)
+        if len(self.kept) == 1:
+            return alone(self.kept[0].canonical(), self.reduction)
+        binary = "mul" if BINARY[self.binary].python == BINARY["mul"].python else self.binary
+        return ordered(signed(Formula(self.left.canonical(), self.right.canonical(), binary, self.reduction)))
+
+    def measure(self, probe: "Probe") -> float:
+        """The score of what was recorded; raises Unscored where there is none."""
+        from archwright.proxies.statistics import layer_values
+
+        if self.empty:
+            raise Unscored("Both branches of the formula are pruned.")
+        for name in self.passes:
+            if name not in probe.passes:
+                raise BadInput(f"This formula needs the {name} pass, which was not recorded; ask record for it.")
+            if name in probe.failures:
+                raise Unscored(probe.failures[name])
+        found = [layer_values(probe, branch.input, branch.canonical().chain) for branch in self.kept]
+        return self.joined(found)
+
+    def joined(self, found: list[list[float]]) -> float:
+        """The score of the numbers of each kept branch by layer; NaN where a layer does not have the role."""
+        layers = [numbers for numbers in zip(*found, strict=True) if not any(map(math.isnan, numbers))]
+        if not layers:
+            raise Unscored(f"No layer of this network has {' and '.join(self.inputs)}.")
+        join = BINARY[self.binary].apply
+        terms = [numbers[0] if len(numbers) == 1 else join(*numbers) for numbers in layers]
+        if not all(map(math.isfinite, terms)):
+            raise Unscored("The number of a layer is not finite.")
+        return finite(REDUCTIONS[self.reduction](terms))
+
+
+def finite(score: float) -> float:
+    if not math.isfinite(score):
+        raise Unscored(f"The score is {score}, not a finite number.")
+    return score
+
+
+def alone(branch: Branch, reduction: str) -> Formula:
+    """The formula of one branch."""
+    return Formula(branch, Branch(branch.input, PRUNED), "add", reduction)
+
+
+def signed(formula: Formula) -> Formula:
+    """With as few minus signs at the end of branches as can be."""
+    left, right = formula.left, formula.right
+    if right.turned and formula.binary in TURNED:
+        return signed(replace(formula, right=right.without_sign(), binary=TURNED[formula.binary]))
+    if left.turned and formula.binary in ("add",):
+        return replace(formula, left=right, right=left.without_sign(), binary="sub")
+    if left.turned and right.turned and formula.binary in ("mul",):
+        return replace(formula, left=left.without_sign(), right=right.without_sign())
+    return formula
+
+
+def ordered(formula: Formula) -> Formula:
+    """Exchanged where that changes nothing, the sign of a product on the right."""
+    left, right = formula.left, formula.right
+    if formula.binary in ("sub",) and left.turned:  # -x - y is -y - x
+        first, second = sorted([left.without_sign(), right], key=lambda branch: branch.place)
+        return replace(formula, left=first.with_sign(), right=second)
+    if not BINARY[formula.binary].commutes:
+        return formula
+    if not (left.turned or right.turned):
+        first, second = sorted([left, right], key=lambda branch: branch.place)
+        return replace(formula, left=first, right=second)
+    plain = [branch.without_sign() if branch.turned else branch for branch in (left, right)]
+    first, second = sorted(plain, key=lambda branch: branch.place)
+    return replace(formula, left=first, right=second.with_sign())
+
+
+def check(name: str, known: Mapping[str, Any], kind: str) -> None:
+    if name not in known:
+        raise BadInput(f"There is no {kind} {name!r}; choose from {', '.join(known)}.")
+
+
+def parse(text: str) -> Formula:
+    """The formula that `str` wrote."""
+    from archwright.proxies.formula_text import read
+
+    return read(text)
+
+
+def from_json(data: Mapping[str, Any]) -> Formula:
+    """The formula that `as_json` wrote."""
+    try:
+        left, right = (Branch(data[side]["input"], tuple(data[side]["chain"])) for side in ("left", "right"))
+        return Formula(left, right, data["binary"], data.get("reduction", "sum"))
+    except (KeyError, TypeError) as failure:
+        raise BadInput(f"A formula needs left and right (input, chain) and binary, got {data!r:.200}.") from failure
