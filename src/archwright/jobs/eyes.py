@@ -14,14 +14,15 @@ from typing import Any
 import torch
 
 from archwright.errors import BadInput, Failed
-from archwright.jobs.looking import Look, Seen, look
 from archwright.jobs.ray_cluster import RETRIES, connected
 
 SERVE = "from archwright.jobs.looking import serve; serve()"
 """Not `-m`: what is pickled must have the same module name in both processes."""
 WORTH_A_PROCESS = 8
 """Looks below which starting a process would take longer than doing them here."""
-Eyes = Callable[[Sequence[Look]], Iterator[tuple[int, Seen]]]
+Task = Callable[[], Any]
+"""A look, or other work on one thread, with all that a process elsewhere needs to do it."""
+Eyes = Callable[[Sequence[Task]], Iterator[tuple[int, Any]]]
 """Looks at all of them; gives the place of each and what was seen, in the order in which they are done."""
 
 
@@ -33,12 +34,12 @@ def eyes(workers: int, ray: str | None) -> Iterator[Eyes]:
         yield lambda looks: here(looks) if alone or (not ray and len(looks) < WORTH_A_PROCESS) else far(looks)
 
 
-def here(looks: Sequence[Look]) -> Iterator[tuple[int, Seen]]:
+def here(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
     """One after another in this process."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield from ((place, look(at)) for place, at in enumerate(looks))
+        yield from ((place, at()) for place, at in enumerate(looks))
     finally:
         torch.set_num_threads(threads)
 
@@ -49,7 +50,7 @@ def in_processes(workers: int) -> Iterator[Eyes]:
     resting: queue.SimpleQueue[Process] = queue.SimpleQueue()
     stop = threading.Event()
 
-    def work(waiting: "queue.SimpleQueue[tuple[int, Look]]", done: "queue.SimpleQueue[Any]") -> None:
+    def work(waiting: "queue.SimpleQueue[tuple[int, Task]]", done: "queue.SimpleQueue[Any]") -> None:
         process = resting.get() if not resting.empty() else Process()
         with suppress(queue.Empty):
             while not stop.is_set():
@@ -61,8 +62,8 @@ def in_processes(workers: int) -> Iterator[Eyes]:
                     break
         resting.put(process)
 
-    def seek(looks: Sequence[Look]) -> Iterator[tuple[int, Seen]]:
-        waiting: queue.SimpleQueue[tuple[int, Look]] = queue.SimpleQueue()
+    def seek(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
+        waiting: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for entry in enumerate(looks):
             waiting.put(entry)
@@ -83,7 +84,7 @@ def in_processes(workers: int) -> Iterator[Eyes]:
             resting.get().end()
 
 
-def raised(answer: Any) -> tuple[int, Seen]:
+def raised(answer: Any) -> tuple[int, Any]:
     """The answer, unless it is an error."""
     if isinstance(answer, Exception):
         raise answer
@@ -102,7 +103,7 @@ class Process:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=settings, start_new_session=True)
 
-    def look(self, at: Look) -> Seen:
+    def look(self, at: Task) -> Any:
         """What it saw; a process that dies under a look is replaced, a few times."""
         for _ in range(RETRIES):
             try:
@@ -110,9 +111,9 @@ class Process:
             except (EOFError, BrokenPipeError, pickle.UnpicklingError):
                 self.end()
                 self._begin()
-        raise Failed(f"{RETRIES} processes died one after another while looking at {at.config}; is memory short?")
+        raise Failed(f"{RETRIES} processes died one after another over {name_of(at)}; is memory short?")
 
-    def _ask(self, at: Look) -> Any:
+    def _ask(self, at: Task) -> Any:
         assert self._process.stdin and self._process.stdout
         pickle.dump(at, self._process.stdin)
         self._process.stdin.flush()
@@ -126,20 +127,24 @@ class Process:
         self._process.wait()
 
 
-def checked(answer: Any) -> Seen:
+def checked(answer: Any) -> Any:
     if isinstance(answer, Exception):
         raise answer
-    seen: Seen = answer
-    return seen
+    return answer
+
+
+def name_of(task: Task) -> str:
+    """What a user knows it by: its architecture, where it has one."""
+    return str(getattr(getattr(task, "at", task), "config", None) or type(task).__name__.lower())
 
 
 @contextmanager
 def on_ray(address: str) -> Iterator[Eyes]:
     """A task per look; a look whose node dies is done again by another one."""
     with connected(address) as ray:
-        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(look)
+        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(done)
 
-        def seek(looks: Sequence[Look]) -> Iterator[tuple[int, Seen]]:
+        def seek(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
             places = {remote.remote(at): place for place, at in enumerate(looks)}
             while places:
                 (ready,), _ = ray.wait(list(places), num_returns=1)
@@ -148,9 +153,13 @@ def on_ray(address: str) -> Iterator[Eyes]:
         yield seek
 
 
-def result(ray: Any, reference: Any) -> Seen:
+def done(task: Task) -> Any:
+    return task()
+
+
+def result(ray: Any, reference: Any) -> Any:
     try:
-        seen: Seen = ray.get(reference)
+        return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, (BadInput, Failed)):
             raise error.cause from error
@@ -158,4 +167,3 @@ def result(ray: Any, reference: Any) -> Seen:
     except ray.exceptions.RayError as error:
         reason = str(error).strip().splitlines()[0]
         raise Failed(f"the Ray cluster lost a look {RETRIES + 1} times ({reason}); run the command again.") from error
-    return seen

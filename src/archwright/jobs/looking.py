@@ -27,7 +27,7 @@ ETAS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 @dataclass(frozen=True)
 class Look:
-    """What to look at, with all that a process elsewhere needs to do it."""
+    """What to look at, with all that a process elsewhere needs to do it: calling it looks."""
 
     space: ArchitectureSpace
     config: Config
@@ -40,6 +40,9 @@ class Look:
     proxies: tuple[str, ...]
     own: Mapping[str, str]
     """Source of the user's proxies, by name."""
+
+    def __call__(self) -> "Seen":
+        return look(self)
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,21 @@ def look(at: Look) -> Seen:
 
 def probed(at: Look, chosen: Mapping[str, Proxy]) -> Probe:
     """The network as these proxies want to see it."""
+    return recorded(at, passes_of(chosen.values()), roles_of(chosen.values()))
+
+
+def recorded(at: Look, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:
+    """The network after these passes, with the outputs of these roles."""
     network = at.space.network(at.config, generator=generator(at.seed, 0), vocabulary=at.batch.vocabulary, loss=at.loss)
     INITIALS[at.initial](network)
     return record(
         network,
         tensors(at.batch),
         counts=at.space.counts(at.config),
-        passes=passes_of(chosen.values()),
+        passes=passes,
         loss=at.loss,
         generator=generator(at.seed, 1),
-        keep=roles_of(chosen.values()),
+        keep=keep,
     )
 
 
@@ -150,22 +158,22 @@ def tensors(batch: Snippets) -> dict[str, torch.Tensor]:
 
 
 def serve() -> None:
-    """Answers looks that come in on stdin until there are no more; what a proxy prints goes to stderr."""
+    """Does what comes in on stdin until there is no more; what a proxy prints goes to stderr."""
     torch.set_num_threads(1)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
         try:
-            at = pickle.load(sys.stdin.buffer)
+            task = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        pickle.dump(answer(at), answers)
+        pickle.dump(answer(task), answers)
         answers.flush()
 
 
-def answer(at: Look) -> Any:
+def answer(task: Callable[[], Any]) -> Any:
     """What was seen, or the error, which the asking process raises: this one has nobody to tell."""
     try:
-        return look(at)
+        return task()
     except Exception as error:
         return error

@@ -1,0 +1,78 @@
+"""Statistics of all networks, and the scores of formulas made of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.proxies.formula import Branch, Formula
+from archwright.proxies.operations import BINARY
+from archwright.proxies.simplifying import Chain
+
+Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+REDUCTIONS = {"sum": np.ones_like, "mean": lambda layers: np.maximum(layers, 1)}
+"""What the sum over layers is divided by, from their number."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of every network, input, chain and layer: NaN where a layer lacks the role, infinite where none is."""
+
+    inputs: tuple[str, ...]
+    chains: tuple[Chain, ...]
+    values: Values
+    """Networks x inputs x chains x layers; networks with fewer layers are filled up with NaN."""
+
+    @classmethod
+    def of(cls, inputs: tuple[str, ...], chains: tuple[Chain, ...], looks: Sequence[Values]) -> "Table":
+        """From inputs x chains x layers of each network."""
+        most = max(one.shape[2] for one in looks)
+        values = np.full((len(looks), len(inputs), len(chains), most), np.nan)
+        for place, one in enumerate(looks):
+            values[place, :, :, : one.shape[2]] = one
+        return cls(inputs, chains, values)
+
+    @cached_property
+    def _places(self) -> dict[Chain, int]:
+        return {chain: place for place, chain in enumerate(self.chains)}
+
+    def column(self, branch: Branch) -> Values:
+        """Networks x layers; KeyError for a chain whose statistics were not taken."""
+        chain = branch.canonical().chain
+        sign = -1.0 if chain[-1:] == ("negate",) and chain not in self._places else 1.0
+        place = self._places[chain if sign > 0 else chain[:-1]]
+        return np.asarray(sign * self.values[:, self.inputs.index(branch.input), place])
+
+    def scores(self, formula: Formula) -> Values:
+        """One per network: NaN where no layer has what it looks at, infinite where a number on the way is."""
+        columns = [self.column(branch) for branch in formula.kept]
+        there = ~np.isnan(np.stack(columns)).any(axis=0)
+        with np.errstate(all="ignore"):
+            joined = columns[0] if len(columns) == 1 else BINARY[formula.binary].apply(*columns)  # type: ignore[arg-type]
+        return reduced(np.asarray(joined), there, formula.reduction)
+
+    def many(self, formulas: Sequence[Formula]) -> Values:
+        """Networks x formulas."""
+        return np.stack([self.scores(formula) for formula in formulas], axis=1)
+
+
+def reduced(terms: Values, there: Mask, reduction: str) -> Values:
+    """Over the layers that are there; networks x layers to one number each."""
+    finite = np.where(np.isfinite(terms) | ~there, terms, np.inf)
+    layers = there.sum(axis=1).astype(np.float64)
+    with np.errstate(all="ignore"):
+        total = np.where(there, finite, 0.0).sum(axis=1) / REDUCTIONS[reduction](layers)
+    return np.where(layers > 0, np.where(np.isnan(total), np.inf, total), np.nan)
+
+
+LEAST_SHARE = 0.95
+
+
+def exists(scores: Values, rows: Values) -> bool:
+    """Whether a formula is finite wherever it is anything, on at least 95 % of the rows; `rows` are rows per network."""
+    there = ~np.isnan(scores)
+    return bool(np.isfinite(scores[there]).all() and rows[there].sum() >= LEAST_SHARE * rows.sum())
