@@ -62,6 +62,13 @@ COMMANDS: dict[str, Command] = {
         positional=("benchmark",),
         example="archwright rank nas-bert --json out.json --html rank.html",
     ),
+    "discover": Command(
+        "find better proxies as formulas, by evolution and exhaustively",
+        "archwright.jobs.discover:discover",
+        (o.Table, o.Formulas, o.Evolution, o.Findings, o.Recording),
+        positional=("benchmark",),
+        example="archwright discover nas-bert --exhaustive --unary 2 --json out.json --html discover.html",
+    ),
     "worker": Command(
         "join a run on a shared store from another process or machine",
         "archwright.jobs.worker:worker",

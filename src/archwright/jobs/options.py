@@ -340,13 +340,9 @@ class Proxies:
 
 
 @dataclass(frozen=True)
-class Looks:
+class Recording:
     """How to look at a network."""
 
-    seeds: int = 1
-    """Initial weights per architecture; scores are means over them."""
-    batches: int = 1
-    """Batches per architecture; scores are means over them."""
     batch_rows: int | None = None
     """Texts in a batch; 8 by default, 20 for RNNs."""
     length: int | None = None
@@ -368,6 +364,16 @@ class Looks:
 
 
 @dataclass(frozen=True)
+class Looks(Recording):
+    """How to look at a network."""
+
+    seeds: int = 1
+    """Initial weights per architecture; scores are means over them."""
+    batches: int = 1
+    """Batches per architecture; scores are means over them."""
+
+
+@dataclass(frozen=True)
 class Judging:
     """What to report."""
 
@@ -380,6 +386,67 @@ class Judging:
     """Print what the trained result says about every choice of the space."""
     compare_published: bool = False
     """Print the numbers that papers report beside ours."""
+    samples: int = 1000
+    """Bootstrap samples behind an interval."""
+
+
+FITNESS = {
+    "spearman": "rank correlation over all rows (LPZero)",
+    "within": "mean rank correlation inside cells of equal depth and width",
+    "both": "the mean of the two",
+}
+FORMULA_INPUTS = {
+    "lpzero": "the six of the paper: A, J, G, H, W, S",
+    "extended": "also value times gradient element by element, gradients of outputs, hidden states, weights by role, "
+    "and counts",
+}
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Which proxies to look for."""
+
+    exhaustive: bool = False
+    """Rank all formulas of the space (--unary 1 or 2)."""
+    evolve: bool = False
+    """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
+    unary: int = 1
+    """Unary operations per branch, 1 to 5."""
+    inputs: str = choice("lpzero", FORMULA_INPUTS)
+    """What formulas look at."""
+    reduction: str = choice("sum", ("sum", "mean"))
+    """Over layers."""
+    fitness: str = choice("spearman", FITNESS)
+    """What the best formula is best at."""
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """How to evolve."""
+
+    generations: int = 1000
+    """Offspring, one after another."""
+    population: int = 80
+    """Formulas that live together."""
+    parents: str = field(default="10%", metadata={"metavar": "N%"})
+    """Share of the population that has offspring."""
+    pps: bool = True
+    """Predictive-Pruning Strategy: throw away formulas that Table 6 of the paper rules out, and those that are constant
+    on four architectures."""
+    sample: int = 50
+    """Architectures a fitness is taken on, 0 for all; the finalists are compared on all."""
+    seeds: int = 3
+    """Searches of each kind, with random numbers of their own."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What to do with them."""
+
+    save: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """Keep the best formula as a proxy of this name, for `score` and `rank`."""
+    html: Path | None = None
+    """Page with all figures; beside the statistics if not said."""
     samples: int = 1000
     """Bootstrap samples behind an interval."""
 

@@ -70,7 +70,7 @@ class Glass:
         )  # fmt: skip
 
 
-def glass_of(space: ArchitectureSpace, proxies: o.Proxies, looks: o.Looks, *, always: tuple[str, ...] = ()) -> Glass:
+def glass_of(space: ArchitectureSpace, proxies: o.Proxies, looks: o.Recording, *, always: tuple[str, ...] = ()) -> Glass:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
     rows, length = (given or usual for given, usual in zip((looks.batch_rows, looks.length), space.batch, strict=True))
     for name, value in (("--batch-rows", rows), ("--length", length)):
@@ -119,7 +119,7 @@ class Sight:
 
 
 @contextmanager
-def sight(looks: o.Looks) -> Iterator[Sight]:
+def sight(looks: o.Recording) -> Iterator[Sight]:
     """With the workers and the folder that the options name."""
     known = Scores(looks.out)
     with eyes(looks.workers, looks.ray) as found:

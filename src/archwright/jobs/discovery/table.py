@@ -73,6 +73,6 @@ LEAST_SHARE = 0.95
 
 
 def exists(scores: Values, rows: Values) -> bool:
-    """Whether a formula is finite wherever it is anything, on at least 95 % of the rows; `rows` are rows per network."""
+    """Whether a formula is finite wherever it is anything, and that on 95 % of the rows; `rows` is rows per network."""
     there = ~np.isnan(scores)
     return bool(np.isfinite(scores[there]).all() and rows[there].sum() >= LEAST_SHARE * rows.sum())

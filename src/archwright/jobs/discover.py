@@ -1,0 +1,112 @@
+"""`archwright discover`: better proxies as formulas, found by evolution or among all, and judged on rows kept away."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archwright.errors import BadInput
+from archwright.jobs import options as o
+from archwright.jobs.discovery.ground import Land, land_of
+from archwright.jobs.discovery.nested import estimated
+from archwright.jobs.discovery.saved import check_name, commit, save
+from archwright.jobs.discovery.searches import Found, all_ranked, evolved
+from archwright.jobs.environment import environment
+from archwright.report.discover import discover_html, discover_table
+from archwright.store import write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "archwright/discover/1"
+MOST_EXHAUSTIVE = 2
+PAGE = "discover-{benchmark}-{search}-{unary}.html"
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """What was found, with how good it is on rows that were kept away."""
+
+    document: Mapping[str, Any]
+    page: Path
+    saved: Path | None
+
+    @property
+    def best(self) -> list[dict[str, Any]]:
+        """The best formula, then the best of smaller sizes."""
+        return list(self.document["best"])
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.document)
+
+    def show(self, console: "Console") -> None:
+        console.print(discover_table(self.document))
+        for note in (*self.document["notes"], *([f"saved: {self.saved}"] if self.saved else [])):
+            console.print(note, soft_wrap=True, highlight=False, markup=False)
+        console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
+
+
+def discover(
+    table: o.Table, formulas: o.Formulas, evolution: o.Evolution, findings: o.Findings, recording: o.Recording
+) -> Discovered:
+    """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows."""
+    check(formulas, findings)
+    with land_of(table, formulas, recording) as land:
+        found = all_ranked(land) if formulas.exhaustive else evolved(land, evolution)
+    against = land.field.ground(rng=np.random.default_rng((recording.seed, 0)), samples=findings.samples)
+    best = [estimated(chosen, land.table, land.trial, against) for chosen in found.chosen]
+    document = {**summary(land, formulas), **found.numbers, "best": best, **written(land, found)}
+    search = "exhaustive" if formulas.exhaustive else "evolve"
+    name = PAGE.format(benchmark=land.field.benchmark.name, search=search, unary=formulas.unary)
+    page = findings.html or recording.out / name
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(page, discover_html(document))
+    saved = save(findings.save, best[0], provenance(document)) if findings.save else None
+    return Discovered(document, page, saved)
+
+
+def check(formulas: o.Formulas, findings: o.Findings) -> None:
+    if formulas.exhaustive == formulas.evolve:
+        raise BadInput("give either --exhaustive or --evolve.")
+    if formulas.exhaustive and formulas.unary > MOST_EXHAUSTIVE:
+        raise BadInput(f"--exhaustive goes up to --unary {MOST_EXHAUSTIVE}, got {formulas.unary}; use --evolve.")
+    if findings.samples < 1:
+        raise BadInput(f"--samples must be at least 1, got {findings.samples}.")
+    check_name(findings.save)
+
+
+def summary(land: Land, formulas: o.Formulas) -> dict[str, Any]:
+    """What was searched, and on what."""
+    size, trial, field = land.space.size(), land.trial, land.field
+    return {
+        "schema": SCHEMA,
+        "benchmark": field.benchmark.name,
+        "variant": field.benchmark.variant,
+        "target": field.target,
+        "n": len(field.rows),
+        "networks": len(trial.names),
+        "unary": formulas.unary,
+        "inputs": list(land.space.inputs),
+        "reduction": formulas.reduction,
+        "fitness": formulas.fitness,
+        "seed": land.glass.seed,
+        "batch": [land.glass.rows, land.glass.length],
+        "loss": land.glass.loss,
+        "formulas_total": size["raw"],
+        "formulas_canonical": size["canonical"],
+        "folds": {"count": trial.count, "rows": np.bincount(trial.fold).tolist(), "of_rows": trial.fold.tolist()},
+    }
+
+
+def written(land: Land, found: Found) -> dict[str, Any]:
+    """What else a reader wants to know."""
+    notes = [*land.field.notes(), *found.notes]
+    return {"data": land.digest, "commit": commit(), "environment": environment(), "notes": notes}
+
+
+def provenance(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a saved proxy comes from."""
+    names = ("benchmark", "variant", "target", "n", "unary", "fitness", "seed", "batch", "loss", "data", "commit")
+    return {name: document[name] for name in names} | {"folds": document["folds"]["of_rows"]}

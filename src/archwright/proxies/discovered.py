@@ -1,0 +1,60 @@
+"""Proxies that `archwright discover` found: those of the package, and the user's own, each a formula in a JSON file."""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archwright.errors import BadInput
+from archwright.proxies.formula import Formula, from_json
+from archwright.proxies.proxy import Proxy
+
+if TYPE_CHECKING:
+    from archwright.probe import Probe
+
+SCHEMA = "archwright/proxy/1"
+GALLERY = "discovered.json"
+"""Those of the package: a list."""
+VARIABLE = "ARCHWRIGHT_PROXIES"
+DEFAULT = Path("runs/proxies")
+
+
+def folder() -> Path:
+    """Where the user's are: the folder that ARCHWRIGHT_PROXIES names, or runs/proxies here."""
+    return Path(os.environ.get(VARIABLE) or DEFAULT)
+
+
+def discovered() -> dict[str, Proxy]:
+    """All by name; one of the user's hides one of the package with the same name."""
+    gallery = json.loads(files("archwright.proxies").joinpath(GALLERY).read_text("utf-8"))
+    own = [read(file) for file in sorted(folder().glob("*.json"))] if folder().is_dir() else []
+    return {str(entry["name"]): as_proxy(entry) for entry in (*gallery, *own)}
+
+
+def read(file: Path) -> dict[str, Any]:
+    try:
+        entry = json.loads(file.read_text("utf-8"))
+        if entry["schema"] in (SCHEMA,) and entry["name"]:
+            from_json(entry["json"])
+            return dict(entry)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise BadInput(f"{file} must hold a proxy that `archwright discover --save` wrote; delete it or find it again.")
+
+
+def as_proxy(entry: Mapping[str, Any]) -> Proxy:
+    """The formula as a proxy; its target is its text, so that another formula of the same name is another target."""
+    formula = from_json(entry["json"])
+    text = str(formula)
+    load = partial(of_formula, formula=formula)
+    return Proxy(text, "discovered", formula.passes, "archwright discover", text, formula.roles, load=load)
+
+
+def of_formula(target: str, *, formula: Formula) -> "Any":
+    def measure(probe: "Probe") -> float:
+        return formula.measure(probe)
+
+    return measure
