@@ -143,7 +143,7 @@ class Formula:
         other one alone; minus signs at the end of a branch go into the binary operation, or to the right of a product.
         """
         if self.empty:
-            return Formula(*[Branch(INPUTS[0], PRUNED)] * 2, "add", self.reduction)
+            return alone(Branch(INPUTS[0], PRUNED), self.reduction)
         if len(self.kept) == 1:
             return alone(self.kept[0].canonical(), self.reduction)
         binary = "mul" if BINARY[self.binary].python == BINARY["mul"].python else self.binary

@@ -2,14 +2,39 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
 
     from archwright.probe import Layer, Probe, Signal, Weight
 
-    Tensors = list[torch.Tensor]
+    Recorded = Iterable[Signal | Weight | None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One tensor of a probe, read when needed; several inputs may share it."""
+
+    owner: Any
+    kind: str
+    """A key of READ."""
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """The same for the same tensor, as long as the probe lives."""
+        return id(self.owner), self.kind
+
+    def read(self) -> "torch.Tensor":
+        return READ[self.kind](self.owner)
+
+
+READ: "dict[str, Callable[[Any], torch.Tensor]]" = {
+    "value": lambda one: one.value,
+    "gradient": lambda one: one.gradient,
+    "product": lambda one: one.value * one.gradient,
+    "inputs": lambda probe: probe.inputs,
+}
 
 
 @dataclass(frozen=True)
@@ -18,7 +43,7 @@ class Source:
 
     latex: str
     summary: str
-    find: "Callable[[Probe, Layer], Tensors]"
+    find: "Callable[[Probe, Layer], list[Part]]"
     """Nothing where the layer does not have the role."""
     python: str
     """Expression in probe and layer that gives the same."""
@@ -32,17 +57,17 @@ class Source:
     """One number to begin with."""
 
 
-def values(found: "Iterable[Signal | Weight | None]") -> "Tensors":
-    return [one.value for one in found if one is not None]
+def values(found: "Recorded") -> list[Part]:
+    return [Part(one, "value") for one in found if one is not None]
 
 
-def gradients(found: "Iterable[Signal | Weight | None]") -> "Tensors":
-    return [one.gradient for one in found if one is not None and one.gradient is not None]
+def gradients(found: "Recorded") -> list[Part]:
+    return [Part(one, "gradient") for one in found if one is not None and one.gradient is not None]
 
 
-def products(found: "Iterable[Signal | Weight | None]") -> "Tensors":
+def products(found: "Recorded") -> list[Part]:
     """Value times gradient, element by element."""
-    return [one.value * one.gradient for one in found if one is not None and one.gradient is not None]
+    return [Part(one, "product") for one in found if one is not None and one.gradient is not None]
 
 
 LOSS = ("loss",)
@@ -58,7 +83,7 @@ LPZERO: dict[str, Source] = {
     "J": Source(
         r"\theta_J",
         "gradient of the loss at the input embeddings, batch x time x width",
-        lambda probe, layer: [] if probe.inputs is None else [probe.inputs],
+        lambda probe, layer: [] if probe.inputs is None else [Part(probe, "inputs")],
         "[] if probe.inputs is None else [probe.inputs]",
         passes=("inputs",),
         whole=True,
@@ -94,18 +119,27 @@ LPZERO: dict[str, Source] = {
 }
 
 
-def count(name: str, summary: str) -> Source:
-    """A count as a factor: one number of the architecture, without looking at the network."""
+def number(name: str) -> "Callable[[Any], torch.Tensor]":
+    """Reads a count as a tensor of one number."""
 
-    def found(probe: "Probe", layer: "Layer") -> "Tensors":
+    def read(counts: Any) -> "torch.Tensor":
         import torch
 
-        return [] if probe.counts is None else [torch.tensor(float(getattr(probe.counts, name)), dtype=torch.float64)]
+        return torch.tensor(float(getattr(counts, name)), dtype=torch.float64)
+
+    return read
+
+
+READ |= {name: number(name) for name in ("parameters", "nonembedding", "attention", "ffn", "flops", "depth", "width")}
+
+
+def count(name: str, summary: str) -> Source:
+    """A count as a factor: one number of the architecture, without looking at the network."""
 
     return Source(
         rf"n_\mathrm{{{name}}}",
         summary,
-        found,
+        lambda probe, layer: [] if probe.counts is None else [Part(probe.counts, name)],
         f"[] if probe.counts is None else [torch.tensor(float(probe.counts.{name}), dtype=torch.float64)]",
         passes=(),
         whole=True,

@@ -1,0 +1,231 @@
+"""The unary operations on a block that fits the cache of a processor, into memory that is used again and again.
+
+A block holds whole columns (all of dim 0 for some of the rest), so that softmax needs nothing beyond it. What needs the
+whole tensor (`zscore`, `minmax`) is given its moments, found before.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from archwright.proxies.operations import GUARD
+
+BLOCK = 1 << 16
+"""Numbers: 256 KB, so that a block and what is made of it stay in a second-level cache."""
+SMALL = 1e-30
+"""What single precision gives below this may be too small for it."""
+
+
+@dataclass
+class Moments:
+    """Of one tensor, added up block by block in double precision. What was not asked for is zero."""
+
+    rows: int
+    """Length of dim 0."""
+    resolution: float
+    """Relative rounding error of the numbers."""
+    number: int = 0
+    shift: float | None = None
+    """Taken off before first and second moments are summed: near the mean, so that nothing cancels."""
+    first: float = 0.0
+    second: float = 0.0
+    absolute: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+    log: float = 0.0
+    abslog: float = 0.0
+    exp: float = 0.0
+    logsumexp: float = 0.0
+    """Over dim 0, summed over columns."""
+    sigmoid: float = 0.0
+    sqrt: float = 0.0
+    inverse: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        return (self.shift or 0.0) + self.first / self.number
+
+    @property
+    def square(self) -> float:
+        """Mean of the squares."""
+        shift = self.shift or 0.0
+        return (self.second + 2 * shift * self.first) / self.number + shift * shift
+
+    @property
+    def std(self) -> float:
+        """Zero where all differences are rounding."""
+        centre = self.first / self.number
+        variance = self.second / self.number - centre * centre
+        if math.isnan(variance):
+            return math.nan
+        return math.sqrt(variance) if variance > (4 * self.resolution * self.mean) ** 2 else 0.0
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the squares may have been too small for single precision."""
+        return self.second < SMALL * self.number
+
+
+def exact(found: Moments, before: Moments, name: str) -> None:
+    """Moments that an operation fixes, without their rounding: noise around a constant must not become a rank."""
+    FIXED.get(name, nothing)(found, before)
+
+
+def nothing(found: Moments, before: Moments) -> None:
+    """Most operations fix none."""
+
+
+def standard(found: Moments, before: Moments) -> None:
+    if before.std:
+        found.shift, found.first, found.second = 0.0, 0.0, float(found.number)
+
+
+def shares(found: Moments, before: Moments) -> None:
+    found.absolute = found.number / found.rows
+    found.first = (1 / found.rows - (found.shift or 0.0)) * found.number
+
+
+def between(found: Moments, before: Moments) -> None:
+    if before.high > before.low:
+        found.low, found.high = 0.0, 1.0
+
+
+FIXED: dict[str, Callable[[Moments, Moments], None]] = {"zscore": standard, "softmax": shares, "minmax": between}
+
+
+def blocks(tensor: Tensor) -> Iterator[Tensor]:
+    """Of dim 0 x some of the rest each, next to one another in memory."""
+    matrix = tensor.reshape(len(tensor), -1)
+    columns = max(1, BLOCK // len(tensor))
+    for start in range(0, matrix.shape[1], columns):
+        yield matrix[:, start : start + columns].contiguous()
+
+
+def sums(y: Tensor, work: Tensor, found: Moments) -> None:
+    if found.shift is None:
+        found.shift = finite_or_zero(float(y.mean()))
+    flat = torch.sub(y, found.shift, out=work).view(-1)
+    found.number += y.numel()
+    found.first += float(flat.sum())
+    found.second += float(flat.dot(flat))
+
+
+def finite_or_zero(x: float) -> float:
+    return x if math.isfinite(x) else 0.0
+
+
+def absolutes(y: Tensor, work: Tensor, found: Moments) -> None:
+    found.absolute += float(torch.abs(y, out=work).sum())
+
+
+def extremes(y: Tensor, work: Tensor, found: Moments) -> None:
+    found.low = min(found.low, float(y.amin(0).amin()))
+    found.high = max(found.high, float(y.amax(0).amax()))
+
+
+def logarithms(y: Tensor, work: Tensor, found: Moments) -> None:
+    work.copy_(y)
+    torch.log(torch.threshold_(work, 0, 1), out=work)
+    found.log += float(work.sum())
+    found.abslog += float(work.abs_().sum())
+
+
+def exponentials(y: Tensor, work: Tensor, found: Moments) -> None:
+    columns = torch.exp(y, out=work).sum(0)
+    found.exp += float(columns.sum())
+    safe = float(columns.amin()) > SMALL and float(columns.amax()) < 1 / SMALL
+    found.logsumexp += float((columns.log_() if safe else torch.logsumexp(y, 0)).sum())
+
+
+def sigmoids(y: Tensor, work: Tensor, found: Moments) -> None:
+    found.sigmoid += float(torch.sigmoid(y, out=work).sum())
+
+
+def roots(y: Tensor, work: Tensor, found: Moments) -> None:
+    found.sqrt += float(torch.clamp_min(y, 0, out=work).sqrt_().sum())
+
+
+def reciprocals(y: Tensor, work: Tensor, found: Moments) -> None:
+    found.inverse += float(torch.add(y, GUARD, out=work).reciprocal_().sum())
+
+
+Measure = Callable[[Tensor, Tensor, Moments], None]
+
+MEASURES: dict[str, tuple[Measure, ...]] = {
+    "abs": (absolutes,),
+    "l1": (absolutes,),
+    "relu": (absolutes,),
+    "minmax": (extremes,),
+    "log": (logarithms,),
+    "abslog": (logarithms,),
+    "exp": (exponentials,),
+    "log_softmax": (exponentials,),
+    "sigmoid": (sigmoids,),
+    "sqrt": (roots,),
+    "inverse": (reciprocals,),
+}
+"""What has to be summed, besides first and second moments, for the mean of an operation's result."""
+
+MEANS: dict[str, Callable[[Moments], float]] = {
+    "log": lambda m: m.log / m.number,
+    "abslog": lambda m: m.abslog / m.number,
+    "abs": lambda m: m.absolute / m.number,
+    "square": lambda m: m.square,
+    "exp": lambda m: m.exp / m.number,
+    "zscore": lambda m: 0.0,
+    "relu": lambda m: (m.absolute / m.number + m.mean) / 2,
+    "inverse": lambda m: m.inverse / m.number,
+    "frobenius": lambda m: math.sqrt(m.square * m.number),
+    "norm_sum": lambda m: m.mean,
+    "l1": lambda m: m.absolute,
+    "softmax": lambda m: 1 / m.rows,
+    "sigmoid": lambda m: m.sigmoid / m.number,
+    "log_softmax": lambda m: m.mean - m.logsumexp * m.rows / m.number,
+    "sqrt": lambda m: m.sqrt / m.number,
+    "negate": lambda m: -m.mean,
+    "minmax": lambda m: (m.mean - m.low) / (m.high - m.low) if m.high > m.low else 0.0,
+    "average": lambda m: m.mean,
+    "std": lambda m: m.std,
+    "no_op": lambda m: m.mean,
+}
+"""Mean of what an operation gives, from the moments of what it is given."""
+
+
+def logarithm(x: Tensor, out: Tensor, found: Moments) -> Tensor:
+    out.copy_(x)
+    return torch.log(torch.threshold_(out, 0, 1), out=out)
+
+
+def standardised(x: Tensor, out: Tensor, found: Moments) -> Tensor:
+    spread = found.std
+    return torch.sub(x, found.mean, out=out).mul_(1 / spread if spread else 0.0)
+
+
+def scaled(x: Tensor, out: Tensor, found: Moments) -> Tensor:
+    width = found.high - found.low
+    return torch.sub(x, found.low, out=out).mul_(1 / width if width else 0.0)
+
+
+STEPS: dict[str, Callable[[Tensor, Tensor, Moments], Tensor]] = {
+    "log": logarithm,
+    "abslog": lambda x, out, m: logarithm(x, out, m).abs_(),
+    "abs": lambda x, out, m: torch.abs(x, out=out),
+    "square": lambda x, out, m: torch.mul(x, x, out=out),
+    "exp": lambda x, out, m: torch.exp(x, out=out),
+    "zscore": standardised,
+    "relu": lambda x, out, m: torch.clamp_min(x, 0, out=out),
+    "inverse": lambda x, out, m: torch.add(x, GUARD, out=out).reciprocal_(),
+    "softmax": lambda x, out, m: torch.softmax(x, 0, out=out),
+    "sigmoid": lambda x, out, m: torch.sigmoid(x, out=out),
+    "log_softmax": lambda x, out, m: torch.log_softmax(x, 0, out=out),
+    "sqrt": lambda x, out, m: torch.clamp_min(x, 0, out=out).sqrt_(),
+    "negate": lambda x, out, m: torch.neg(x, out=out),
+    "minmax": scaled,
+}
+"""Operations that give a tensor, into `out`."""
+
+OF_THE_WHOLE: dict[str, tuple[Measure, ...]] = {"zscore": (), "minmax": (extremes,)}
+"""Operations that need the moments of the whole tensor, and which of them besides the first two."""
