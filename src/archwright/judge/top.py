@@ -39,7 +39,8 @@ def regret_at(scores: Values, truth: Values, k: int = PICKED) -> float:
     picked = min(k, len(truth))
     least = np.sort(scores)[-picked]
     above, tied = truth[scores > least], truth[scores == least]
-    return float(truth.max() - expected_best(above.max(initial=-np.inf), tied, picked - len(above)))
+    regret = truth.max() - expected_best(above.max(initial=-np.inf), tied, picked - len(above))
+    return max(0.0, float(regret))  # rounding alone can make it negative
 
 
 def expected_best(known: float, tied: Values, drawn: int) -> float:
