@@ -70,7 +70,9 @@ class Glass:
         )  # fmt: skip
 
 
-def glass_of(space: ArchitectureSpace, proxies: o.Proxies, looks: o.Recording, *, always: tuple[str, ...] = ()) -> Glass:
+def glass_of(
+    space: ArchitectureSpace, proxies: o.Proxies, looks: o.Recording, *, always: tuple[str, ...] = ()
+) -> Glass:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
     rows, length = (given or usual for given, usual in zip((looks.batch_rows, looks.length), space.batch, strict=True))
     for name, value in (("--batch-rows", rows), ("--length", length)):

@@ -88,7 +88,7 @@ def discover_html(document: Document) -> str:
     sections = [made for make in SECTIONS for made in [make(document)] if made]
     name = f"{document.get('benchmark') or DASH}: proxies as formulas"
     head = {"eyebrow": "archwright discover", "title": name, "lead": headline(document), "cards": cards(document)}
-    points = {"hover": [], "cells": [], "groups": []}
+    points: dict[str, list[Any]] = {"hover": [], "cells": [], "groups": []}
     foot = f"{document.get('schema', DASH)}. This file needs no network."
     return panels_page(
         {**head, "axes": [], "points": points, "sections": sections, "footer": foot}, name, template=TEMPLATE

@@ -47,9 +47,14 @@ class Side:
 
     def of(self, chains: Mask) -> "Side":
         """Only these chains."""
-        places, of = np.flatnonzero(chains).tolist(), self.sided
-        kept = [tuple(column[place] for place in places) for column in (of.chains, of.plus, of.minus)]
-        return Side(Sided(of.input, *kept), self.values[:, :, chains])
+        of = self.sided
+        kept = [
+            triple
+            for triple, wanted in zip(zip(of.chains, of.plus, of.minus, strict=True), chains, strict=True)
+            if wanted
+        ]
+        named, plus, minus = zip(*kept, strict=True) if kept else ((), (), ())
+        return Side(Sided(of.input, named, plus, minus), self.values[:, :, chains])
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Pair:
         """How many formulas there are and how good the best of them are, on every set of rows."""
         there = ~np.isnan(self.left.values[:, :, 0])
         there &= ~np.isnan(self.right.values[:, :, 0]) if self.right else True
-        networks = there.any(axis=1)
+        networks: Mask = np.asarray(there.any(axis=1))
         known = {"total": self.total, "valid": 0, "counts": np.zeros(len(BINS) - 1, dtype=int).tolist(), "best": []}
         if self.trial.rows[networks].sum() < LEAST_SHARE * len(self.trial.truth):
             return known
@@ -165,7 +170,7 @@ def order(row: Sequence[Any]) -> tuple[float, int, str]:
 
 def cut(side: Side, there: Mask) -> Side:
     """Zero in layers that do not count, and without the chains that are not finite in one that does."""
-    finite = (np.isfinite(side.values) | ~there[..., None]).all(axis=(0, 1))
+    finite: Mask = np.asarray((np.isfinite(side.values) | ~there[..., None]).all(axis=(0, 1)))
     kept = side.of(finite)
     return replace(kept, values=np.where(there[..., None], kept.values, 0.0))
 

@@ -63,7 +63,8 @@ def placed(land: Land, counts: Values) -> list[dict[str, Any]]:
     known = Scores(land.folder)
     looks = [key_of(land.glass.look(config)) for config in configs_of(land.field, land.trial)]
     scores = [known.of(key).get("scores", {}) for key in looks]
-    found, rankings = [], land.trial.rankings(np.ones(len(looks), dtype=bool), land.trial.sets[-1:])
+    found: list[dict[str, Any]] = []
+    rankings = land.trial.rankings(np.ones(len(looks), dtype=bool), land.trial.sets[-1:])
     for name in [name for name in PROXIES if all(name in of for of in scores)]:
         column = np.array([of[name] for of in scores])
         fitness = float(FITNESS[land.trial.fitness](rankings, column[None])[0, 0])
@@ -152,7 +153,7 @@ def rescored(rows: Sequence[Sequence[Any]], land: Land, place: int) -> list[list
     """The finalists on all rows of their set."""
     judge = Judge(land.table, land.trial, land.trial.sets[place], pps=False)
     texts = {str(text): int(size) for _, size, text in rows}
-    found = [[judge(parse(text)), size, text] for text, size in texts.items()]
+    found: list[list[Any]] = [[judge(parse(text)), size, text] for text, size in texts.items()]
     return sorted((row for row in found if np.isfinite(row[0])), key=order)
 
 

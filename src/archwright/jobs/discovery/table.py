@@ -1,6 +1,6 @@
 """Statistics of all networks, and the scores of formulas made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,10 @@ from archwright.proxies.simplifying import Chain
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-REDUCTIONS = {"sum": np.ones_like, "mean": lambda layers: np.maximum(layers, 1)}
+REDUCTIONS: dict[str, Callable[[Values], Values]] = {
+    "sum": lambda layers: np.ones(layers.shape),
+    "mean": lambda layers: np.maximum(layers, 1.0),
+}
 """What the sum over layers is divided by, from their number."""
 
 
@@ -50,7 +53,7 @@ class Table:
     def scores(self, formula: Formula) -> Values:
         """One per network: NaN where no layer has what it looks at, infinite where a number on the way is."""
         columns = [self.column(branch) for branch in formula.kept]
-        there = ~np.isnan(np.stack(columns)).any(axis=0)
+        there: Mask = np.asarray(~np.isnan(np.stack(columns)).any(axis=0))
         with np.errstate(all="ignore"):
             joined = columns[0] if len(columns) == 1 else BINARY[formula.binary].apply(*columns)  # type: ignore[arg-type]
         return reduced(np.asarray(joined), there, formula.reduction)
