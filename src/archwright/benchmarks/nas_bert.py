@@ -25,6 +25,8 @@ ABLATIONS = {
 }
 TARGETS = ("glue", "cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst", "sts")
 LAYER_KEYS = {"heads": "num_operation_heads", "feed_forward": "feed_forward_dimension", "stack": "num_feed_forward"}
+TRAINED = FlexiBertSpace("trained")
+"""What the rows have in common does not depend on how they are looked at."""
 
 
 def nas_bert(folder: Path, variant: str = "trained") -> Benchmark:
@@ -113,7 +115,8 @@ def row_of(entry: Any, place: int, space: FlexiBertSpace, metrics: Mapping[str, 
         return Missing(name, f"is not laid out as an architecture: {error}")
     except BadInput as error:
         return Missing(name, str(error))
-    return Row(name, config, scores, metrics.get(name, {}), cell=f"{config['layers']}x{config['hidden']}")
+    twin = json.dumps(TRAINED.canonical(config), sort_keys=True)
+    return Row(name, config, scores, metrics.get(name, {}), f"{config['layers']}x{config['hidden']}", twin)
 
 
 def id_of(entry: Any) -> str:

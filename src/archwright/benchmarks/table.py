@@ -22,6 +22,8 @@ class Row:
     """Training-free metrics others published for it, as they stand in their file."""
     cell: str
     """Rows of one cell are alike in what everybody knows to matter: depth and width, or size."""
+    network: str = ""
+    """Equal for rows that are one network trained several times, where that is not what the variant looks at."""
 
 
 @dataclass(frozen=True)

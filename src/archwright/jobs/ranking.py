@@ -52,8 +52,15 @@ class Field:
 
     @cached_property
     def networks(self) -> list[str]:
-        """One name per distinct network: twins have the same."""
-        return [json.dumps(self.benchmark.space.canonical(row.config), sort_keys=True) for row in self.rows]
+        """One name per distinct network that was trained: twins have the same."""
+        space = self.benchmark.space
+        return [row.network or json.dumps(space.canonical(row.config), sort_keys=True) for row in self.rows]
+
+    @property
+    def groups(self) -> list[str]:
+        """Rows that come and go together in a resample: twins of one cell (two recipes can mean one network and still
+        differ in size, by nodes without effect)."""
+        return [f"{cell} {network}" for cell, network in zip(self.cells, self.networks, strict=True)]
 
     @property
     def cells(self) -> list[str]:
@@ -73,7 +80,7 @@ class Field:
     def ground(self, *, rng: np.random.Generator, samples: int) -> Ground:
         return ground(
             self.truth, cells=self.cells, parameters=self.parameters, rng=rng, depth_width=self.depth_width,
-            groups=self.networks, known=self.benchmark.known, size=samples,
+            groups=self.groups, known=self.benchmark.known, size=samples,
         )  # fmt: skip
 
     def architectures(self) -> list[dict[str, Any]]:
