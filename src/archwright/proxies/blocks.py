@@ -6,94 +6,15 @@ whole tensor (`zscore`, `minmax`) is given its moments, found before.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from archwright.proxies.moments import SMALL, Moments
 from archwright.proxies.operations import GUARD
 
 BLOCK = 1 << 16
 """Numbers: 256 KB, so that a block and what is made of it stay in a second-level cache."""
-SMALL = 1e-30
-"""What single precision gives below this may be too small for it."""
-
-
-@dataclass
-class Moments:
-    """Of one tensor, added up block by block in double precision. What was not asked for is zero."""
-
-    rows: int
-    """Length of dim 0."""
-    resolution: float
-    """Relative rounding error of the numbers."""
-    number: int = 0
-    shift: float | None = None
-    """Taken off before first and second moments are summed: near the mean, so that nothing cancels."""
-    first: float = 0.0
-    second: float = 0.0
-    absolute: float = 0.0
-    low: float = math.inf
-    high: float = -math.inf
-    log: float = 0.0
-    abslog: float = 0.0
-    exp: float = 0.0
-    logsumexp: float = 0.0
-    """Over dim 0, summed over columns."""
-    sigmoid: float = 0.0
-    sqrt: float = 0.0
-    inverse: float = 0.0
-
-    @property
-    def mean(self) -> float:
-        return (self.shift or 0.0) + self.first / self.number
-
-    @property
-    def square(self) -> float:
-        """Mean of the squares."""
-        shift = self.shift or 0.0
-        return (self.second + 2 * shift * self.first) / self.number + shift * shift
-
-    @property
-    def std(self) -> float:
-        """Zero where all differences are rounding."""
-        centre = self.first / self.number
-        variance = self.second / self.number - centre * centre
-        if math.isnan(variance):
-            return math.nan
-        return math.sqrt(variance) if variance > (4 * self.resolution * self.mean) ** 2 else 0.0
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether the squares may have been too small for single precision."""
-        return self.second < SMALL * self.number
-
-
-def exact(found: Moments, before: Moments, name: str) -> None:
-    """Moments that an operation fixes, without their rounding: noise around a constant must not become a rank."""
-    FIXED.get(name, nothing)(found, before)
-
-
-def nothing(found: Moments, before: Moments) -> None:
-    """Most operations fix none."""
-
-
-def standard(found: Moments, before: Moments) -> None:
-    if before.std:
-        found.shift, found.first, found.second = 0.0, 0.0, float(found.number)
-
-
-def shares(found: Moments, before: Moments) -> None:
-    found.absolute = found.number / found.rows
-    found.first = (1 / found.rows - (found.shift or 0.0)) * found.number
-
-
-def between(found: Moments, before: Moments) -> None:
-    if before.high > before.low:
-        found.low, found.high = 0.0, 1.0
-
-
-FIXED: dict[str, Callable[[Moments, Moments], None]] = {"zscore": standard, "softmax": shares, "minmax": between}
 
 
 def blocks(tensor: Tensor) -> Iterator[Tensor]:
@@ -113,12 +34,23 @@ def sums(y: Tensor, work: Tensor, found: Moments) -> None:
     found.second += float(flat.dot(flat))
 
 
+def exact_sums(y: Tensor, work: Tensor, found: Moments) -> None:
+    """With the first moment in double: the mean of weights or gradients is what is left when nearly all cancels."""
+    before = found.first
+    sums(y, work, found)
+    found.first = before + float(y.sum(dtype=torch.float64)) - (found.shift or 0.0) * y.numel()
+
+
 def finite_or_zero(x: float) -> float:
     return x if math.isfinite(x) else 0.0
 
 
 def absolutes(y: Tensor, work: Tensor, found: Moments) -> None:
     found.absolute += float(torch.abs(y, out=work).sum())
+
+
+def positives(y: Tensor, work: Tensor, found: Moments) -> None:
+    found.positive += float(torch.clamp_min(y, 0, out=work).sum())
 
 
 def extremes(y: Tensor, work: Tensor, found: Moments) -> None:
@@ -149,7 +81,7 @@ def roots(y: Tensor, work: Tensor, found: Moments) -> None:
 
 
 def reciprocals(y: Tensor, work: Tensor, found: Moments) -> None:
-    found.inverse += float(torch.add(y, GUARD, out=work).reciprocal_().sum())
+    found.inverse += float(torch.add(y, GUARD, out=work).reciprocal_().sum(dtype=torch.float64))
 
 
 Measure = Callable[[Tensor, Tensor, Moments], None]
@@ -157,7 +89,7 @@ Measure = Callable[[Tensor, Tensor, Moments], None]
 MEASURES: dict[str, tuple[Measure, ...]] = {
     "abs": (absolutes,),
     "l1": (absolutes,),
-    "relu": (absolutes,),
+    "relu": (positives,),
     "minmax": (extremes,),
     "log": (logarithms,),
     "abslog": (logarithms,),
@@ -176,7 +108,7 @@ MEANS: dict[str, Callable[[Moments], float]] = {
     "square": lambda m: m.square,
     "exp": lambda m: m.exp / m.number,
     "zscore": lambda m: 0.0,
-    "relu": lambda m: (m.absolute / m.number + m.mean) / 2,
+    "relu": lambda m: m.positive / m.number,
     "inverse": lambda m: m.inverse / m.number,
     "frobenius": lambda m: math.sqrt(m.square * m.number),
     "norm_sum": lambda m: m.mean,
