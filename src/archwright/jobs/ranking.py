@@ -21,8 +21,6 @@ from archwright.proxies import PROXIES
 Values = NDArray[np.float64]
 REPEATS = 10
 """Initial weights, and batches, of each architecture of the ablation."""
-COSTED = (0.1, 0.5, 0.9)
-"""Quantiles of size at which the cost of a proxy is taken."""
 LEAST_ROWS = 20
 LEAST_TASKS = 4
 
@@ -198,21 +196,15 @@ def shape_of(field: Field) -> list[Values]:
 
 
 def costs(field: Field, glass: Glass, see: Sight) -> dict[str, dict[str, float | None]]:
-    """What each proxy takes by itself: mean over a small, a middle and a large architecture."""
+    """What each proxy takes by itself, on the architecture of median size."""
     order = np.argsort(field.parameters, kind="stable")
-    rows = [field.rows[int(order[int(share * (len(order) - 1))])] for share in COSTED]
-    wanted = [replace(glass.look(row.config), proxies=(name,)) for name in glass.proxies for row in rows]
+    middle = field.rows[int(order[len(order) // 2])]
+    wanted = [replace(glass.look(middle.config), proxies=(name,)) for name in glass.proxies]
     found = see.alone(wanted, "cost of each proxy")
-    per = [found[place : place + len(rows)] for place in range(0, len(found), len(rows))]
     return {
-        name: {"seconds_per_architecture": mean(one, "seconds"), "peak_memory_mb": mean(one, "peak_mb")}
-        for name, one in zip(glass.proxies, per, strict=True)
+        name: {"seconds_per_architecture": one["seconds"], "peak_memory_mb": one["peak_mb"]}
+        for name, one in zip(glass.proxies, found, strict=True)
     }
-
-
-def mean(found: Sequence[Mapping[str, float | None]], key: str) -> float | None:
-    values = [one[key] for one in found]
-    return None if None in values else float(np.mean([value for value in values if value is not None]))
 
 
 def sweep(field: Field, against: Ground) -> list[dict[str, Any]] | None:

@@ -24,8 +24,8 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 SPREADS = frozenset({"std", "zscore", "minmax"})
 """Operations that look at differences between numbers."""
 SQUARES = frozenset({"std", "zscore", "square", "frobenius"})
-CANCELLING = ("zscore", "inverse")
-"""The largest reciprocals are those of what the mean nearly cancels."""
+SPOILT = frozenset({("zscore", "inverse"), ("square", "log"), ("square", "abslog")})
+"""Always in double: reciprocals of what the mean nearly cancels, logarithms of squares too small for single."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class End:
         """Whether single precision may not have been enough for this number."""
         if self.chain == ZERO:
             return False
-        if not SMALL < abs(x) < math.inf or CANCELLING in zip(self.chain, self.chain[1:], strict=False):
+        if not SMALL < abs(x) < math.inf or SPOILT & set(zip(self.chain, self.chain[1:], strict=False)):
             return True
         steps = (*self.node.prefix, self.last)
         flat = (moments[steps[:at]].flat for at, name in enumerate(steps) if at and name in SPREADS)
