@@ -9,19 +9,19 @@ import numpy as np
 
 from archwright.errors import BadInput
 from archwright.jobs import options as o
-from archwright.jobs.discovery.ground import Land, land_of
+from archwright.jobs.discovery.ground import TABLED, Land, land_of
 from archwright.jobs.discovery.nested import estimated
 from archwright.jobs.discovery.saved import check_name, commit, save
 from archwright.jobs.discovery.searches import Found, all_ranked, evolved
 from archwright.jobs.environment import environment
 from archwright.report.discover import discover_html, discover_table
+from archwright.spaces.formulas import MOST_UNARY
 from archwright.store import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = "archwright/discover/1"
-MOST_EXHAUSTIVE = 2
 PAGE = "discover-{benchmark}-{search}-{unary}.html"
 
 
@@ -70,8 +70,8 @@ def discover(
 def check(formulas: o.Formulas, findings: o.Findings) -> None:
     if formulas.exhaustive == formulas.evolve:
         raise BadInput("give either --exhaustive or --evolve.")
-    if formulas.exhaustive and formulas.unary > MOST_EXHAUSTIVE:
-        raise BadInput(f"--exhaustive goes up to --unary {MOST_EXHAUSTIVE}, got {formulas.unary}; use --evolve.")
+    if TABLED < formulas.unary <= MOST_UNARY:
+        raise BadInput(f"--unary goes up to {TABLED}: statistics of longer chains are too many, got {formulas.unary}.")
     if findings.samples < 1:
         raise BadInput(f"--samples must be at least 1, got {findings.samples}.")
     check_name(findings.save)

@@ -407,11 +407,11 @@ class Formulas:
     """Which proxies to look for."""
 
     exhaustive: bool = False
-    """Rank all formulas of the space (--unary 1 or 2)."""
+    """Rank all formulas of the space."""
     evolve: bool = False
     """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
     unary: int = 1
-    """Unary operations per branch, 1 to 5."""
+    """Unary operations per branch, 1 or 2."""
     inputs: str = choice("lpzero", FORMULA_INPUTS)
     """What formulas look at."""
     reduction: str = choice("sum", ("sum", "mean"))
@@ -435,6 +435,8 @@ class Evolution:
     on four architectures."""
     sample: int = 50
     """Architectures a fitness is taken on, 0 for all; the finalists are compared on all."""
+    distinct: bool = False
+    """Not in the paper: no formula lives twice in a population. Algorithm 1 keeps copies."""
     seeds: int = 3
     """Searches of each kind, with random numbers of their own."""
 

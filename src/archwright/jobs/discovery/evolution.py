@@ -33,6 +33,8 @@ class Evolving:
     pps: bool = True
     sample: int = 50
     """Architectures the fitness is taken on; 0 for all."""
+    distinct: bool = False
+    """Not in the paper: a copy of a living formula takes its generation, but no second place."""
 
 
 @dataclass
@@ -108,10 +110,7 @@ Next = Callable[[list[tuple[float, Formula]], np.random.Generator], Formula]
 
 
 def evolve(space: FormulaSpace, judge: Judge, settings: Evolving, rng: np.random.Generator) -> Evolved:
-    """Algorithm 1: parents from the best share of the population, their offspring joins it, the worst leaves.
-
-    A copy of a living formula takes its generation but no second place, else copies of the best soon are all there is.
-    """
+    """Algorithm 1: parents from the best share of the population, their offspring joins it, the worst leaves."""
     return run(space, judge, settings, rng, lambda population, draw: offspring(space, population, settings, draw))
 
 
@@ -131,7 +130,7 @@ def run(space: FormulaSpace, judge: Judge, settings: Evolving, rng: np.random.Ge
         rejected += tries
         wins += fitness > curve[-1]
         curve.append(max(curve[-1], fitness))
-        if all(formula != other for _, other in population):
+        if not (settings.distinct and any(formula == other for _, other in population)):
             population = ranked([*population, (fitness, formula)])[: settings.population]
     counts = {"rejected": rejected, "stopped": judge.stopped, "scored": judge.scored, "invalid": judge.invalid}
     return Evolved(kept(judge), [finite(value) for value in curve], wins / max(1, settings.generations), counts)

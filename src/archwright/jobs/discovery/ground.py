@@ -24,7 +24,7 @@ from archwright.store import digest
 
 SPACES = {"lpzero": INPUTS, "extended": EXTENDED}
 TABLED = 2
-"""Unary operations up to which the statistics of all chains are taken before the search."""
+"""Unary operations up to which statistics of all chains can be taken before a search."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ def land_of(table: o.Table, formulas: o.Formulas, recording: o.Recording) -> Ite
     field = Field(benchmark, target, rows, {}, {}, {}, glass.loss)
     trial = Trial.of(field.truth, field.networks, field.cells, seed=recording.seed, fitness=formulas.fitness)
     with eyes(recording.workers, recording.ray) as see:
-        chains = space.chains if space.unary <= TABLED else ((),)
-        known = table_of(glass, configs_of(field, trial), space.inputs, chains, recording.out, see)
+        known = table_of(glass, configs_of(field, trial), space.inputs, space.chains, recording.out, see)
         yield Land(field, glass, space, trial, known, recording.out, see)
 
 

@@ -126,7 +126,7 @@ def settings_of(options: o.Evolution) -> Evolving:
     for name, value in least.items():
         if getattr(options, name) < value:
             raise BadInput(f"--{name} must be at least {value}, got {getattr(options, name)}.")
-    shared = ("generations", "population", "pps", "sample")
+    shared = ("generations", "population", "pps", "sample", "distinct")
     return Evolving(parents=share(options.parents), **{name: getattr(options, name) for name in shared})
 
 

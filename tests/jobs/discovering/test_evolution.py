@@ -1,0 +1,130 @@
+"""Algorithm 1: seeded, never worse, pruned where asked; and random search beside it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archwright.errors import BadInput
+from archwright.jobs import options as o
+from archwright.jobs.discovery.evolution import (
+    Evolved,
+    Evolving,
+    Judge,
+    at_random,
+    crossed,
+    early,
+    evolve,
+    offspring,
+    sampled,
+)
+from archwright.jobs.discovery.searches import settings_of, share
+from archwright.jobs.discovery.table import Table
+from archwright.proxies.formula import parse, reject
+from archwright.spaces.formulas import FormulaSpace
+from tests.jobs.discovering import toys
+
+SPACE = FormulaSpace(2, toys.INPUTS)
+QUICK = Evolving(generations=150, population=20, parents=0.2)
+SEARCHES = {"evolve": evolve, "at_random": at_random}
+
+
+def told(seed: int = 0, **changes: Any) -> Evolved:
+    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    search: Callable[..., Evolved] = SEARCHES[changes.pop("search", "evolve")]
+    chosen = Evolving(**{**vars(QUICK), **changes})
+    judge = Judge(table, trial, trial.sets[-1], chosen.pps)
+    return search(SPACE, judge, chosen, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_seeded_and_never_worse(search: str) -> None:
+    one, again, other = told(0, search=search), told(0, search=search), told(1, search=search)
+    assert one == again and one.curve != other.curve
+    curve = np.array(one.curve, dtype=float)
+    assert len(curve) == QUICK.generations + 1 and (np.diff(curve) >= 0).all()
+    assert one.best[0][0] == curve[-1]
+    assert one.winning_rate == pytest.approx((np.diff(curve) > 0).mean())
+
+
+def test_offspring_come_from_the_best_share_alone() -> None:
+    rng = np.random.default_rng(0)
+    population = [(-float(place), SPACE.sample(rng)) for place in range(20)]
+    still = Evolving(population=20, parents=0.1, crossover=0.0, mutation=0.0)
+    found = {offspring(SPACE, population, still, rng) for _ in range(60)}
+    assert found == {formula for _, formula in population[:2]}
+
+
+def test_copies_live_twice_unless_told_otherwise() -> None:
+    """Algorithm 1 keeps them; without mutation and crossover nothing but copies is born."""
+    still = {"crossover": 0.0, "mutation": 0.0}
+    assert told(distinct=False, **still).winning_rate == told(distinct=True, **still).winning_rate == 0
+    assert told(distinct=False) != told(distinct=True)
+
+
+def test_pruning_rejects_what_table_6_names_and_stops_early() -> None:
+    with_pps, without = told(pps=True), told(pps=False)
+    assert with_pps.counts["rejected"] > 0 and with_pps.counts["stopped"] > 0
+    assert without.counts["rejected"] == without.counts["stopped"] == 0
+    looked_at = QUICK.generations + QUICK.population
+    assert with_pps.counts["scored"] < looked_at
+    assert without.counts["scored"] + without.counts["invalid"] >= looked_at
+
+
+def test_early_stop() -> None:
+    assert early(np.array([1.0, 1.0, 1.0, 1.0])) and early(np.array([1.0, np.inf, 2.0, 3.0]))
+    assert not early(np.array([1.0, 2.0, np.nan, 1.0])) and not early(np.full(4, np.nan))
+
+
+@given(st.integers(0, 2**20))
+@settings(max_examples=60, deadline=None)
+def test_a_child_is_made_of_its_parents(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    one, other = SPACE.sample(rng), SPACE.sample(rng)
+    child = crossed(SPACE, one, other, rng)
+    assert child.left.input != child.right.input
+    assert SPACE.inputs.index(child.left.input) < SPACE.inputs.index(child.right.input)
+    parents = [branch for parent in (one, other) for branch in parent.branches]
+    for branch in child.branches:
+        assert branch.input in {parent.input for parent in parents}
+        assert branch.chain in {parent.chain for parent in parents}
+    assert child.binary in {one.binary, other.binary}
+
+
+def test_a_sample_keeps_twins_and_stays_inside() -> None:
+    trial = toys.toy_trial()
+    rows = trial.sets[0]
+    found = sampled(trial, rows, 10, np.random.default_rng(0))
+    assert len(set(trial.networks[found].tolist())) == 10 and not (found & ~rows).any()
+    assert (found == (rows & np.isin(trial.networks, trial.networks[found]))).all()
+    assert sampled(trial, rows, 0, np.random.default_rng(0)) is rows
+
+
+def test_nothing_invalid_gets_a_fitness() -> None:
+    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    judge = Judge(table, trial, trial.sets[-1], pps=False)
+    broken = Table(table.inputs, table.chains, np.where(np.arange(3) == 0, np.inf, table.values))
+    assert Judge(broken, trial, trial.sets[-1], pps=False)(parse("sum(A + J)")) == -np.inf
+    assert judge(parse("sum(prune(A) + prune(J))")) == -np.inf
+    assert reject(parse("sum(exp(log(A)) + J)")) is not None
+
+
+def test_the_papers_settings_are_the_default() -> None:
+    expected = Evolving(1000, 80, 0.1, 0.5, 0.5, True, 50, False)
+    assert settings_of(o.Evolution()) == expected == Evolving()
+    assert (share("25%"), share("0.5")) == (0.25, 0.5)
+
+
+@pytest.mark.parametrize(("name", "value"), [("generations", 0), ("population", 1), ("sample", -1), ("seeds", 0)])
+def test_bad_settings(name: str, value: int) -> None:
+    with pytest.raises(BadInput, match=f"--{name} must be at least"):
+        settings_of(o.Evolution(**{name: value}))
+
+
+@pytest.mark.parametrize("parents", ["0%", "ten", "110%", ""])
+def test_bad_shares(parents: str) -> None:
+    with pytest.raises(BadInput, match="--parents must be a share such as 10%"):
+        share(parents)

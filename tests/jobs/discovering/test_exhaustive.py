@@ -1,0 +1,112 @@
+"""All formulas ranked at once are each ranked by itself; parts that are done are not done again."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from archwright.errors import Failed
+from archwright.jobs.discovery.exhaustive import BINS, pairs, ranked
+from archwright.jobs.discovery.nested import merged
+from archwright.jobs.discovery.table import Table, exists
+from archwright.jobs.discovery.trial import Trial
+from archwright.proxies.formula import Formula, parse
+from archwright.search import every
+from archwright.spaces.formulas import FormulaSpace
+from tests.jobs.discovering import toys
+
+SPACE = FormulaSpace(1, toys.INPUTS)
+
+
+def fitness(formula: Formula, table: Table, trial: Trial, place: int) -> float:
+    """By scipy, on the rows of one set."""
+    scores = table.scores(formula)
+    if not exists(scores, trial.rows):
+        return np.nan
+    rows = trial.sets[place] & ~np.isnan(scores[trial.networks])
+    sides = scores[trial.networks][rows], trial.truth[rows]
+    return np.nan if np.ptp(sides[0]) == 0 else float(stats.spearmanr(*sides).statistic)
+
+
+def everything(table: Table, trial: Trial) -> dict[Formula, list[float]]:
+    found = {SPACE.build(config).canonical() for config in every(SPACE.choices)}
+    kept = [formula for formula in found if not formula.empty]
+    return {formula: [fitness(formula, table, trial, place) for place in (0, -1)] for formula in kept}
+
+
+def test_as_one_by_one(tmp_path: Path) -> None:
+    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    parts = ranked(SPACE, table, trial, tmp_path, toys.here)
+    expected = everything(table, trial)
+    assert sum(part["total"] for part in parts.values()) == len(expected) == SPACE.size()["canonical"]
+    valid = np.array([values[1] for values in expected.values() if np.isfinite(values[1])])
+    assert sum(part["valid"] for part in parts.values()) == len(valid)
+    counts = np.sum([part["counts"] for part in parts.values()], axis=0)
+    assert np.abs(np.cumsum(counts) - np.cumsum(np.histogram(valid, BINS)[0])).max() <= 2  # rounding at an edge
+    best = merged(list(parts.values()), trial.count + 1)
+    for place, column in ((0, 0), (-1, 1)):
+        for value, size, text in best[place][:300]:
+            formula = parse(text)
+            assert (value, size) == (pytest.approx(expected[formula][column], abs=1e-9), formula.size)
+        most = max(values[column] for values in expected.values() if np.isfinite(values[column]))
+        assert best[place][0][0] == pytest.approx(most)
+
+
+def test_the_best_of_every_size_is_kept(tmp_path: Path) -> None:
+    table, trial = toys.toy_table(SPACE, gaps=False), toys.toy_trial()
+    expected = everything(table, trial)
+    best = merged(list(ranked(SPACE, table, trial, tmp_path, toys.here).values()), trial.count + 1)[-1]
+    for size in {formula.size for formula in expected}:
+        most = max(v[1] for formula, v in expected.items() if formula.size == size and np.isfinite(v[1]))
+        assert max(row[0] for row in best if row[1] == size) == pytest.approx(most)
+
+
+def test_within_cells_and_both(tmp_path: Path) -> None:
+    table = toys.toy_table(SPACE, gaps=False)
+    found = {}
+    for name in ("spearman", "within", "both"):
+        trial = toys.toy_trial(fitness=name)
+        parts = ranked(SPACE, table, trial, tmp_path, toys.here)
+        found[name] = {row[2]: row[0] for row in merged(list(parts.values()), trial.count + 1)[-1]}
+    shared = set(found["spearman"]) & set(found["within"]) & set(found["both"])
+    assert shared
+    for text in shared:
+        assert found["both"][text] == pytest.approx((found["spearman"][text] + found["within"][text]) / 2)
+
+
+def test_an_interrupted_ranking_goes_on_where_it_was(tmp_path: Path) -> None:
+    table, trial, done = toys.toy_table(SPACE), toys.toy_trial(), []
+
+    def counted(tasks: Sequence[Any], *, most: int) -> Iterator[tuple[int, Any]]:
+        for place, task in enumerate(tasks):
+            if len(done) == most:
+                raise KeyboardInterrupt
+            done.append(place)
+            yield place, task()
+
+    import archwright.jobs.discovery.exhaustive as module
+
+    def run(most: int) -> dict[str, Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "here", lambda tasks: counted(tasks, most=most))
+            return ranked(SPACE, table, trial, tmp_path, toys.here)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(2)
+    again = run(100)
+    assert len(done) == len(pairs(SPACE, table, trial)) == len(again) == 6
+    assert run(0) == again
+    file = next((tmp_path / "discover").glob("*.json"))
+    file.write_text("{")
+    with pytest.raises(Failed, match="damaged; delete it"):
+        run(100)
+
+
+def test_an_input_that_too_few_networks_have_makes_no_formula(tmp_path: Path) -> None:
+    table = toys.toy_table(SPACE, gaps=False)
+    table.values[:10, 2] = np.nan
+    parts = ranked(SPACE, table, toys.toy_trial(), tmp_path, toys.here)
+    assert {name for name, part in parts.items() if part["valid"]} == {"A J", "A", "J"}
