@@ -115,7 +115,7 @@ MEANS: dict[str, Callable[[Moments], float]] = {
     "l1": lambda m: m.absolute,
     "softmax": lambda m: 1 / m.rows,
     "sigmoid": lambda m: m.sigmoid / m.number,
-    "log_softmax": lambda m: m.mean - m.logsumexp * m.rows / m.number,
+    "log_softmax": lambda m: m.mean - m.logsumexp * m.rows / m.number if m.rows > 1 else m.mean * 0,
     "sqrt": lambda m: m.sqrt / m.number,
     "negate": lambda m: -m.mean,
     "minmax": lambda m: (m.mean - m.low) / (m.high - m.low) if m.high > m.low else 0.0,

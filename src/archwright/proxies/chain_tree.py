@@ -8,13 +8,14 @@ again in double.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 
 from archwright.proxies.blocks import MEANS, MEASURES, OF_THE_WHOLE, STEPS, Measure, blocks, exact_sums, sums
-from archwright.proxies.moments import SMALL, Moments, exact
+from archwright.proxies.moments import FLAT, SMALL, Moments, exact
 from archwright.proxies.operations import UNARY
 from archwright.proxies.scalars import through
 from archwright.proxies.simplifying import ZERO, Chain
@@ -24,8 +25,8 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 SPREADS = frozenset({"std", "zscore", "minmax"})
 """Operations that look at differences between numbers."""
 SQUARES = frozenset({"std", "zscore", "square", "frobenius"})
-SPOILT = frozenset({("zscore", "inverse"), ("square", "log"), ("square", "abslog")})
-"""Always in double: reciprocals of what the mean nearly cancels, logarithms of squares too small for single."""
+SPOILT = frozenset({("zscore", "inverse"), *product(("square", "sigmoid"), ("log", "abslog"))})
+"""Always in double: reciprocals of what the mean nearly cancels, logarithms of what may be too small for single."""
 
 
 @dataclass
@@ -71,9 +72,14 @@ class End:
         if not SMALL < abs(x) < math.inf or SPOILT & set(zip(self.chain, self.chain[1:], strict=False)):
             return True
         steps = (*self.node.prefix, self.last)
-        flat = (moments[steps[:at]].flat for at, name in enumerate(steps) if at and name in SPREADS)
-        tiny = (moments[steps[:at]].tiny for at, name in enumerate(steps) if name in SQUARES)
-        return any(flat) or any(tiny)
+        flat = (moments[steps[:at]].flat for at, name in enumerate(steps) if name in SPREADS)
+        strained = (moments[steps[:at]].strained for at, name in enumerate(steps) if name in SQUARES)
+        return self._cancels(moments) or any(flat) or any(strained)
+
+    def _cancels(self, moments: dict[Chain, Moments]) -> bool:
+        """Whether little is left of the mean when the softmax's own is taken off."""
+        found = moments[self.node.prefix]
+        return self.last in ("log_softmax",) and abs(MEANS[self.last](found)) < FLAT * abs(found.mean)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,9 +51,10 @@ class Moments:
         """Zero where all differences are rounding."""
         centre = self.first / self.number
         variance = self.second / self.number - centre * centre
+        rounding = 4 * self.resolution * self.mean
         if math.isnan(variance):
             return math.nan
-        return math.sqrt(variance) if variance > (4 * self.resolution * self.mean) ** 2 else 0.0
+        return math.sqrt(variance) if variance > rounding * rounding else 0.0
 
     @property
     def flat(self) -> bool:
@@ -61,9 +62,9 @@ class Moments:
         return not self.std > FLAT * abs(self.mean)
 
     @property
-    def tiny(self) -> bool:
-        """Whether the squares may have been too small for single precision."""
-        return self.second < SMALL * self.number
+    def strained(self) -> bool:
+        """Whether the squares may have been too small or too large for single precision."""
+        return not SMALL * self.number <= self.second < math.inf
 
 
 def exact(found: Moments, before: Moments, name: str) -> None:

@@ -48,8 +48,8 @@ class Binary:
 
 
 def logarithm(x: "torch.Tensor") -> "torch.Tensor":
-    """Of what is above zero; 0 elsewhere."""
-    return x.where(x > 0, 1).log()
+    """0 where x is not above zero; what is no number stays so."""
+    return x.masked_fill(x <= 0, 1).log()
 
 
 def standardised(x: "torch.Tensor") -> "torch.Tensor":
@@ -69,12 +69,12 @@ def spread(x: "torch.Tensor") -> "torch.Tensor":
 
 
 UNARY: dict[str, Unary] = {
-    "log": Unary("f01", "log", r"\log(x)", "x.where(x > 0, 1).log()", logarithm),
+    "log": Unary("f01", "log", r"\log(x)", "x.masked_fill(x <= 0, 1).log()", logarithm),
     "abslog": Unary(
         "f02",
         "|log|",
         r"\left|\log(x)\right|",
-        "x.where(x > 0, 1).log().abs()",
+        "x.masked_fill(x <= 0, 1).log().abs()",
         lambda x: logarithm(x).abs(),
         nonnegative=True,
     ),

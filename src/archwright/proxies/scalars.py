@@ -7,11 +7,11 @@ from archwright.proxies.operations import GUARD
 
 
 def exponential(x: float) -> float:
-    return math.exp(x) if x < 709.7 else math.inf
+    return math.exp(x) if not x > 709.7 else math.inf
 
 
 def logarithm(x: float) -> float:
-    return math.log(x) if x > 0 else 0.0
+    return 0.0 if x <= 0 else math.log(x)
 
 
 def inverse(x: float) -> float:
@@ -23,8 +23,12 @@ def sigmoid(x: float) -> float:
 
 
 def zero(x: float) -> float:
-    """One number has no spread."""
-    return 0.0
+    """One number has no spread; what is no number has none either, and stays so."""
+    return abs(x * 0)
+
+
+def one(x: float) -> float:
+    return 1 + zero(x)
 
 
 def itself(x: float) -> float:
@@ -43,7 +47,7 @@ SCALAR: dict[str, Callable[[float], float]] = {
     "frobenius": abs,
     "norm_sum": itself,
     "l1": abs,
-    "softmax": lambda x: 1.0,
+    "softmax": one,
     "sigmoid": sigmoid,
     "log_softmax": zero,
     "sqrt": lambda x: math.sqrt(max(x, 0.0)),
@@ -57,9 +61,7 @@ SCALAR: dict[str, Callable[[float], float]] = {
 
 
 def through(x: float, chain: Iterable[str]) -> float:
-    """The number after the operations; whatever is not finite on the way stays so."""
+    """The number after the operations, by the rules of floating point: 1 / (1 + infinity) is zero."""
     for name in chain:
-        if not math.isfinite(x):
-            return x
         x = SCALAR[name](x)
     return x

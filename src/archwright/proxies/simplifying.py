@@ -8,6 +8,7 @@ overflows on the way and the shorter does not, the shorter one counts. Rules, be
 - of one number `average` is itself, both norms are `abs`, `softmax` is 1, and `std`, `zscore`, `minmax` and
   `log_softmax` are 0; constants are worked out;
 - the last `average` goes, as the mean follows anyway, also before a last `negate`;
+- the mean square of a `zscore` is its `std`;
 - the mean of a `zscore` is 0, that of a `softmax` over n rows is 1/n: what came before does not matter.
 Zero is written as `zscore` and one as `average, softmax`.
 """
@@ -30,6 +31,7 @@ PAIRS: dict[Chain, Chain] = {
     ("exp", "abslog"): ("abs",),
     ("square", "sqrt"): ("abs",),
     ("sqrt", "square"): ("relu",),
+    ("square", "l1"): ("frobenius", "square"),
     ("log", "abs"): ("abslog",),
     ("relu", "log"): ("log",),
     ("relu", "abslog"): ("abslog",),
@@ -161,7 +163,24 @@ def forgotten(chain: Chain, given: Given) -> Chain:
     return chain
 
 
-RULES: tuple[Callable[[Chain, Given], Chain], ...] = (paired, signed, numbered, folded, ended, forgotten)
+def standard(chain: Chain, given: Given) -> Chain:
+    """The mean square of a z-score is its standard deviation: 1, or 0 where all are equal."""
+    for place in range(len(chain) - 1):
+        rest = chain[place + 2 :]
+        if chain[place : place + 2] == ("zscore", "square") and (rest in ENDS or rest[:1] == ("average",)):
+            return (*chain[:place], "zscore", "std", *rest)
+    return chain
+
+
+RULES: tuple[Callable[[Chain, Given], Chain], ...] = (
+    paired,
+    signed,
+    numbered,
+    folded,
+    ended,
+    forgotten,
+    standard,
+)
 
 
 @lru_cache(maxsize=1 << 18)
