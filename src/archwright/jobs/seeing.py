@@ -28,6 +28,8 @@ WIKITEXT_ORIGIN = "the WikiText-2 data set, e.g. https://huggingface.co/datasets
 GPT2_ORIGIN = "https://huggingface.co/openai-community/gpt2"
 ROOMS = ("networks", "spaces", "probe", "proxies")
 """Code that a score depends on."""
+FOUND = frozenset({"discovered"})
+"""Origins of proxies that are no code: another formula may have the name tomorrow."""
 
 VOCABULARIES: dict[str, Callable[[Path], Vocabulary]] = {
     "bert": lambda _: pieces(embedded("minilm")),
@@ -66,7 +68,7 @@ class Glass:
         """At this architecture, with the weights and the batch of these numbers."""
         design = self.space.canonical(config)
         return Look(
-            self.space, design, self.seed + seed, self.batch(batch), self.loss, self.initial, self.proxies, self.own
+            self.space, design, (self.seed, seed), self.batch(batch), self.loss, self.initial, self.proxies, self.own
         )  # fmt: skip
 
 
@@ -75,19 +77,42 @@ def glass_of(
 ) -> Glass:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
     rows, length = (given or usual for given, usual in zip((looks.batch_rows, looks.length), space.batch, strict=True))
-    for name, value in (("--batch-rows", rows), ("--length", length)):
-        if value < 2:
-            raise BadInput(f"{name} must be at least 2, got {value}.")
+    check_numbers(looks, rows, length)
     loss = looks.loss or space.losses[0]
     if loss not in space.losses:
         raise BadInput(f"--loss must be one of {', '.join(space.losses)} for this space, got {loss!r}.")
     text = looks.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
-    own = dict(own_proxy(named) for named in proxies.proxy)
-    if taken := set(own) & set(PROXIES):
-        raise BadInput(f"--proxy must have a name of its own, {sorted(taken)[0]!r} is listed; rename the function.")
+    own = own_proxies(proxies.proxy)
     names = tuple(dict.fromkeys((*always, *(proxies.proxies or PROXIES), *own)))
     vocabulary = VOCABULARIES[space.text](text)
     return Glass(space, names, own, loss, text, vocabulary, rows, length, looks.seed, looks.initial)
+
+
+LEAST = {"seeds": 1, "batches": 1, "workers": 0, "seed": 0}
+"""Smallest value of an option, where a command has it."""
+
+
+def check_numbers(looks: o.Recording, rows: int, length: int) -> None:
+    """Raises BadInput for a number that makes no sense."""
+    given = {name: getattr(looks, name) for name in LEAST if hasattr(looks, name)}
+    bounds = {
+        **{name: (value, LEAST[name]) for name, value in given.items()},
+        "batch_rows": (rows, 2),
+        "length": (length, 2),
+    }
+    for name, (value, least) in bounds.items():
+        if value < least:
+            raise BadInput(f"--{name.replace('_', '-')} must be at least {least}, got {value}.")
+
+
+def own_proxies(named: Sequence[str]) -> dict[str, str]:
+    """Source of the user's proxies by name, each name once and none of a listed proxy."""
+    own: dict[str, str] = {}
+    for name, source in map(own_proxy, named):
+        if name in PROXIES or name in own:
+            raise BadInput(f"--proxy must have a name of its own, {name!r} is taken; rename the function.")
+        own[name] = source
+    return own
 
 
 @dataclass(frozen=True)
@@ -110,7 +135,7 @@ class Sight:
         """Seconds and memory of each look as it stands, with nothing shared between proxies."""
         keys = [digest(key_of(at), *at.proxies) for at in wanted]
         self._see({key: at for key, at in zip(keys, wanted, strict=True) if not self.known.of(key)}, why)
-        return [self.known.of(key)["cost"] for key in keys]
+        return [next(iter(self.known.of(key)["cost"].values())) for key in keys]
 
     def _see(self, undone: Mapping[str, Look], why: str) -> None:
         keys, looks = list(undone), list(undone.values())
@@ -136,14 +161,19 @@ def remaining(at: Look, known: dict[str, Any]) -> Look | None:
 
 
 def kept_as(at: Look, name: str) -> str:
-    """Name under which a score is kept: that of a user's proxy changes with its source."""
-    return f"{name} {digest(at.own[name])}" if name in at.own else name
+    """Name under which a score is kept; it changes with the source of a user's proxy and with a found formula."""
+    changing = {n: PROXIES[n].target for n in (name,) if n in PROXIES and PROXIES[n].origin in FOUND} | dict(at.own)
+    return f"{name} {digest(changing[name])}" if name in changing else name
 
 
 def as_known(at: Look, one: Seen) -> dict[str, Any]:
     parts: dict[str, Mapping[str, Any]] = {"scores": one.scores, "missing": one.missing}
     named = {part: {kept_as(at, name): value for name, value in found.items()} for part, found in parts.items()}
-    return {**named, "cost": {"seconds": one.seconds, "peak_mb": one.peak_mb}, "etas": one.etas}
+    return {
+        **named,
+        "cost": {digest(*one.scores, *one.missing): {"seconds": one.seconds, "peak_mb": one.peak_mb}},
+        "etas": one.etas,
+    }
 
 
 def from_known(at: Look, known: dict[str, Any]) -> Seen:
@@ -152,13 +182,16 @@ def from_known(at: Look, known: dict[str, Any]) -> Seen:
         for part in ("scores", "missing")
     )
     etas = known["etas"] if "v_pca" in at.proxies else {}
-    return Seen(scores, missing, known["cost"]["seconds"], known["cost"]["peak_mb"], etas)
+    spent = known["cost"].values()  # several looks when more proxies were asked for later
+    peaks = [one["peak_mb"] for one in spent if one["peak_mb"] is not None]
+    return Seen(scores, missing, sum(one["seconds"] for one in spent), max(peaks, default=None), etas)
 
 
 def key_of(at: Look) -> str:
     """Name of what a look depends on, but for its proxies."""
     design = json.dumps([at.space.name, repr(at.space), at.config, at.seed, at.loss, at.initial], sort_keys=True)
-    return digest(code(), design, at.batch.input_ids.tobytes(), at.batch.labels.tobytes())
+    read = json.dumps([at.batch.input_ids.shape, at.batch.vocabulary])
+    return digest(code(), design, read, at.batch.input_ids.tobytes(), at.batch.labels.tobytes())
 
 
 @cache
@@ -166,4 +199,4 @@ def code() -> str:
     """Name of the code that scores depend on."""
     package = Path(archwright.__file__).parent
     files = sorted(file for room in ROOMS for file in (package / room).rglob("*.py"))
-    return digest(*(file.read_bytes() for file in files))
+    return digest(*(file.read_bytes() for file in (*files, package / "jobs" / "looking.py")))

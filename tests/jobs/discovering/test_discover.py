@@ -107,3 +107,17 @@ def test_useless_statistics_are_told(options: dict[str, Any], monkeypatch: pytes
     monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: zeros)
     with pytest.raises(Failed, match="no formula is finite"):
         discover(**options, exhaustive=True)
+
+
+def test_a_score_is_kept_by_formula_not_by_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from archwright.jobs.seeing import kept_as
+    from archwright.proxies import PROXIES
+
+    class Plain:
+        own: dict[str, str] = {}  # noqa: RUF012
+
+    names = []
+    for text in ("sum(A + J)", "sum(A - J)"):
+        monkeypatch.setitem(PROXIES, "mine", as_proxy({"name": "mine", "json": parse(text).as_json()}))
+        names.append(kept_as(Plain(), "mine"))  # type: ignore[arg-type]
+    assert len(set(names)) == 2 and kept_as(Plain(), "snip") == "snip"  # type: ignore[arg-type]
