@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
 import torch
@@ -39,7 +39,10 @@ def here(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield from ((place, at()) for place, at in enumerate(looks))
+        for place, at in enumerate(looks):
+            with redirect_stdout(sys.stderr):  # a user's proxy may print, and stdout may be where our JSON goes
+                seen = at()
+            yield place, seen
     finally:
         torch.set_num_threads(threads)
 

@@ -25,14 +25,18 @@ ETAS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Shares of variance at which V-PCA is also taken, as it costs nothing more."""
 
 
+WEIGHTS, NOISE = 0, 1
+"""Places that need random numbers of their own."""
+
+
 @dataclass(frozen=True)
 class Look:
     """What to look at, with all that a process elsewhere needs to do it: calling it looks."""
 
     space: ArchitectureSpace
     config: Config
-    seed: int
-    """Of the initial weights."""
+    seed: tuple[int, int]
+    """Of the initial weights: that of the command, and which of its repeats."""
     batch: Snippets
     loss: str
     initial: str
@@ -66,7 +70,9 @@ def look(at: Look) -> Seen:
     chosen = chosen_proxies(at)
     probe = probed(at, chosen)
     scores, missing = {}, {}
-    for name, proxy in chosen.items():
+    for name, proxy in sorted(
+        chosen.items(), key=lambda entry: entry[0] in at.own
+    ):  # what theirs do is not seen by ours
         try:
             scores[name] = proxy.measure(probe)
         except Unscored as reason:
@@ -82,7 +88,9 @@ def probed(at: Look, chosen: Mapping[str, Proxy]) -> Probe:
 
 def recorded(at: Look, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:
     """The network after these passes, with the outputs of these roles."""
-    network = at.space.network(at.config, generator=generator(at.seed, 0), vocabulary=at.batch.vocabulary, loss=at.loss)
+    network = at.space.network(
+        at.config, generator=generator(at.seed[0], WEIGHTS, at.seed[1]), vocabulary=at.batch.vocabulary, loss=at.loss
+    )
     INITIALS[at.initial](network)
     return record(
         network,
@@ -90,7 +98,7 @@ def recorded(at: Look, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:
         counts=at.space.counts(at.config),
         passes=passes,
         loss=at.loss,
-        generator=generator(at.seed, 1),
+        generator=generator(at.seed[0], NOISE, at.seed[1]),
         keep=keep,
     )
 

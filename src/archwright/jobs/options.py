@@ -348,7 +348,7 @@ class Recording:
     length: int | None = None
     """Tokens of a text; 64 by default, 70 for RNNs."""
     loss: str | None = field(default=None, metadata={"metavar": "NAME"})
-    """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs)."""
+    """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published)."""
     initial: str = choice("own", INITIALS)
     """Scale of the initial weights."""
     text: Path | None = None

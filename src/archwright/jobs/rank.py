@@ -26,6 +26,7 @@ SCHEMA = "archwright/rank/1"
 BASELINES = ("parameters", "nonembedding", "flops", "depth", "depth_width")
 """Proxies that no report is without."""
 NORMALISED = "_normalised"
+LEAST_SAMPLES = 10
 PAGE = "{benchmark}-{variant}.html"
 
 
@@ -66,6 +67,7 @@ class Ranked:
 def rank(table: o.Table, proxies: o.Proxies, looks: o.Looks, judging: o.Judging) -> Ranked:
     """Every proxy against what training gave, on the page and as numbers."""
     folder, benchmark = benchmark_of(table)
+    page = page_of(judging, looks, benchmark)
     glass = glass_of(benchmark.space, proxies, looks, always=BASELINES)
     with sight(looks) as see:
         field = field_of(benchmark, table.target or benchmark.target, glass, looks, see)
@@ -85,10 +87,22 @@ def rank(table: o.Table, proxies: o.Proxies, looks: o.Looks, judging: o.Judging)
         "environment": environment(),
         "notes": field.notes(),
     }
-    page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
-    page.parent.mkdir(parents=True, exist_ok=True)
     write_whole(page, rank_html(document))
     return Ranked(document, page, judging)
+
+
+def page_of(judging: o.Judging, looks: o.Looks, benchmark: Benchmark) -> Path:
+    """Where the page goes; BadInput when nothing can be written there, before any work is done."""
+    page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
+    if judging.samples < LEAST_SAMPLES:
+        raise BadInput(f"--samples must be at least {LEAST_SAMPLES}, got {judging.samples}.")
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--html must be a file in a folder, got {page} ({error.strerror}).") from error
+    if page.is_dir():
+        raise BadInput(f"--html must be a file, got the folder {page}.")
+    return page
 
 
 def benchmark_of(table: o.Table) -> tuple[Path, Benchmark]:

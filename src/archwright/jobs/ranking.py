@@ -16,7 +16,7 @@ from archwright.jobs.looking import Seen, spectra_of
 from archwright.jobs.seeing import Glass, Sight
 from archwright.judge import Ground, deciles, ground, judge_on, linear_baseline, random_baseline
 from archwright.networks.roles import Counts
-from archwright.proxies import PROXIES
+from archwright.proxies import PROXIES, from_source
 
 Values = NDArray[np.float64]
 REPEATS = 10
@@ -164,14 +164,13 @@ def judged_rows(
         tables = {kind: (repeats or {}).get(kind, {}).get(name) for kind in ("seeds", "batches")}
         judged = judge_on(field.scores[name], against, **tables).as_dict()
         missing = {"count": judged.pop("missing"), "reason": field.reasons.get(name, "")}
-        listed = PROXIES.get(name)
-        kind = {"origin": listed.origin, "gradient_free": listed.gradient_free} if listed else OWN
+        proxy = PROXIES[name] if name in PROXIES else from_source(name, glass.own[name])
+        kind = {"origin": proxy.origin, "gradient_free": proxy.gradient_free}
         rows.append({"proxy": name, **kind, **judged, "missing": missing, **costs.get(name, NO_COST)})
     return rows
 
 
 CHANCE = "random"
-OWN = {"origin": "own", "gradient_free": False}
 NO_COST: dict[str, Any] = {"seconds_per_architecture": None, "peak_memory_mb": None}
 BASELINE = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
 
@@ -186,7 +185,8 @@ def baseline_rows(field: Field, against: Ground, *, rng: np.random.Generator) ->
     rows = []
     for name, judged in found.items():
         values = judged.as_dict()
-        missing = {"count": values.pop("missing"), "reason": "mean over draws, labelled networks left out"}
+        lacking = values.pop("missing")
+        missing = {"count": lacking, "reason": "labelled networks are left out" if lacking else ""}
         rows.append({"proxy": name, **BASELINE, **values, "missing": missing})
     return rows
 

@@ -97,6 +97,8 @@ def read_configs(file: Path) -> list[Config]:
         raise BadInput(f"--config must be a readable JSON file, got {file} ({error}).") from error
     try:
         found = json.loads(text)
+    except RecursionError as error:
+        raise BadInput(f"--config must be JSON of ordinary depth, {file} is not.") from error
     except json.JSONDecodeError:
         found = [parsed(line, file) for line in text.splitlines() if line.strip()]
     configs = found if isinstance(found, list) else [found]
@@ -108,5 +110,5 @@ def read_configs(file: Path) -> list[Config]:
 def parsed(line: str, file: Path) -> Any:
     try:
         return json.loads(line)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise BadInput(f"--config must be JSON, or JSON on every line, {file} is not ({error}).") from error

@@ -17,6 +17,10 @@ BLOCK = 1 << 16
 """Numbers: 256 KB, so that a block and what is made of it stay in a second-level cache."""
 
 
+LIMITS = {torch.float32: 80.0, torch.float64: 700.0}
+"""Exponents that are safe in both directions."""
+
+
 def blocks(tensor: Tensor) -> Iterator[Tensor]:
     """Of dim 0 x some of the rest each, next to one another in memory."""
     matrix = tensor.reshape(len(tensor), -1)
@@ -66,22 +70,46 @@ def logarithms(y: Tensor, work: Tensor, found: Moments) -> None:
 
 
 def exponentials(y: Tensor, work: Tensor, found: Moments) -> None:
-    columns = torch.exp(y, out=work).sum(0)
+    """Without the numbers for which a processor takes twenty times as long: those whose exponential is no number."""
+    limit = LIMITS[y.dtype]
+    highest = y.amax(0)
+    if not float(highest.amax()) < limit:
+        found.exp = math.inf
+        found.logsumexp += float(shifted(y, highest, work).sum())
+        return
+    columns = torch.clamp_min(y, -limit, out=work).exp_().sum(0)
     found.exp += float(columns.sum())
-    safe = float(columns.amin()) > SMALL and float(columns.amax()) < 1 / SMALL
-    found.logsumexp += float((columns.log_() if safe else torch.logsumexp(y, 0)).sum())
+    if float(columns.amin()) < SMALL:
+        columns.copy_(shifted(y, highest, work))
+    else:
+        columns.log_()
+    found.logsumexp += float(columns.sum())
+
+
+def shifted(y: Tensor, highest: Tensor, work: Tensor) -> Tensor:
+    """log(sum(exp)) of every column, its largest number taken out."""
+    columns = torch.sub(y, highest, out=work).clamp_min_(-LIMITS[y.dtype]).exp_().sum(0)
+    return columns.log_().add_(highest)
 
 
 def sigmoids(y: Tensor, work: Tensor, found: Moments) -> None:
-    found.sigmoid += float(torch.sigmoid(y, out=work).sum())
+    limit = LIMITS[y.dtype]
+    found.sigmoid += float(torch.clamp(y, -limit, limit, out=work).sigmoid_().sum())
 
 
 def roots(y: Tensor, work: Tensor, found: Moments) -> None:
-    found.sqrt += float(torch.clamp_min(y, 0, out=work).sqrt_().sum())
+    found.sqrt += float(root(y, work).sum())
+
+
+def root(y: Tensor, out: Tensor) -> Tensor:
+    """Roots of zeros are slow: the smallest number stands for them, and its root is taken off again."""
+    smallest = torch.finfo(y.dtype).tiny  # an even power of two: its root is exact
+    return torch.clamp_min(y, smallest, out=out).sqrt_().sub_(math.sqrt(smallest))
 
 
 def reciprocals(y: Tensor, work: Tensor, found: Moments) -> None:
-    found.inverse += float(torch.add(y, GUARD, out=work).reciprocal_().sum(dtype=torch.float64))
+    rows = torch.add(y, GUARD, out=work).reciprocal_().sum(1)
+    found.inverse += float(rows.sum(dtype=torch.float64))
 
 
 Measure = Callable[[Tensor, Tensor, Moments], None]
@@ -153,7 +181,7 @@ STEPS: dict[str, Callable[[Tensor, Tensor, Moments], Tensor]] = {
     "softmax": lambda x, out, m: torch.softmax(x, 0, out=out),
     "sigmoid": lambda x, out, m: torch.sigmoid(x, out=out),
     "log_softmax": lambda x, out, m: torch.log_softmax(x, 0, out=out),
-    "sqrt": lambda x, out, m: torch.clamp_min(x, 0, out=out).sqrt_(),
+    "sqrt": lambda x, out, m: root(x, out),
     "negate": lambda x, out, m: torch.neg(x, out=out),
     "minmax": scaled,
 }

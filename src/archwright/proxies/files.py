@@ -1,7 +1,8 @@
 """A user's own proxy: a function in a file of theirs, carried as source so that it works on any machine."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,8 +68,9 @@ def function_of(name: str, source: str) -> Callable[..., Any]:
 def executed(name: str, source: str) -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": name}
     try:
-        exec(compile(source, f"<proxy {name}>", "exec"), namespace)
-    except Exception as failure:  # somebody else's code: whatever it raises, its author should read it
+        with apart():
+            exec(compile(source, f"<proxy {name}>", "exec"), namespace)
+    except (Exception, SystemExit) as failure:  # somebody else's code: whatever it raises, its author should read it
         raise BadInput(f"The file with {name} cannot be run: {type(failure).__name__}: {failure}") from failure
     return namespace
 
@@ -79,13 +81,31 @@ def guarded(name: str, *, source: str) -> Callable[["Probe"], float]:
 
     def measure(probe: "Probe") -> float:
         try:
-            return number(function(probe), name)
+            with apart():
+                return number(function(probe), name)
         except Unscored:
             raise
-        except Exception as failure:  # somebody else's code
+        except (Exception, SystemExit) as failure:  # somebody else's code
             raise Unscored(f"{name} raised {type(failure).__name__}: {failure}") from failure
 
     return measure
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Afterwards torch has the settings and random numbers it had: listed proxies are scored in this process too."""
+    import torch
+
+    dtype, graded, threads, state = (
+        torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), torch.get_rng_state(),
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(graded)
+        torch.set_num_threads(threads)
+        torch.set_rng_state(state)
 
 
 def number(found: Any, name: str) -> float:

@@ -129,6 +129,7 @@ def test_a_proxy_of_the_user(options: dict[str, Any], tmp_path: Path) -> None:
         "raises": ("raise KeyError('nothing')", "KeyError"),
         "nan": ("return float('nan')", "nan"),
         "no number": ("return 'high'", "number"),
+        "exit": ("raise SystemExit(0)", "SystemExit"),
     }.values(),
 )
 def test_a_proxy_that_fails_is_missing_and_the_others_are_there(
@@ -152,6 +153,12 @@ BAD = {
     "no data": ({"data": "nowhere"}, "nowhere"),
     "no text": ({"text": "nowhere.txt"}, "nowhere.txt"),
     "one token": ({"length": 1}, "at least 2"),
+    "no seeds": ({"seeds": 0}, "at least 1"),
+    "no batches": ({"batches": -1}, "at least 1"),
+    "no workers": ({"workers": -2}, "at least 0"),
+    "no seed": ({"seed": -1}, "at least 0"),
+    "no samples": ({"samples": 0}, "at least 10"),
+    "a folder for the page": ({"html": "."}, "must be a file"),
 }
 
 

@@ -11,6 +11,9 @@ import archwright as aw
 from archwright.apps.cli import main
 from archwright.benchmarks import BENCHMARKS
 from archwright.errors import BadInput
+from archwright.jobs import options as o
+from archwright.jobs.looking import generator
+from archwright.jobs.seeing import glass_of
 from archwright.proxies import PROXIES
 from archwright.spaces import ARCHITECTURES
 
@@ -64,6 +67,7 @@ BAD = {
     "none": ({"random": 0}, "at least 1"),
     "not json": ({"config": "not json"}, "JSON"),
     "not a config": ({"config": "[1]"}, "JSON object"),
+    "too deep": ({"config": "[" * 100_000}, "JSON"),
     "outside the space": ({"config": '{"layers": 3}'}, "layers"),
 }
 
@@ -82,3 +86,57 @@ def test_help_tells_what_each_proxy_and_benchmark_is(capsys: pytest.CaptureFixtu
     told = " ".join(capsys.readouterr().out.split())
     entries = {**PROXIES, **BENCHMARKS}
     assert [name for name, entry in entries.items() if f"{name}: {entry.summary}" not in told] == []
+
+
+LOUD = """
+import torch
+def loud(probe):
+    print("a word of the user's")
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    probe.linears[0].value.zero_()
+    return 1.0
+"""
+
+
+def test_a_proxy_of_the_user_cannot_change_the_others(
+    options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, usual = ("w_pca", "snip", "grad_norm"), {**options, "out": tmp_path / "usual"}
+    (tmp_path / "loud.py").write_text(LOUD)
+    with_it = aw.score(random=4, proxies=names, proxy=(f"{tmp_path / 'loud.py'}:loud",), **options)
+    assert capsys.readouterr().out == ""
+    for one, other in zip(with_it.rows, aw.score(random=4, proxies=names, **usual).rows, strict=True):
+        assert {name: one["scores"][name] for name in names} == other["scores"]
+
+
+def test_scores_are_kept_by_the_shape_of_the_batch(options: dict[str, Any], tmp_path: Path) -> None:
+    text = tmp_path / "cats.txt"
+    text.write_text("the cat " * 100)
+    shapes = ({"batch_rows": 2, "length": 8}, {"batch_rows": 4, "length": 4})
+    given = [{**options, "text": text, **shape} for shape in shapes]
+    one, other = (aw.score(random=1, proxies=("snip",), **each).rows[0]["scores"]["snip"] for each in given)
+    assert one != other
+
+
+def test_time_of_later_proxies_is_added(options: dict[str, Any]) -> None:
+    (first,) = aw.score(random=1, proxies=("grasp",), **options).rows
+    (both,) = aw.score(random=1, proxies=("grasp", "depth"), **options).rows
+    assert both["seconds"] > first["seconds"]
+
+
+def test_two_proxies_of_one_name(options: dict[str, Any], tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text("def mine(probe):\n    return 1.0\n")
+    both = tuple(f"{tmp_path / folder / 'mine.py'}:mine" for folder in ("a", "b"))
+    with pytest.raises(BadInput, match="'mine' is taken"):
+        aw.score(random=1, proxies=("depth",), proxy=both, **options)
+
+
+def test_seeds_of_two_commands_do_not_overlap(options: dict[str, Any]) -> None:
+    glasses = [glass_of(ARCHITECTURES["flexibert"].space(), o.Proxies(), o.Looks(seed=seed)) for seed in (0, 1)]
+    config = ARCHITECTURES["flexibert"].space().sample(np.random.default_rng(0))
+    looks = [glass.look(config, seed=number) for glass in glasses for number in range(3)]
+    weights = [generator(at.seed[0], 0, at.seed[1]).initial_seed() for at in looks]
+    assert len(set(weights)) == len(weights)
