@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from archwright.proxies.discovered import discovered
 from archwright.proxies.proxy import Proxy, total
 
 ALL_ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")
@@ -242,4 +243,4 @@ OTHERS: dict[str, Proxy] = {
 
 NORMALISED: dict[str, Proxy] = {f"{name}_normalised": proxy.normalised() for name, proxy in SUMMED.items()}
 
-PROXIES: dict[str, Proxy] = {**COUNTS, **SUMMED, **JACOBIAN, **HIDDEN, **OTHERS, **NORMALISED}
+PROXIES: dict[str, Proxy] = {**discovered(), **COUNTS, **SUMMED, **JACOBIAN, **HIDDEN, **OTHERS, **NORMALISED}
