@@ -27,7 +27,8 @@ def main() -> None:
     source = BENCHMARKS["nas-bert"]
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else public_data("nas-bert", origin=source.origin, option="FOLDER")
     table = source.load(folder, "trained")
-    text = "\n\n".join((choices(table), fourier(table), twins(table), rounding(source.load(folder, "published"))))
+    published = source.load(folder, "published")
+    text = "\n\n".join((choices(table), fourier(table), twins(table), rounding(published), growing(published)))
     (HERE / "summary.md").write_text(text + "\n")
     print(text)
 
@@ -118,6 +119,16 @@ def rounding(table: Benchmark) -> str:
             found.append(sum((linear.weight.detach() * gradient).abs().sum().item() for linear, gradient in pairs))
         lines.append(f"| {name} | {found[0]:.1e} | {found[1]:.1e} |")
     return f"Synaptic saliency of architecture {table.rows[0].id}:\n\n" + "\n".join(lines)
+
+
+def growing(table: Benchmark) -> str:
+    """What the published sums were divided by: a count of modules, or one that was never set back."""
+    lines = ["| published metric | sum / normalised, over all rows |", "|---|---|"]
+    for metric in ("Head Confidence", "Synaptic Saliency", "Activation Distance"):
+        pairs = [(row.published[metric], row.published[f"{metric} Normalized"]) for row in table.rows]
+        counts = [total / mean for total, mean in pairs]
+        lines.append(f"| {metric} | {min(counts):,.0f} to {max(counts):,.0f} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

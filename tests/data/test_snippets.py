@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archwright.data.places import public_data
-from archwright.data.snippets import CORRUPTIONS, NO_TARGET, Snippets, masked, replaced, snippets
+from archwright.data.snippets import CORRUPTIONS, NO_TARGET, Snippets, masked, replaced, snippets, window
 from archwright.data.vocabularies import Vocabulary, byte_pairs, pieces, read, words
 from archwright.errors import BadInput
 
@@ -36,16 +36,14 @@ def test_the_seed_decides(text: Path) -> None:
 
 
 def test_windows_are_the_text_itself(text: Path) -> None:
-    vocabulary = words(text)
-    known = vocabulary.ids("\n".join(read(text)))
-    joined = " ".join(map(str, known))
-    rng_seeds = [(0, place) for place in range(5)]
-    for seed in rng_seeds:
-        rng = np.random.default_rng(seed)
-        lines = read(text)
-        start = int(rng.integers(len(lines)))
-        first = vocabulary.ids("\n".join(lines[start : start + 40]))[:16]
-        assert " ".join(map(str, first)) in joined
+    vocabulary, lines = words(text), read(text)
+    joined = " ".join(map(str, vocabulary.ids("\n".join(lines + lines))))
+    starts = set()
+    for seed in range(8):
+        found = " ".join(map(str, window(lines, vocabulary, 50, np.random.default_rng(seed), text)))
+        assert f" {found} " in f" {joined} "
+        starts.add(found)
+    assert len(starts) == 8
 
 
 def test_a_text_that_is_short_goes_round_and_one_that_is_too_short_is_told(tmp_path: Path) -> None:

@@ -50,14 +50,18 @@ NAS_BENCH_NLP = {
     "Layer 2 Hidden Covariance": ("hidden_covariance_entering_2", PTB),
     "Layer 3 Hidden Covariance": ("hidden_covariance_entering_3", PTB),
 }
-METRICS: Mapping[str, Mapping[str, tuple[str, str]]] = {"nas-bert": NAS_BERT, "nas-bench-nlp": NAS_BENCH_NLP}
-"""Published column, our proxy, and what may differ."""
+AFTER = f"the state after each step instead of before it; {PTB}"
+LAYERS = tuple((f"Layer {layer} Hidden Covariance", f"hidden_covariance_{layer}", AFTER) for layer in (1, 2, 3))
+METRICS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "nas-bert": tuple((metric, *ours) for metric, ours in NAS_BERT.items()),
+    "nas-bench-nlp": (*((metric, *ours) for metric, ours in NAS_BENCH_NLP.items()), *LAYERS),
+}
+"""Published column, our proxy, and what may differ; a column can have two readings."""
 
 
 def parity(field: "Field") -> list[dict[str, Any]] | None:
     """How each published column agrees with our proxy, and how both do on the same rows; None without any column."""
-    metrics = METRICS.get(field.benchmark.name, {})
-    rows = [entry for metric, (proxy, note) in metrics.items() if (entry := compared(field, metric, proxy, note))]
+    rows = [entry for given in METRICS.get(field.benchmark.name, ()) if (entry := compared(field, *given))]
     return rows or None
 
 
@@ -70,7 +74,7 @@ def published_ablation(benchmark: str, repeats: Repeats) -> dict[str, Any] | Non
     for kind, rows in repeats.items():
         found[kind] = {
             proxy: [[one.get(metric, np.nan) for one in rows[row]] for row in ids]
-            for metric, (proxy, _) in METRICS.get(benchmark, {}).items()
+            for metric, proxy, _ in METRICS.get(benchmark, ())
             if all(metric in one for row in ids for one in rows[row])
         }
     return found
