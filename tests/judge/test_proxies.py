@@ -10,8 +10,7 @@ from scipy import stats
 
 from archwright.errors import BadInput
 from archwright.judge import Ground, ground, judge_on
-from archwright.judge.proxies import BOUNDED, Judgement, judge_proxy
-from archwright.judge.strata import size_cells
+from archwright.judge.proxies import BOUNDED, Judgement
 from tests.judge.flexibert import flexibert
 
 
@@ -63,7 +62,7 @@ def test_proxies_made_to_deserve_their_verdict(words: str) -> None:
 
 def test_what_is_known_restates_itself() -> None:
     assert judge_on(DEPTH * 2, made()).verdict == "only restates depth and width"
-    by_size = made(cells=size_cells(SIZE), depth_width=None, known="size")
+    by_size = made(cells=np.searchsorted(np.quantile(SIZE, [0.2, 0.4, 0.6, 0.8]), SIZE), depth_width=None, known="size")
     assert judge_on(SIZE**3, by_size).verdict == "only restates size"
     found = judge_on(TRUTH + 0.1, by_size)
     assert found.verdict == "adds information beyond size" and found.minus_depth_width is None
@@ -130,12 +129,12 @@ def test_all_bounds_hold_their_value_and_seeds_repeat() -> None:
     assert set(found) == set(Judgement.__dataclass_fields__)
 
 
-def test_one_proxy_by_itself_is_the_same() -> None:
+def test_repeats_give_the_agreement() -> None:
     table = rng(9).normal(size=(10, 1)) + 0.1 * rng(10).normal(size=(10, 5))
-    given = {"cells": DEPTH, "parameters": SIZE, "depth_width": DEPTH}
-    alone = judge_proxy(FINE, TRUTH, **given, rng=rng(), seeds=table, batches=table)  # type: ignore[arg-type]
-    assert alone == judge_on(FINE, made(size=1000), seeds=table, batches=table)
-    assert alone.icc_seeds is not None and alone.icc_seeds > 0.9 and alone.icc_batches is not None
+    found = judge_on(FINE, made(size=20), seeds=table, batches=table)
+    assert found.icc_seeds is not None and found.icc_seeds > 0.9 and found.icc_batches is not None
+    noise = judge_on(FINE, made(size=20), seeds=rng(11).normal(size=(10, 5)))
+    assert noise.icc_seeds is not None and noise.icc_seeds < 0.5 and noise.icc_batches is None
 
 
 def test_bad_columns_are_refused() -> None:

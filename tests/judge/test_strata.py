@@ -6,7 +6,7 @@ from scipy import stats
 
 from archwright.errors import BadInput
 from archwright.judge.bootstrap import codes
-from archwright.judge.strata import lexicographic, size_cells, within_cells
+from archwright.judge.strata import lexicographic, within_cells
 
 
 def one_row(scores: np.ndarray, truth: np.ndarray, cells: np.ndarray) -> float:
@@ -37,9 +37,7 @@ def test_a_resample_without_spread_in_one_cell_uses_the_others() -> None:
     assert within_cells(counts, truth * -1, truth, cells)[0] == pytest.approx(-1.0)
 
 
-def test_size_quintiles_and_depth_before_width() -> None:
-    assert np.bincount(size_cells(np.random.default_rng(0).permutation(100))).tolist() == [20] * 5
-    assert len(np.unique(size_cells(np.ones(10)))) == 1
+def test_depth_comes_before_width() -> None:
     order = lexicographic([4, 2, 2, 4], [128, 256, 128, 128])
     assert order.tolist() == [2, 1, 0, 2]
     with pytest.raises(BadInput, match="finite"):

@@ -48,11 +48,18 @@ class Ratio:
     low: float
     high: float
     target: str
+    """`>= X` or `<= X`; empty for what is only told."""
 
     @property
-    def met(self) -> bool:
+    def met(self) -> bool | None:
+        """None without a target."""
         sign, _, bound = self.target.partition(" ")
+        if not bound:
+            return None
         return self.median >= float(bound) if sign == ">=" else self.median <= float(bound)
+
+
+WORDS = {True: "yes", False: "no", None: ""}
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Benched:
         for name in ("ratio", "median", "range over rounds", "target", "met"):
             table.add_column(name, justify="left" if name == "ratio" else "right")
         for r in self.ratios:
-            table.add_row(r.name, f"{r.median:.2f}", f"{r.low:.2f} to {r.high:.2f}", r.target, "yes" if r.met else "no")
+            table.add_row(r.name, f"{r.median:.2f}", f"{r.low:.2f} to {r.high:.2f}", r.target, WORDS[r.met])
         console.print(table)
 
 

@@ -312,6 +312,8 @@ class Designs:
     """File with one config, a list of them, or one per line, as JSON."""
     random: int | None = None
     """So many random ones instead."""
+    html: Path | None = None
+    """Page to write."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from archwright.jobs import options as o
 from archwright.jobs.environment import environment
 from archwright.jobs.parity import parity, published_ablation
 from archwright.jobs.ranking import Field, ablation, baseline_rows, costs, field_of, judged_rows, powers, scree, sweep
-from archwright.jobs.seeing import Glass, glass_of, sight
+from archwright.jobs.seeing import Glass, check_page, glass_of, sight
 from archwright.judge import Ground, noise_ceiling, published_numbers, xray
 from archwright.report import papers_table, rank_html, rank_table, xray_table
 from archwright.store import write_whole
@@ -96,13 +96,7 @@ def page_of(judging: o.Judging, looks: o.Looks, benchmark: Benchmark) -> Path:
     page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
     if judging.samples < LEAST_SAMPLES:
         raise BadInput(f"--samples must be at least {LEAST_SAMPLES}, got {judging.samples}.")
-    try:
-        page.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--html must be a file in a folder, got {page} ({error.strerror}).") from error
-    if page.is_dir():
-        raise BadInput(f"--html must be a file, got the folder {page}.")
-    return page
+    return check_page(page)
 
 
 def benchmark_of(table: o.Table) -> tuple[Path, Benchmark]:

@@ -12,11 +12,12 @@ from archwright.errors import BadInput
 from archwright.jobs import options as o
 from archwright.jobs.environment import environment
 from archwright.jobs.looking import Seen
-from archwright.jobs.seeing import glass_of, sight
-from archwright.report import score_table
+from archwright.jobs.seeing import check_page, glass_of, sight
+from archwright.report import score_html, score_table
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +45,10 @@ class Scored:
 
 def score(designs: o.Designs, proxies: o.Proxies, looks: o.Looks) -> Scored:
     """Scores of the named or of random architectures."""
-    space = ARCHITECTURES[designs.space].space(designs.variant)
+    kind = ARCHITECTURES[designs.space]
+    space = kind.space(designs.variant)
+    if designs.html is not None:
+        check_page(designs.html)
     configs = configs_of(space, designs, looks.seed)
     glass = glass_of(space, proxies, looks)
     repeats = [(seed, batch) for seed in range(looks.seeds) for batch in range(looks.batches)]
@@ -53,8 +57,12 @@ def score(designs: o.Designs, proxies: o.Proxies, looks: o.Looks) -> Scored:
         found = see.scores(wanted, "looking")
     per = [found[place : place + len(repeats)] for place in range(0, len(found), len(repeats))]
     rows = [row_of(space, place, config, seen) for place, (config, seen) in enumerate(zip(configs, per, strict=True))]
-    head = {"schema": SCHEMA, "space": designs.space, "variant": designs.variant, "n": len(rows), "seed": looks.seed}
-    return Scored({**head, "size": space.size(), "rows": rows, "environment": environment()})
+    variant = designs.variant or kind.variants[0]
+    head = {"schema": SCHEMA, "space": designs.space, "variant": variant, "n": len(rows), "seed": looks.seed}
+    document = {**head, "size": space.size(), "rows": rows, "environment": environment()}
+    if designs.html is not None:
+        write_whole(designs.html, score_html(document))
+    return Scored(document)
 
 
 def row_of(space: ArchitectureSpace, place: int, config: Config, seen: Sequence[Seen]) -> dict[str, Any]:

@@ -105,6 +105,17 @@ def check_numbers(looks: o.Recording, rows: int, length: int) -> None:
             raise BadInput(f"--{name.replace('_', '-')} must be at least {least}, got {value}.")
 
 
+def check_page(page: Path) -> Path:
+    """The page, in a folder that is there now; BadInput when nothing can be written, before any work is done."""
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--html must be a file in a folder, got {page} ({error.strerror}).") from error
+    if page.is_dir():
+        raise BadInput(f"--html must be a file, got the folder {page}.")
+    return page
+
+
 def own_proxies(named: Sequence[str]) -> dict[str, str]:
     """Source of the user's proxies by name, each name once and none of a listed proxy."""
     own: dict[str, str] = {}

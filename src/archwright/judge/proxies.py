@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
 from archwright.judge.bootstrap import Estimate, estimate
-from archwright.judge.grounds import Ground, ground
+from archwright.judge.grounds import Ground
 from archwright.judge.ranks import Order, Values, correlation, kendall, partial, pearson
 from archwright.judge.reliability import icc_batches, icc_seeds
 from archwright.judge.strata import within_cells
@@ -163,23 +163,3 @@ def words(found: Mapping[str, Estimate], against: Ground, *, same: bool = False)
     inside, partly = found["within_given_known"], found["partial_given_parameters"]
     evidence = Evidence(found["spearman"], inside, minus, partly, same, against.cells_tell)
     return verdict(evidence, known=against.known)
-
-
-def judge_proxy(
-    scores: ArrayLike,
-    truth: ArrayLike,
-    *,
-    cells: Sequence[Any],
-    parameters: ArrayLike,
-    rng: np.random.Generator,
-    depth_width: ArrayLike | None = None,
-    groups: Sequence[Any] | None = None,
-    known: str = "depth and width",
-    seeds: ArrayLike | None = None,
-    batches: ArrayLike | None = None,
-) -> Judgement:
-    """The row of a single proxy; for many, draw the `ground` once and judge each on it."""
-    against = ground(
-        truth, cells=cells, parameters=parameters, rng=rng, depth_width=depth_width, groups=groups, known=known
-    )
-    return judge_on(scores, against, seeds=seeds, batches=batches)

@@ -71,13 +71,6 @@ def weighted_mean(values: Values, weights: Values) -> Values:
         return np.asarray(total.sum(axis=0) / (known * weights[:, None]).sum(axis=0))
 
 
-def size_cells(sizes: ArrayLike, quantiles: int = QUANTILES) -> Codes:
-    """Cells of about equally many rows by size, 0 the smallest, for spaces without depth and width."""
-    given = np.asarray(sizes, dtype=np.float64)
-    edges = np.quantile(given, np.linspace(0, 1, quantiles + 1)[1:-1])
-    return np.asarray(np.searchsorted(edges, given, side="left"), dtype=np.int64)
-
-
 def lexicographic(*columns: ArrayLike) -> Values:
     """A score that orders by the first column, ties by the second, and so on: (depth, width) as one number."""
     rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])

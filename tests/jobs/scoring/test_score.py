@@ -42,11 +42,16 @@ def test_configs_from_a_file(options: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(json.dumps(drawn[0]))
     (tmp_path / "list.json").write_text(json.dumps(drawn))
     (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, drawn)))
+    page = tmp_path / "new" / "page.html"
     found = {
         name: [row["config"] for row in aw.score(config=tmp_path / name, proxies=("depth",), **options).rows]
         for name in ("one.json", "list.json", "lines.jsonl")
     }
     assert found == {"one.json": drawn[:1], "list.json": drawn, "lines.jsonl": drawn}
+    scored = aw.score(config=tmp_path / "list.json", proxies=("depth",), html=page, **options)
+    assert scored.document["variant"] == "trained" and "flexibert" in page.read_text()
+    with pytest.raises(BadInput, match="must be a file"):
+        aw.score(config=tmp_path / "list.json", proxies=("depth",), html=tmp_path, **options)
 
 
 def test_a_role_that_is_not_there_is_missing_with_its_reason(options: dict[str, Any], tmp_path: Path) -> None:
