@@ -13,6 +13,7 @@ from archwright.report.measures import DASH
 from archwright.report.page import panels_page
 from archwright.report.rank.axes import axes_of, cells_of, groups_of, rounded
 from archwright.report.rank.bars import bar_figures
+from archwright.report.rank.page import SCRIPTS, STYLES
 from archwright.report.rank.studies import box_figures, eta_figure, powers_figure, reached, scree_figure, shares
 from archwright.report.rank.tables import parity_table, published_table
 from archwright.report.rank.xray import xray_figures
@@ -113,7 +114,7 @@ def test_hostile_names_never_become_markup(ranking: dict[str, Any]) -> None:
     ranking["architectures"][0] |= {"id": HOSTILE, "cell": HOSTILE}
     for row in ranking["rows"][:9]:
         row |= {"proxy": HOSTILE, "verdict": HOSTILE, "missing": {"count": 1, "reason": HOSTILE}}
-    plain = panels_page({"cards": [], "sections": []}, "x", template="rank.html")
+    plain = panels_page({"cards": [], "sections": []}, "x", styles=STYLES, scripts=SCRIPTS)
     for page in (rank_html(ranking), score_html({"space": HOSTILE, "rows": [{"id": HOSTILE, "scores": {HOSTILE: 1}}]})):
         assert page.count("<script") == plain.count("<script") and "<img" not in page.split("plotly.js")[0]
         assert HOSTILE in json.dumps(view(page), ensure_ascii=False)
@@ -121,7 +122,7 @@ def test_hostile_names_never_become_markup(ranking: dict[str, Any]) -> None:
 
 def test_a_thousand_architectures_stay_small() -> None:
     page = rank_html(rank_document(1000))
-    empty = panels_page({"cards": [], "sections": []}, "x", template="rank.html")
+    empty = panels_page({"cards": [], "sections": []}, "x", styles=STYLES, scripts=SCRIPTS)
     assert len(page) - len(empty) < 900_000
 
 

@@ -72,6 +72,7 @@ def nas_bench_nlp(folder: Path, variant: str = "trained") -> Benchmark:
         licence="Apache-2.0 (logs), CC-BY-4.0 (published metrics)",
         origin=ORIGIN,
         known="size",
+        shaped=False,
     )
 
 

@@ -51,3 +51,5 @@ class Benchmark:
     """Public address of the original files."""
     known: str = "depth and width"
     """What rows of one cell have in common."""
+    shaped: bool = True
+    """Whether depth and width are choices of its space, to be compared with."""

@@ -54,12 +54,13 @@ class Ranked:
         return dict(self.document)
 
     def show(self, console: "Console") -> None:
-        console.print(rank_table(self.without_normalised()))
+        shown = self.without_normalised()
+        console.print(rank_table(shown))
         if self.judging.xray:
             console.print(xray_table(self.document))
         if self.judging.compare_published:
             console.print(papers_table(self.document))
-        for note in self.without_normalised()["notes"]:
+        for note in shown["notes"]:
             console.print(note, soft_wrap=True, highlight=False, markup=False)
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 

@@ -71,9 +71,7 @@ class Field:
     @property
     def depth_width(self) -> Values | None:
         """None where rows are known by their size alone."""
-        if self.benchmark.known != Benchmark.known:
-            return None
-        return np.stack(shape_of(self), axis=1)
+        return np.stack(shape_of(self), axis=1) if self.benchmark.shaped else None
 
     def ground(self, *, rng: np.random.Generator, samples: int) -> Ground:
         return ground(
@@ -159,7 +157,7 @@ def judged_rows(
     """The report's row of every proxy."""
     rows = []
     for name in glass.proxies:
-        if name == CHANCE:  # judged by many draws instead, see baseline_rows
+        if name in BASELINES:  # judged over many draws instead, see baseline_rows
             continue
         tables = {kind: (repeats or {}).get(kind, {}).get(name) for kind in ("seeds", "batches")}
         judged = judge_on(field.scores[name], against, **tables).as_dict()
@@ -170,7 +168,7 @@ def judged_rows(
     return rows
 
 
-CHANCE = "random"
+BASELINES = (CHANCE, LINE) = ("random", "linear_10_labels")
 NO_COST: dict[str, Any] = {"seconds_per_architecture": None, "peak_memory_mb": None}
 BASELINE = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
 
@@ -180,7 +178,7 @@ def baseline_rows(field: Field, against: Ground, *, rng: np.random.Generator) ->
     columns = [np.log(field.parameters), *([] if field.depth_width is None else shape_of(field))]
     found = {
         CHANCE: random_baseline(against, rng=rng),
-        "linear_10_labels": linear_baseline(np.stack(columns, axis=1), against, rng=rng),
+        LINE: linear_baseline(np.stack(columns, axis=1), against, rng=rng),
     }
     rows = []
     for name, judged in found.items():

@@ -21,7 +21,7 @@ from archwright.report.figures.parts import (
 from archwright.report.measures import DASH
 from archwright.report.page import panels_page
 from archwright.report.panels import Card, Section, facts, plot, section, table
-from archwright.report.rank.page import TEMPLATE, plain
+from archwright.report.rank.page import SCRIPTS, STYLES, plain
 from archwright.report.rank.rows import decimal
 from archwright.report.rank.terminal import Cells, Fitting, shortened
 
@@ -91,7 +91,10 @@ def discover_html(document: Document) -> str:
     points: dict[str, list[Any]] = {"hover": [], "cells": [], "groups": []}
     foot = f"{document.get('schema', DASH)}. This file needs no network."
     return panels_page(
-        {**head, "axes": [], "points": points, "sections": sections, "footer": foot}, name, template=TEMPLATE
+        {**head, "axes": [], "points": points, "sections": sections, "footer": foot},
+        name,
+        styles=STYLES,
+        scripts=SCRIPTS,
     )
 
 

@@ -4,7 +4,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -30,9 +30,13 @@ def report_html(result: Mapping[str, Any]) -> str:
     return _page("report.html", view, title(result))
 
 
-def panels_page(view: Mapping[str, Any], name: str, *, template: str = "panels.html") -> str:
-    """A page of sections: `eyebrow`, `title`, `lead`, `cards`, `sections` (see panels.py) and `footer`."""
-    return _page(template, view, name)
+def panels_page(view: Mapping[str, Any], name: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
+    """A page of sections: `eyebrow`, `title`, `lead`, `cards`, `sections` (see panels.py) and `footer`.
+
+    `styles` and `scripts` are further files of this room that the sections need.
+    """
+    more = {"styles": "\n".join(map(_source, styles)), "scripts": "\n".join(map(_source, scripts))}
+    return _page("panels.html", view, name, more)
 
 
 def preview_html(preview: Mapping[str, Any]) -> str:
@@ -58,11 +62,15 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _page(template: str, view: Mapping[str, Any], name: str) -> str:
+def _page(template: str, view: Mapping[str, Any], name: str, more: Mapping[str, str] | None = None) -> str:
     """Fills the template in one pass, so a value that looks like a placeholder stays text."""
     escaped = html.escape(name).encode("utf-8", "replace").decode("utf-8")
-    values = {"title": escaped, "data": embed(view)}
-    return re.sub(r"\{\{ ([\w.]+) \}\}", lambda match: values.get(match[1]) or _source(match[1]), _own(template))
+    values = {"title": escaped, "data": embed(view), **(more or {})}
+
+    def filled(match: re.Match[str]) -> str:
+        return values[match[1]] if match[1] in values else _source(match[1])
+
+    return re.sub(r"\{\{ ([\w.]+) \}\}", filled, _own(template))
 
 
 def _source(name: str) -> str:

@@ -168,3 +168,4 @@ function startSaving() {
     panel.plot.after(button);
   }
 }
+document.addEventListener("DOMContentLoaded", startSaving);

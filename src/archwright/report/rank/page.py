@@ -30,7 +30,7 @@ from archwright.report.rank.tables import missing_table, parity_table, published
 from archwright.report.rank.terminal import ceiling_words, setting
 from archwright.report.rank.xray import xray_figures
 
-TEMPLATE = "rank.html"
+STYLES, SCRIPTS = ("rank.css",), ("statistics.js", "clouds.js", "rank.js")
 NORMALISED = "_normalised"
 FEW = 2
 """Architectures a picture needs at least."""
@@ -47,7 +47,7 @@ def rank_html(document: Document) -> str:
     head = {"eyebrow": "archwright rank", "title": name, "lead": headline(document), "cards": cards(document)}
     foot = f"{document.get('schema', DASH)}. This file needs no network."
     drawn = {"axes": axes, "points": points_of(document)}
-    return panels_page({**head, **drawn, "sections": sections, "footer": foot}, name, template=TEMPLATE)
+    return panels_page({**head, **drawn, "sections": sections, "footer": foot}, name, styles=STYLES, scripts=SCRIPTS)
 
 
 def cards(document: Document) -> list[Card]:

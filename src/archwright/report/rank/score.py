@@ -8,7 +8,7 @@ from archwright.report.page import panels_page
 from archwright.report.panels import Section, facts, section, table
 from archwright.report.rank import notes
 from archwright.report.rank.axes import Axis, axis
-from archwright.report.rank.page import TEMPLATE, plain
+from archwright.report.rank.page import SCRIPTS, STYLES, plain
 from archwright.report.rank.rows import amount, known
 from archwright.report.rank.tables import sortable
 from archwright.report.rank.terminal import Cells, Fitting, few, shortened
@@ -76,7 +76,7 @@ def score_html(document: Document) -> str:
     points = {"hover": [f"architecture {row.get('id')}" for row in rows], "cells": [], "groups": [everything(rows)]}
     foot = f"{document.get('schema', DASH)}. This file needs no network."
     view = {**head, "axes": axes, "points": points, "sections": sections, "footer": foot}
-    return panels_page(view, title(document), template=TEMPLATE)
+    return panels_page(view, title(document), styles=STYLES, scripts=SCRIPTS)
 
 
 def lead(rows: Sequence[Scored]) -> str:
