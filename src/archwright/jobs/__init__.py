@@ -8,6 +8,7 @@ from typing import Any
 
 from archwright.errors import BadInput
 from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 
 
 @dataclass(frozen=True)
@@ -52,20 +53,20 @@ COMMANDS: dict[str, Command] = {
     "score": Command(
         "training-free scores of one or many architectures",
         "archwright.jobs.score:score",
-        (o.Designs, o.Proxies, o.Looks),
+        (so.Designs, so.Proxies, so.Looks),
         example="archwright score --space flexibert --random 5 --proxies w_pca,parameters",
     ),
     "rank": Command(
         "judge proxies on benchmarks of trained architectures",
         "archwright.jobs.rank:rank",
-        (o.Table, o.Proxies, o.Looks, o.Judging),
+        (so.Table, so.Proxies, so.Looks, so.Judging),
         positional=("benchmark",),
         example="archwright rank nas-bert --json out.json --html rank.html",
     ),
     "discover": Command(
         "find better proxies as formulas, by evolution and exhaustively",
         "archwright.jobs.discover:discover",
-        (o.Table, o.Formulas, o.Evolution, o.Findings, o.Recording),
+        (so.Table, so.Formulas, so.Evolution, so.Findings, so.Recording),
         positional=("benchmark",),
         example="archwright discover nas-bert --exhaustive --unary 2 --json out.json --html discover.html",
     ),

@@ -15,6 +15,7 @@ import torch
 from archwright.benchmarks import BENCHMARKS
 from archwright.data.places import public_data
 from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.bench import Ratio, ratio, seconds
 from archwright.jobs.eyes import Eyes, in_processes
 from archwright.jobs.looking import Look, look
@@ -76,7 +77,7 @@ def looks(
     space: ArchitectureSpace, configs: Iterable[Config], size: tuple[int, int], seed: int, names: tuple[str, ...]
 ) -> list[Look]:
     rows, length = size
-    glass = glass_of(space, o.Proxies(proxies=names), o.Looks(batch_rows=rows, length=length, seed=seed))
+    glass = glass_of(space, so.Proxies(proxies=names), so.Looks(batch_rows=rows, length=length, seed=seed))
     return [glass.look(config) for config in configs]
 
 

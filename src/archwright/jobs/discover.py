@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.ground import TABLED, Land, land_of
 from archwright.jobs.discovery.nested import estimated
 from archwright.jobs.discovery.saved import check_name, commit, save
@@ -49,7 +49,7 @@ class Discovered:
 
 
 def discover(
-    table: o.Table, formulas: o.Formulas, evolution: o.Evolution, findings: o.Findings, recording: o.Recording
+    table: so.Table, formulas: so.Formulas, evolution: so.Evolution, findings: so.Findings, recording: so.Recording
 ) -> Discovered:
     """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows."""
     check(formulas, findings)
@@ -67,7 +67,7 @@ def discover(
     return Discovered(document, page, saved)
 
 
-def check(formulas: o.Formulas, findings: o.Findings) -> None:
+def check(formulas: so.Formulas, findings: so.Findings) -> None:
     if formulas.exhaustive == formulas.evolve:
         raise BadInput("give either --exhaustive or --evolve.")
     if TABLED < formulas.unary <= MOST_UNARY:
@@ -77,7 +77,7 @@ def check(formulas: o.Formulas, findings: o.Findings) -> None:
     check_name(findings.save)
 
 
-def summary(land: Land, formulas: o.Formulas) -> dict[str, Any]:
+def summary(land: Land, formulas: so.Formulas) -> dict[str, Any]:
     """What was searched, and on what."""
     size, trial, field = land.space.size(), land.trial, land.field
     return {

@@ -10,7 +10,7 @@ import numpy as np
 from archwright.benchmarks import BENCHMARKS, Benchmark
 from archwright.data.places import public_data
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.environment import environment
 from archwright.jobs.parity import parity, published_ablation
 from archwright.jobs.ranking import Field, ablation, baseline_rows, costs, field_of, judged_rows, powers, scree, sweep
@@ -36,7 +36,7 @@ class Ranked:
 
     document: Mapping[str, Any]
     page: Path
-    judging: o.Judging
+    judging: so.Judging
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ class Ranked:
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 
 
-def rank(table: o.Table, proxies: o.Proxies, looks: o.Looks, judging: o.Judging) -> Ranked:
+def rank(table: so.Table, proxies: so.Proxies, looks: so.Looks, judging: so.Judging) -> Ranked:
     """Every proxy against what training gave, on the page and as numbers."""
     folder, benchmark = benchmark_of(table)
     page = page_of(judging, looks, benchmark)
@@ -92,7 +92,7 @@ def rank(table: o.Table, proxies: o.Proxies, looks: o.Looks, judging: o.Judging)
     return Ranked(document, page, judging)
 
 
-def page_of(judging: o.Judging, looks: o.Looks, benchmark: Benchmark) -> Path:
+def page_of(judging: so.Judging, looks: so.Looks, benchmark: Benchmark) -> Path:
     """Where the page goes; BadInput when nothing can be written there, before any work is done."""
     page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
     if judging.samples < LEAST_SAMPLES:
@@ -100,7 +100,7 @@ def page_of(judging: o.Judging, looks: o.Looks, benchmark: Benchmark) -> Path:
     return check_page(page)
 
 
-def benchmark_of(table: o.Table) -> tuple[Path, Benchmark]:
+def benchmark_of(table: so.Table) -> tuple[Path, Benchmark]:
     """Where the files are, and the trained architectures in them."""
     source = BENCHMARKS[table.benchmark]
     folder = table.data or public_data(source.folder, origin=source.origin, option="--data")
@@ -113,7 +113,7 @@ def benchmark_of(table: o.Table) -> tuple[Path, Benchmark]:
     return folder, benchmark
 
 
-def summary(field: Field, glass: Glass, looks: o.Looks) -> dict[str, Any]:
+def summary(field: Field, glass: Glass, looks: so.Looks) -> dict[str, Any]:
     """What was ranked, how it was looked at, and how well anything could do."""
     benchmark = field.benchmark
     ceiling = noise_ceiling(field.truth, networks=field.networks, cells=field.cells, tasks=field.tasks())

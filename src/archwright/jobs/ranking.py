@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from archwright.benchmarks import Benchmark, Row
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.looking import Seen, spectra_of
 from archwright.jobs.seeing import Glass, Sight
 from archwright.judge import Ground, deciles, ground, judge_on, linear_baseline, random_baseline
@@ -110,7 +110,7 @@ def number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def field_of(benchmark: Benchmark, target: str, glass: Glass, looks: o.Looks, see: Sight) -> Field:
+def field_of(benchmark: Benchmark, target: str, glass: Glass, looks: so.Looks, see: Sight) -> Field:
     """All rows looked at, as often as the options say."""
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
     if len(rows) < LEAST_ROWS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.environment import environment
 from archwright.jobs.looking import Seen
 from archwright.jobs.seeing import check_page, glass_of, sight
@@ -43,7 +43,7 @@ class Scored:
         console.print(score_table(self.document))
 
 
-def score(designs: o.Designs, proxies: o.Proxies, looks: o.Looks) -> Scored:
+def score(designs: so.Designs, proxies: so.Proxies, looks: so.Looks) -> Scored:
     """Scores of the named or of random architectures."""
     kind = ARCHITECTURES[designs.space]
     space = kind.space(designs.variant)
@@ -81,7 +81,7 @@ def together(seen: Sequence[Seen]) -> tuple[dict[str, float | None], dict[str, s
     return {n: None if n in missing else float(np.mean([one.scores[n] for one in seen])) for n in names}, missing
 
 
-def configs_of(space: ArchitectureSpace, designs: o.Designs, seed: int) -> list[Config]:
+def configs_of(space: ArchitectureSpace, designs: so.Designs, seed: int) -> list[Config]:
     """The architectures asked for, each known to be in the space."""
     if (designs.config is None) == (designs.random is None):
         raise BadInput("give either --config FILE or --random N.")

@@ -13,7 +13,7 @@ from archwright.data.places import public_data
 from archwright.data.snippets import Snippets, snippets
 from archwright.data.vocabularies import Vocabulary, byte_pairs, pieces, words
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.eyes import Eyes, eyes
 from archwright.jobs.looking import Look, Seen
 from archwright.jobs.scene import embedded
@@ -73,7 +73,7 @@ class Glass:
 
 
 def glass_of(
-    space: ArchitectureSpace, proxies: o.Proxies, looks: o.Recording, *, always: tuple[str, ...] = ()
+    space: ArchitectureSpace, proxies: so.Proxies, looks: so.Recording, *, always: tuple[str, ...] = ()
 ) -> Glass:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
     rows, length = (given or usual for given, usual in zip((looks.batch_rows, looks.length), space.batch, strict=True))
@@ -92,7 +92,7 @@ LEAST = {"seeds": 1, "batches": 1, "workers": 0, "seed": 0}
 """Smallest value of an option, where a command has it."""
 
 
-def check_numbers(looks: o.Recording, rows: int, length: int) -> None:
+def check_numbers(looks: so.Recording, rows: int, length: int) -> None:
     """Raises BadInput for a number that makes no sense."""
     given = {name: getattr(looks, name) for name in LEAST if hasattr(looks, name)}
     bounds = {
@@ -157,7 +157,7 @@ class Sight:
 
 
 @contextmanager
-def sight(looks: o.Recording) -> Iterator[Sight]:
+def sight(looks: so.Recording) -> Iterator[Sight]:
     """With the workers and the folder that the options name."""
     known = Scores(looks.out)
     with eyes(looks.workers, looks.ray) as found:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.evolution import (
     Evolved,
     Evolving,
@@ -114,14 +114,14 @@ def test_nothing_invalid_gets_a_fitness() -> None:
 
 def test_the_papers_settings_are_the_default() -> None:
     expected = Evolving(1000, 80, 0.1, 0.5, 0.5, True, 50, False)
-    assert settings_of(o.Evolution()) == expected == Evolving()
+    assert settings_of(so.Evolution()) == expected == Evolving()
     assert (share("25%"), share("0.5")) == (0.25, 0.5)
 
 
 @pytest.mark.parametrize(("name", "value"), [("generations", 0), ("population", 1), ("sample", -1), ("seeds", 0)])
 def test_bad_settings(name: str, value: int) -> None:
     with pytest.raises(BadInput, match=f"--{name} must be at least"):
-        settings_of(o.Evolution(**{name: value}))
+        settings_of(so.Evolution(**{name: value}))
 
 
 @pytest.mark.parametrize("parents", ["0%", "ten", "110%", ""])

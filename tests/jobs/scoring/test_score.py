@@ -11,7 +11,7 @@ import archwright as aw
 from archwright.apps.cli import main
 from archwright.benchmarks import BENCHMARKS
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.looking import generator
 from archwright.jobs.seeing import glass_of
 from archwright.proxies import PROXIES
@@ -140,7 +140,7 @@ def test_two_proxies_of_one_name(options: dict[str, Any], tmp_path: Path) -> Non
 
 
 def test_seeds_of_two_commands_do_not_overlap(options: dict[str, Any]) -> None:
-    glasses = [glass_of(ARCHITECTURES["flexibert"].space(), o.Proxies(), o.Looks(seed=seed)) for seed in (0, 1)]
+    glasses = [glass_of(ARCHITECTURES["flexibert"].space(), so.Proxies(), so.Looks(seed=seed)) for seed in (0, 1)]
     config = ARCHITECTURES["flexibert"].space().sample(np.random.default_rng(0))
     looks = [glass.look(config, seed=number) for glass in glasses for number in range(3)]
     weights = [generator(at.seed[0], 0, at.seed[1]).initial_seed() for at in looks]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from archwright.errors import BadInput
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.statistics import Statistics, seen, without_proxies
 from archwright.jobs.discovery.table import Table
 from archwright.jobs.discovery.trial import Trial
@@ -46,7 +46,7 @@ class Land:
 
 
 @contextmanager
-def land_of(table: o.Table, formulas: o.Formulas, recording: o.Recording) -> Iterator[Land]:
+def land_of(table: so.Table, formulas: so.Formulas, recording: so.Recording) -> Iterator[Land]:
     """Rows, folds and the statistics of every network; BadInput for whatever cannot be."""
     space = FormulaSpace(formulas.unary, SPACES[formulas.inputs], formulas.reduction)
     _, benchmark = benchmark_of(table)
@@ -54,7 +54,7 @@ def land_of(table: o.Table, formulas: o.Formulas, recording: o.Recording) -> Ite
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
     if len(rows) < LEAST_ROWS:
         raise BadInput(f"discovering needs at least {LEAST_ROWS} rows with a result, {benchmark.name} has {len(rows)}.")
-    glass = glass_of(benchmark.space, o.Proxies(proxies=("parameters",)), recording)
+    glass = glass_of(benchmark.space, so.Proxies(proxies=("parameters",)), recording)
     field = Field(benchmark, target, rows, {}, {}, {}, glass.loss)
     trial = Trial.of(field.truth, field.networks, field.cells, seed=recording.seed, fitness=formulas.fitness)
     with eyes(recording.workers, recording.ray) as see:

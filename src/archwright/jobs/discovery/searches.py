@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from archwright.errors import BadInput, Failed
-from archwright.jobs import options as o
+from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.evolution import Evolved, Evolving, Judge, at_random, evolve, sampled
 from archwright.jobs.discovery.exhaustive import BINS, keys, order, ranked, read
 from archwright.jobs.discovery.ground import Land, configs_of
@@ -93,7 +93,7 @@ def beats(one: tuple[float, float, int, str], other: tuple[float, float, int, st
     return all(better) and one[:3] != other[:3]
 
 
-def evolved(land: Land, options: o.Evolution) -> Found:
+def evolved(land: Land, options: so.Evolution) -> Found:
     """Evolution for every set of rows, and on all rows its curves beside those of its rivals."""
     settings = settings_of(options)
     if land.space.unary == 1 and settings.pps:
@@ -121,7 +121,7 @@ def evolved(land: Land, options: o.Evolution) -> Found:
     return Found(chosen, {**numbers(curves), "exhaustive_best": known_best(land)}, note)
 
 
-def settings_of(options: o.Evolution) -> Evolving:
+def settings_of(options: so.Evolution) -> Evolving:
     least = {"generations": 1, "population": 2, "sample": 0, "seeds": 1}
     for name, value in least.items():
         if getattr(options, name) < value:

@@ -1,0 +1,166 @@
+"""What a user can choose about architectures, proxies and formulas, as frozen dataclasses like those of `options`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from archwright.jobs.options import choice, listed
+
+INITIALS = {
+    "own": "as networks of the space are trained",
+    "glorot": "variance 2 / (inputs + outputs) in every linear",
+}
+
+
+@dataclass(frozen=True)
+class Designs:
+    """Which architectures."""
+
+    space: str = choice("flexibert", listed("spaces", "ARCHITECTURES"))
+    """Where they come from."""
+    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """How a config becomes a network, where a space knows several ways; its first by default."""
+    config: Path | None = None
+    """File with one config, a list of them, or one per line, as JSON."""
+    random: int | None = None
+    """So many random ones instead."""
+    html: Path | None = None
+    """Page to write."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Which architectures that somebody trained."""
+
+    benchmark: str = choice("nas-bert", listed("benchmarks", "BENCHMARKS"))
+    """Table of trained architectures."""
+    data: Path | None = None
+    """Folder with its files; by default the one below the folder that ARCHWRIGHT_DATA names."""
+    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """nas-bert: trained (as the networks really were), described (as the paper says) or published (as the public script
+    scored them)."""
+    target: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """What training gave, to be predicted; the benchmark's main result by default."""
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """What to score them with."""
+
+    proxies: tuple[str, ...] = field(default=(), metadata={"choices": listed("proxies", "PROXIES")})
+    """Names of proxies; all by default."""
+    proxy: tuple[str, ...] = field(default=(), metadata={"metavar": "FILE:NAME"})
+    """A proxy of your own: a function of a probe in a Python file."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How to look at a network."""
+
+    batch_rows: int | None = None
+    """Texts in a batch; 8 by default, 20 for RNNs."""
+    length: int | None = None
+    """Tokens of a text; 64 by default, 70 for RNNs."""
+    loss: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published)."""
+    initial: str = choice("own", INITIALS)
+    """Scale of the initial weights."""
+    text: Path | None = None
+    """Text file the batches come from; WikiText-2 by default."""
+    workers: int = 0
+    """Processes with one thread each; 0 for one per core."""
+    ray: str | None = field(default=None, metadata={"metavar": "ADDRESS"})
+    """Ray cluster that looks instead (host:port, auto, or local)."""
+    seed: int = 0
+    """Of weights, batches and bootstrap samples."""
+    out: Path = Path("runs/scores")
+    """Folder that keeps every score; what is there is not computed again."""
+
+
+@dataclass(frozen=True)
+class Looks(Recording):
+    """How to look at a network."""
+
+    seeds: int = 1
+    """Initial weights per architecture; scores are means over them."""
+    batches: int = 1
+    """Batches per architecture; scores are means over them."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What to report."""
+
+    html: Path | None = None
+    """Page with all figures; beside the scores if not said."""
+    ablation: bool = True
+    """Ten architectures, one per decile of the trained result, with ten initial weights and ten batches each: how
+    much of a proxy is noise."""
+    xray: bool = False
+    """Print what the trained result says about every choice of the space."""
+    compare_published: bool = False
+    """Print the numbers that papers report beside ours."""
+    samples: int = 1000
+    """Bootstrap samples behind an interval."""
+
+
+FITNESS = {
+    "spearman": "rank correlation over all rows (LPZero)",
+    "within": "mean rank correlation inside cells of equal depth and width",
+    "both": "the mean of the two",
+}
+FORMULA_INPUTS = {
+    "lpzero": "the six of the paper: A, J, G, H, W, S",
+    "extended": "also value times gradient element by element, gradients of outputs, hidden states, weights by role, "
+    "and counts",
+}
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Which proxies to look for."""
+
+    exhaustive: bool = False
+    """Rank all formulas of the space."""
+    evolve: bool = False
+    """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
+    unary: int = 1
+    """Unary operations per branch, 1 or 2."""
+    inputs: str = choice("lpzero", FORMULA_INPUTS)
+    """What formulas look at."""
+    reduction: str = choice("sum", ("sum", "mean"))
+    """Over layers."""
+    fitness: str = choice("spearman", FITNESS)
+    """What the best formula is best at."""
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """How to evolve."""
+
+    generations: int = 1000
+    """Offspring, one after another."""
+    population: int = 80
+    """Formulas that live together."""
+    parents: str = field(default="10%", metadata={"metavar": "N%"})
+    """Share of the population that has offspring."""
+    pps: bool = True
+    """Predictive-Pruning Strategy: throw away formulas that Table 6 of the paper rules out, and those that are constant
+    on four architectures."""
+    sample: int = 50
+    """Architectures a fitness is taken on, 0 for all; the finalists are compared on all."""
+    distinct: bool = False
+    """Not in the paper: no formula lives twice in a population. Algorithm 1 keeps copies."""
+    seeds: int = 3
+    """Searches of each kind, with random numbers of their own."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What to do with them."""
+
+    save: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """Keep the best formula as a proxy of this name, for `score` and `rank`."""
+    html: Path | None = None
+    """Page with all figures; beside the statistics if not said."""
+    samples: int = 1000
+    """Bootstrap samples behind an interval."""
