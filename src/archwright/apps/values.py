@@ -38,6 +38,16 @@ def choices_of(field: "dataclasses.Field[Any]") -> dict[str, str]:
     return {str(name): text if isinstance(text, str) else "" for name, text in described.items()}
 
 
+MOST_TOLD = 20
+"""Names that fit into one line."""
+
+
+def told(known: Iterable[str]) -> str:
+    """The names, or how many there are when nobody would read them all."""
+    names = list(known)
+    return ", ".join(names) if len(names) <= MOST_TOLD else f"the {len(names)} that --help lists"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean ...?` with the most similar of the known words, nothing when none is similar."""
     close = get_close_matches(word, list(known), n=1, cutoff=0.5)
@@ -50,7 +60,7 @@ def converter(field: "dataclasses.Field[Any]", kind: Kind) -> Callable[[str], An
     def convert(text: str) -> Any:
         known = choices_of(field)
         if known and text not in known:
-            raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}, got {text!r}{nearest(text, known)}")
+            raise argparse.ArgumentTypeError(f"must be one of {told(known)}, got {text!r}{nearest(text, known)}")
         return CONVERTERS[kind.type](text)
 
     def convert_list(text: str) -> list[Any]:

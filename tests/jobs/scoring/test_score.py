@@ -145,3 +145,9 @@ def test_seeds_of_two_commands_do_not_overlap(options: dict[str, Any]) -> None:
     looks = [glass.look(config, seed=number) for glass in glasses for number in range(3)]
     weights = [generator(at.seed[0], 0, at.seed[1]).initial_seed() for at in looks]
     assert len(set(weights)) == len(weights)
+
+
+def test_a_long_list_of_names_is_not_printed_into_the_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", "--random", "1", "--proxies", "w_pcb"]) == 2
+    line = capsys.readouterr().err
+    assert "that --help lists" in line and "'w_pcb'; did you mean w_pca?" in line and len(line) < 160
