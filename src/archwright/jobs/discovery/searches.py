@@ -82,10 +82,11 @@ def front(rows: Sequence[Sequence[Any]], land: Land) -> list[dict[str, Any]]:
         there = np.isfinite(scores)
         rankings = land.trial.rankings(there, land.trial.sets[-1:])
         vector = scores[there][None]
-        found.append((float(rankings.spearman(vector)[0, 0]), float(rankings.within(vector)[0, 0]), size, text))
-    kept = [one for one in found if not any(beats(other, one) for other in found)]
+        within = np.nan_to_num(rankings.within(vector)[0, 0])  # constant in every cell: it tells nothing apart there
+        found.append((float(rankings.spearman(vector)[0, 0]), float(within), size, text))
+    kept = {one[:3]: one for one in reversed(found) if not any(beats(other, one) for other in found)}  # equals: one
     names = ("spearman", "within_cells", "size", "formula")
-    return [dict(zip(names, one, strict=True)) for one in sorted(set(kept), key=lambda one: (one[2], -one[0]))]
+    return [dict(zip(names, one, strict=True)) for one in sorted(kept.values(), key=lambda one: (one[2], -one[0]))]
 
 
 def beats(one: tuple[float, float, int, str], other: tuple[float, float, int, str]) -> bool:
