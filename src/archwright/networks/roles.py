@@ -42,6 +42,8 @@ class LayerRoles:
     """Gives the outputs of all heads side by side, before the output linear; batch x time x width."""
     probabilities: nn.Module | None = None
     """Gives the attention probabilities, batch x heads x time x time."""
+    mixed: nn.Module | None = None
+    """Gives the hidden state after the token-mixing sub-layer, residual and norm included; batch x time x its width."""
     heads: int = 0
 
 

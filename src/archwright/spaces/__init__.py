@@ -40,5 +40,12 @@ ARCHITECTURES: dict[str, Kind] = {
         "archwright.spaces.lts_gpt2:LtsGpt2Space",
         ("grid", "benchmark"),
     ),
+    "nlu-tiny": Kind(
+        "6 layers, each a BERT or MobileBERT block with its own FFN width (W-PCA; at most 10M parameters)",
+        "archwright.spaces.nlu:NluSpace",
+        ("tiny",),
+    ),
+    "nlu-small": Kind("the same with 12 layers (at most 15.7M)", "archwright.spaces.nlu:NluSpace", ("small",)),
+    "nlu-large": Kind("12 layers twice as wide (at most 67M)", "archwright.spaces.nlu:NluSpace", ("large",)),
     "rnn": Kind("recurrent cells as graphs (NAS-Bench-NLP)", "archwright.spaces.cells:CellSpace", ("random",)),
 }

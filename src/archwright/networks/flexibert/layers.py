@@ -101,6 +101,7 @@ class EncoderLayer(nn.Module):
             projections=self.mixer.projections,
             context=self.mixer.context,
             probabilities=self.mixer.probabilities,
+            mixed=self.mixed,
             heads=self.heads,
         )
 

@@ -1,0 +1,72 @@
+"""What an NLU network is made of, as a Hugging Face config."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedConfig
+
+
+class BlockPlan(NamedTuple):
+    """One layer."""
+
+    block: str
+    """One of BLOCKS: `base` or `mobile`."""
+    units: int
+    """Width of its FFN."""
+
+    @classmethod
+    def read(cls, choice: str) -> "BlockPlan":
+        """Of a word such as `base-132`."""
+        block, _, units = choice.partition("-")
+        return cls(block, int(units))
+
+
+class NluConfig(PreTrainedConfig):
+    """The embedding is MobileBERT's: narrow tokens, each beside both its neighbours, projected to the hidden size.
+
+    What the paper leaves open is decided as MobileBERT has it: positions and segments are as wide as the layers and
+    added after the projection, a norm follows; a narrowed state is normed too. Attention is as wide as the stream it
+    is added to, `hidden_size` in a base block and `inner_size` in a mobile one, and has as many heads in both.
+    """
+
+    model_type = "archwright_nlu"
+
+    def __init__(
+        self,
+        layers: Sequence[Sequence[Any]] = (),
+        hidden_size: int = 528,
+        inner_size: int | None = None,
+        heads: int = 12,
+        embedding_size: int = 128,
+        vocab_size: int = 30522,
+        max_position_embeddings: int = 512,
+        type_vocab_size: int = 2,
+        loss: str = "mlm",
+        dropout: float = 0.1,
+        layer_norm_eps: float = 1e-12,
+        initializer_range: float = 0.02,
+        pad_token_id: int = 0,
+        **kwargs: Any,
+    ):
+        self.layers = [[block, units] for block, units in layers]
+        self.hidden_size = hidden_size
+        self.inner_size = hidden_size // 4 if inner_size is None else inner_size
+        self.heads = heads
+        self.embedding_size = embedding_size
+        self.vocab_size = vocab_size
+        self.max_position_embeddings = max_position_embeddings
+        self.type_vocab_size = type_vocab_size
+        self.loss = loss
+        self.dropout = dropout
+        self.layer_norm_eps = layer_norm_eps
+        self.initializer_range = initializer_range
+        super().__init__(pad_token_id=pad_token_id, **kwargs)
+
+    @property
+    def plans(self) -> list[BlockPlan]:
+        return [BlockPlan(block, units) for block, units in self.layers]
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """Under the name by which other people's code asks for it."""
+        return len(self.layers)
