@@ -1,10 +1,10 @@
 """Generations of NSGA-II: who survives, and that what was told decides, not when it was asked."""
 
-from designs import SMALL
 from pytest import approx
 
 from archwright.search.history import Tried
-from archwright.search.samplers.nsga2 import POPULATION, Nsga2, survivors
+from archwright.search.samplers.generations import Generations, survivors
+from archwright.search.samplers.nsga2 import POPULATION
 
 
 def tried(*losses: float, misfit: tuple[int, float] = (0, 0.0), told: bool = True, name: int = 0) -> Tried:
@@ -29,17 +29,17 @@ def test_survivors_by_rank_then_room_then_misfit() -> None:
 
 
 def test_good_parents_survive_bad_children() -> None:
-    rule = Nsga2(SMALL)
+    rule = Generations(POPULATION)
     good = [tried(i / 100, 0.2 - i / 100, name=i) for i in range(POPULATION)]
     bad = [tried(1.0 + i, 1.0 + i, name=100 + i) for i in range(POPULATION)]
-    keys = {parent.one.key for parent in rule._parents_of(2, good + bad)}
+    keys = {parent.one.key for parent in rule.of(2, good + bad)}
     assert keys == {one.key for one in good}
-    assert min(parent.room for parent in rule._parents_of(2, good + bad)) == approx(4 / 19)
+    assert min(parent.room for parent in rule.of(2, good + bad)) == approx(4 / 19)
 
 
 def test_a_generation_still_running_is_not_settled() -> None:
-    rule = Nsga2(SMALL)
+    rule = Generations(POPULATION)
     running = [tried(told=False, name=i) for i in range(POPULATION)]
     done = [tried(0.5, 0.5, name=i) for i in range(POPULATION)]
-    assert rule._parents_of(1, running) == []
-    assert len(rule._parents_of(1, done)) == POPULATION
+    assert rule.of(1, running) == []
+    assert len(rule.of(1, done)) == POPULATION

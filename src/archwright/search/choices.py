@@ -75,6 +75,11 @@ def mutate(choices: Choices, config: Config, rng: np.random.Generator) -> Config
     raise AssertionError("unreachable: place is smaller than the sum of the sizes")
 
 
+def mutate_each(choices: Choices, config: Config, rng: np.random.Generator, *, rate: float) -> Config:
+    """A copy in which every choice has another value at this rate; of long rows of switches about one flips."""
+    return {name: _changed(choice, config[name], rng, rate) for name, choice in choices.items()}
+
+
 def crossover(choices: Choices, one: Config, other: Config, rng: np.random.Generator) -> Config:
     """A child that takes every value, and every single switch, from either parent with equal chance."""
     return {name: _mix(choice, one[name], other[name], rng) for name, choice in choices.items()}
@@ -156,6 +161,14 @@ def _change(choice: Choice, value: Any, place: int, rng: np.random.Generator) ->
     position = choice.index(value)
     step = int(rng.integers(1, len(choice)))
     return choice[(position + step) % len(choice)]
+
+
+def _changed(choice: Choice, value: Any, rng: np.random.Generator, rate: float) -> Value:
+    if isinstance(choice, Bits):
+        flips = rng.random(choice.length) < min(rate, 1 / max(choice.length, 1))
+        return choice.pack(choice.unpack(value) ^ flips)
+    kept: Value = value
+    return _change(choice, value, 0, rng) if rng.random() < rate and len(choice) > 1 else kept
 
 
 def _mix(choice: Choice, one: Any, other: Any, rng: np.random.Generator) -> Value:

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from archwright.search.choices import Config, sample
+from archwright.search.choices import Choices, Config, sample
 from archwright.search.history import Tried
 from archwright.search.samplers.sampler import Rule
 
 
 class Random(Rule):
     """Draws every config anew (Bergstra & Bengio 2012)."""
+
+    def __init__(self, choices: Choices, population: int | None = None) -> None:
+        """A population means nothing here: no config depends on another."""
+        super().__init__(choices)
 
     def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
         return sample(self.choices, rng)

@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -51,17 +52,44 @@ class Rule:
         return self.propose(tried, rng)
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """Cheap limits that a proposal must keep: one that does not is drawn again instead of being tried."""
+
+    allowed: Callable[[Config], bool]
+    within: Config
+    """One that is allowed. Where drawing again does not help, a proposal takes over its values one by one."""
+
+    def mended(self, config: Config, rng: np.random.Generator) -> Config:
+        for name in rng.permutation(list(config)):
+            if self.allowed(config):
+                return config
+            config = {**config, str(name): self.within[str(name)]}
+        return config
+
+
 class RuleSampler(BaseSampler):
     """Asks a rule for a whole config per trial; parameters that are no part of the choices are drawn at random.
 
     Everything random in a trial comes from (seed, index), index being its place among the trials that count.
     """
 
-    def __init__(self, rule: Callable[[Choices], Rule], choices: Choices, seed: int, first: Sequence[Config]) -> None:
+    def __init__(
+        self,
+        rule: Callable[[Choices], Rule],
+        choices: Choices,
+        seed: int,
+        first: Sequence[Config],
+        *,
+        bounds: Bounds | None = None,
+        repeats: bool = False,
+    ) -> None:
         self._rule = rule
         self._choices = choices
         self._seed = seed
         self._first = tuple(first)
+        self._bounds = bounds
+        self._repeats = repeats
         self._space = distributions(choices)
         self._studies: WeakKeyDictionary[Study, tuple[Memory, Rule]] = WeakKeyDictionary()
 
@@ -95,7 +123,12 @@ class RuleSampler(BaseSampler):
     def _config(self, tried: Sequence[Tried], rule: Rule, index: int) -> Config:
         if index < len(self._first):
             return rule.opening(self._first[index])
-        return _fresh(rule, tried, np.random.default_rng((self._seed, index)))
+        rng, known = np.random.default_rng((self._seed, index)), set() if self._repeats else {one.key for one in tried}
+        config = _fresh(rule, tried, rng, lambda config: self._is_allowed(config) and key_of(config) not in known)
+        return config if self._bounds is None else self._bounds.mended(config, rng)
+
+    def _is_allowed(self, config: Config) -> bool:
+        return self._bounds is None or self._bounds.allowed(config)
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, found: BaseDistribution, index: int) -> Any:
         rng = np.random.default_rng((self._seed, index, zlib.crc32(name.encode())))
@@ -107,21 +140,37 @@ class Strategy:
     """A member of SAMPLERS; called with the choices it gives an Optuna sampler."""
 
     description: str
-    rule: Callable[[Choices], Rule]
+    rule: Callable[..., Rule]
+    """Called with the choices, and with the population where `together`."""
     packed: bool = True
     """Whether it serves rows of switches that are too long to be parameters one by one."""
     rungs: bool = False
     """Whether it decides how long a design is trained; with all others every design is trained to the end."""
+    together: bool = False
+    """Whether a whole population may be asked for before any of it is told: what comes of it matters to later ones."""
 
-    def __call__(self, choices: Choices, *, seed: int, first: Sequence[Config] = ()) -> BaseSampler:
-        """`first` are the configs to try before all others, in order."""
+    def __call__(
+        self,
+        choices: Choices,
+        *,
+        seed: int,
+        first: Sequence[Config] = (),
+        population: int | None = None,
+        bounds: Bounds | None = None,
+        repeats: bool = False,
+    ) -> BaseSampler:
+        """`first` are the configs to try before all others, in order; `repeats` lets a rule propose one again.
+
+        `population` is the size of a generation, for rules that have generations.
+        """
         if seed < 0:
             raise BadInput(f"seed must be 0 or larger, got {seed}; choose another seed.")
         if not self.packed and packed_names(choices):
             raise BadInput(self._refusal(choices))
         if self.rungs and EPOCHS not in choices:
             raise BadInput(f"{self._name} {NEEDS_EPOCHS}")
-        return RuleSampler(self.rule, choices, seed, first)
+        rule = partial(self.rule, population=population) if self.together else self.rule
+        return RuleSampler(rule, choices, seed, first, bounds=bounds, repeats=repeats)
 
     def epochs(self, rungs: Sequence[float]) -> Sequence[float]:
         """Those of the ascending rungs that this sampler may choose from: all, or only the last."""
@@ -154,12 +203,11 @@ def seed_from(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31 - 1))
 
 
-def _fresh(rule: Rule, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
-    """A proposal not tried before, or the last of many attempts in a space that is all but used up."""
-    known = {one.key for one in tried}
+def _fresh(rule: Rule, tried: Sequence[Tried], rng: np.random.Generator, wanted: Callable[[Config], bool]) -> Config:
+    """A proposal that is wanted (new, within bounds), or the last of many attempts where next to none is."""
     config = rule.propose(tried, rng)
     for _ in range(REDRAWS):
-        if key_of(config) not in known:
+        if wanted(config):
             return config
         config = rule.redraw(config, tried, rng)
     return config
