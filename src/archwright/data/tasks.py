@@ -91,11 +91,13 @@ def load_task(
     train_rows: int = 0,
     validation_rows: int = 0,
     test_rows: int = 0,
+    held_out: float | None = None,
 ) -> Task:
     """A built-in task, a `datasets` name (hf:NAME), or a task of one's own files; movie-reviews when nothing is given.
 
     Columns and `regression` are for files and hub data. `labels` forces names and order of the classes, for a
-    checkpoint that has them already. `train_rows` and so on keep a random part after splitting (0: all).
+    checkpoint that has them already. `train_rows` and so on keep a random part after splitting (0: all). `held_out` is
+    the share of train that validates instead of the usual one, 0 for none of it: then the test rows do.
     """
     wanted = {"train": train_rows, "validation": validation_rows, "test": test_rows}
     for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in wanted.items()}}.items():
@@ -104,7 +106,15 @@ def load_task(
     columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
     wish = Wish(name or None, data, train, validation, test, columns, regression, labels)
     parts = OTHER_TASKS[name].load(wish) if name in OTHER_TASKS else labelled(wish)
+    parts = parts if held_out is None else holding_out(parts, held_out)
     return complete(limited(task_of(parts, seed), wanted, seed), seed)
+
+
+def holding_out(parts: Parts, share: float) -> Parts:
+    """The same with this share of train held out; as it is where validation rows are given, or test rows are not."""
+    if parts.test is None or parts.validation is not None:
+        return parts
+    return replace(parts, validation=None if share else parts.test, shares={"validation": share} if share else {})
 
 
 def labelled(wish: Wish) -> Parts:

@@ -90,12 +90,14 @@ class Scene:
         return wanted or median_length(self.encoded["validation"])
 
 
-def build_scene(model: o.Model, data: o.Data, *, seed: int, device: str = "auto") -> Scene:
+def build_scene(
+    model: o.Model, data: o.Data, *, seed: int, device: str = "auto", held_out: float | None = None
+) -> Scene:
     """Everything that can be wrong about model and data is found here, before anything is written or trained."""
     where = device_of(device)
     source = embedded(model.model)
     config = stock_config(source)
-    words = vars(data) | {"name": data.task, "seed": seed}
+    words = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
     asked = {key: value for key, value in words.items() if key not in ("task", "max_length")}
     task = load_task(**asked)
     own = own_labels(config, task)

@@ -4,7 +4,9 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from archwright.errors import BadInput
 
@@ -47,11 +49,15 @@ def mean_of_best(answers: Answers, right: Sequence[Answers], *, score: Score, no
     """
     if not answers or len(answers) != len(right):
         raise BadInput(f"a metric needs one answer per question, got {len(answers)} for {len(right)} questions.")
-    expected = [[text for text in texts if normalised(text)] or [""] if none else texts for texts in right]
+    expected = [with_words(texts) or [""] if none else texts for texts in right]
     if not all(expected):
         raise BadInput("a question without a right answer needs the scores of SQuAD 2.0.")
     best = [max(score(answer, text) for text in texts) for answer, texts in zip(answers, expected, strict=True)]
     return sum(best) / len(best)
+
+
+def with_words(texts: Answers) -> list[str]:
+    return [text for text in texts if normalised(text)]
 
 
 ANSWER_METRICS: dict[str, Callable[[Answers, Sequence[Answers]], float]] = {
@@ -61,3 +67,39 @@ ANSWER_METRICS: dict[str, Callable[[Answers, Sequence[Answers]], float]] = {
     "squad_v2_exact": partial(mean_of_best, score=exact, none=True),
 }
 """Answers and, for each question, the right ones -> score."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where to stop answering, chosen on the very questions it is judged by: an upper bound."""
+
+    score: float
+    """What the metric is then."""
+    doubt: float
+    """A question whose doubt is larger has no answer."""
+
+
+def best_threshold(
+    answers: Answers, right: Sequence[Answers], doubts: Sequence[float], *, score: Score = overlap_or_none
+) -> Threshold:
+    """The threshold with the best mean score (SQuAD 2.0), the lowest of equally good ones.
+
+    `answers` are the best ones found whatever the doubt, `doubts` the score of "none" minus that of the answer.
+    Questions of equal doubt are answered together, as no threshold can tell them apart.
+    """
+    expected = [with_words(texts) for texts in right]
+    ordered = sorted(zip(doubts, answers, expected, strict=True), key=lambda entry: entry[0])
+    total = float(sum(not texts for texts in expected))
+    best, chosen = total, -float("inf")
+    for doubt, alike in groupby(ordered, key=lambda entry: entry[0]):
+        total += sum(gained(answer, texts, score) for _, answer, texts in alike)
+        if total > best:
+            best, chosen = total, doubt
+    return Threshold(best / len(ordered), chosen)
+
+
+def gained(answer: str, texts: Answers, score: Score) -> float:
+    """How much better an answer is than none."""
+    if texts:
+        return max(score(answer, text) for text in texts)
+    return -float(bool(normalised(answer)))

@@ -1,0 +1,70 @@
+"""Masked tokens: how many, which, and what becomes of them."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archwright.data.masking import BERT, ELECTRA, NO_TARGET, Fates, masked
+
+SPECIAL = (0, 101, 102, 103)
+MASK, VOCABULARY = 103, 200
+
+
+def rows(seed: int, lengths: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """[CLS] words [SEP] and padding."""
+    rng = np.random.default_rng(seed)
+    ids, attention = torch.zeros(len(lengths), max(lengths) + 2, dtype=torch.long), None
+    attention = torch.zeros_like(ids)
+    for row, length in enumerate(lengths):
+        words = rng.integers(104, VOCABULARY, size=length)
+        ids[row, : length + 2] = torch.tensor([101, *words, 102])
+        attention[row, : length + 2] = 1
+    return ids, attention
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 10**6), st.sampled_from([BERT, ELECTRA]))
+def test_what_may_change_and_what_the_labels_say(lengths: list[int], seed: int, fates: Fates) -> None:
+    ids, attention = rows(seed, lengths)
+    before = ids.clone()
+    after, labels = masked(ids, attention, np.random.default_rng(seed), MASK, VOCABULARY, SPECIAL, fates=fates)
+    assert torch.equal(ids, before)  # pure
+    chosen = labels != NO_TARGET
+    assert torch.equal(labels[chosen], ids[chosen])
+    assert torch.equal(after[~chosen], ids[~chosen])
+    special = torch.isin(ids, torch.tensor(SPECIAL)) | (attention == 0)
+    assert not (chosen & special).any()
+    put_in = after[chosen & (after != ids) & (after != MASK)]
+    assert not torch.isin(put_in, torch.tensor(SPECIAL)).any()
+    wanted = [min(n, max(1, round(0.15 * n))) for n in lengths]
+    assert chosen.sum(1).tolist() == wanted
+
+
+@given(st.integers(0, 10**6))
+def test_the_same_rng_repeats_and_another_does_not(seed: int) -> None:
+    ids, attention = rows(seed, [50, 50])
+    first, again, other = (
+        masked(ids, attention, np.random.default_rng(s), MASK, VOCABULARY, SPECIAL)[1] for s in (seed, seed, seed + 1)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_fates_have_their_shares() -> None:
+    ids, attention = rows(0, [400] * 200)
+    after, labels = masked(ids, attention, np.random.default_rng(0), MASK, VOCABULARY, SPECIAL)
+    chosen = labels != NO_TARGET
+    hidden = (after[chosen] == MASK).float().mean()
+    stayed = (after[chosen] == ids[chosen]).float().mean()
+    assert abs(float(chosen.sum()) / (400 * 200) - 0.15) < 1e-9
+    assert abs(float(hidden) - 0.8) < 0.01
+    assert abs(float(stayed) - 0.1) < 0.01 + 0.1 / 96  # a random token may be the same
+    after, labels = masked(ids, attention, np.random.default_rng(0), MASK, VOCABULARY, SPECIAL, fates=ELECTRA)
+    assert (after[labels != NO_TARGET] == MASK).all()
+
+
+def test_every_place_has_the_same_chance() -> None:
+    ids, attention = rows(1, [20] * 4000)
+    _, labels = masked(ids, attention, np.random.default_rng(3), MASK, VOCABULARY, SPECIAL)
+    shares = (labels[:, 1:-1] != NO_TARGET).float().mean(0)
+    assert float((shares - 0.15).abs().max()) < 0.025  # 4 standard deviations
