@@ -17,8 +17,10 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import cached_file, logging
 
 from archwright.errors import BadInput
+from archwright.networks import registered as registered
+from archwright.networks.families import FAMILIES
 from archwright.networks.kinds import STOCK_HEADS, has_head
-from archwright.networks.pruned import FAMILIES, HEADS, POOLINGS, PrunedConfig, PrunedNetwork, first_token
+from archwright.networks.pruned import HEADS, POOLINGS, PrunedConfig, PrunedNetwork, first_token
 from archwright.networks.states import from_stock
 
 UNREADABLE = (
@@ -90,7 +92,8 @@ def supernet_config(
     backbone = {key: value for key, value in config.to_diff_dict().items() if key in config.to_dict()}
     backbone = {**{k: config.to_dict()[k] for k in size_keys(config)}, **backbone, "model_type": config.model_type}
     backbone.pop("dtype", None)  # says how the weights were stored; it would build a half-precision network
-    backbone[family.units] = backbone[family.units] or 4 * backbone[family.width]  # GPT-2 leaves it out
+    if family.stock:
+        backbone[family.units] = backbone[family.units] or 4 * backbone[family.width]  # GPT-2 leaves it out
     kind = kind if labels else UNLABELLED.get(kind, kind)
     whole = PrunedConfig(
         backbone=backbone,
@@ -102,8 +105,8 @@ def supernet_config(
         **{key: getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")},
         **named(labels or NAMES.get(kind, ())),
     )
-    whole.layers = [[whole.heads_go_by.units(whole.whole_attention), backbone[family.units]]] * backbone[family.depth]
-    whole.places = list(range(backbone[family.depth]))
+    whole.places = list(range(whole.depth))
+    whole.layers = [whole.whole_sizes(place) for place in whole.places]
     return whole
 
 
@@ -122,9 +125,9 @@ NAMES = {"regression": ("score",)}
 def size_keys(config: AutoConfig) -> list[str]:
     """Keys that must be written even when they equal the family's default, because counts are read from them."""
     family = FAMILIES[config.model_type]
-    names = [family.width, family.heads, family.units, family.depth, family.room, "vocab_size"]
-    others = (family.key_heads, family.head_size, "type_vocab_size", "embedding_size", "layer_types")
-    return [*names, *(name for name in others if name in config.to_dict())]
+    names = [family.width, family.heads, family.units, family.depth, family.plan, family.room, "vocab_size"]
+    others = (family.key_heads, family.head_size, "type_vocab_size", "embedding_size", "inner_size", "layer_types")
+    return [name for name in (*names, *others) if name in config.to_dict()]
 
 
 def stock_config(source: str) -> AutoConfig:
@@ -140,8 +143,8 @@ def stock_config(source: str) -> AutoConfig:
             f"model family must be one of {', '.join(sorted(FAMILIES))}, got {config.model_type!r} from {source!r}; "
             "choose a checkpoint of one of these families."
         )
-    heads = getattr(config, FAMILIES[config.model_type].heads)
-    if heads < 1:
+    heads = getattr(config, FAMILIES[config.model_type].heads, None)
+    if heads is not None and heads < 1:
         raise BadInput(f"the config in {source} must have at least 1 attention head, got {heads}; download it again.")
     if getattr(config, "add_cross_attention", False):
         raise BadInput(f"{source} must be a network without cross-attention; choose another checkpoint.")

@@ -3,13 +3,13 @@
 from archwright.networks.flexibert.config import FlexiBertConfig, LayerPlan
 from archwright.networks.flexibert.counting import counted
 from archwright.networks.flexibert.mixers import MIXERS
-from archwright.networks.flexibert.network import HEADS, FlexiBertAnswer, FlexiBertNetwork, untrained
+from archwright.networks.flexibert.network import HEADS, FlexiBertModel, FlexiBertNetwork, untrained
 
 __all__ = [
     "HEADS",
     "MIXERS",
-    "FlexiBertAnswer",
     "FlexiBertConfig",
+    "FlexiBertModel",
     "FlexiBertNetwork",
     "LayerPlan",
     "counted",

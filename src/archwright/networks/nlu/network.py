@@ -7,16 +7,9 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from archwright.networks.flexibert.network import (
-    IGNORED,
-    FlexiBertAnswer,
-    MaskedTokens,
-    ReplacedTokens,
-    fill,
-    padding,
-)
 from archwright.networks.nlu.config import NluConfig
 from archwright.networks.nlu.layers import NluEmbeddings, layer_of
+from archwright.networks.pretraining import Answer, MaskedTokens, ReplacedTokens, answered, fill, padding
 from archwright.networks.roles import Roles
 
 HEADS: dict[str, Callable[[NluConfig], nn.Module]] = {"mlm": MaskedTokens, "electra": ReplacedTokens}
@@ -88,15 +81,15 @@ class NluNetwork(PreTrainedModel):
         labels: torch.Tensor | None = None,
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
-    ) -> FlexiBertAnswer:
-        """`attention_mask` is 0 where padding is; padding has no part in any loss."""
+        loss_alone: bool = False,
+    ) -> Answer:
+        """`attention_mask` is 0 where padding is; padding has no part in any loss.
+
+        With `loss_alone` the same loss comes without logits, for training: they are made only where a label is.
+        """
         hidden = self.encoder(input_ids, attention_mask, token_type_ids).last_hidden_state
-        logits = self.head(hidden, self.encoder.embeddings)
         mask = padding(attention_mask)
-        if labels is not None and mask is not None:
-            labels = labels.masked_fill(~mask, IGNORED)
-        loss = None if labels is None else self.head.loss(logits, labels)
-        return FlexiBertAnswer(loss=loss, logits=logits, last_hidden_state=hidden)
+        return answered(self.head, hidden, self.encoder.embeddings, labels=labels, mask=mask, loss_alone=loss_alone)
 
     def _init_weights(self, module: nn.Module) -> None:
         fill(module, std=self.config.initializer_range)

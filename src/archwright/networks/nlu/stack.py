@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from transformers.initialization import no_init_weights
 
-from archwright.networks.flexibert.network import fill
 from archwright.networks.nlu.config import BlockPlan, NluConfig
 from archwright.networks.nlu.layers import BLOCKS, NluEmbeddings, NluLayer, layer_of
 from archwright.networks.nlu.network import NluNetwork
+from archwright.networks.pretraining import fill
 
 EMBEDDINGS, HEAD, LAYER = range(3)
 """What a part is: the word after the seed from which its weights are drawn."""
