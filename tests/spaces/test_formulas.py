@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
@@ -18,7 +18,7 @@ SPACES = {unary: FormulaSpace(unary) for unary in (1, 2, 3)}
 def test_as_many_as_the_paper_counts() -> None:
     sizes = [SPACES[unary].size() for unary in (1, 2)]
     assert [size["raw"] for size in sizes] == [26_460, 11_668_860]
-    assert [size["canonical"] for size in sizes] == [13_576, 1_787_270]
+    assert [size["canonical"] for size in sizes] == [13_546, 1_786_800]
 
 
 @pytest.mark.parametrize("inputs", [("A", "J"), ("H", "S"), ("A", "W", "S")])
@@ -38,7 +38,7 @@ def test_a_canonical_config_is_the_same_formula_and_stays(unary: int, seed: int)
     space = SPACES[unary]
     config = sample(space.choices, np.random.default_rng(seed))
     formula = space.build(config).canonical()
-    assume(formula.canonical() == formula)  # a product with zero still keeps its sign for one step; it is constant
+    assert formula.canonical() == formula
     canonical = space.canonical(config)
     assert space.build(canonical).canonical() == space.build(config).canonical()
     assert space.canonical(canonical) == canonical

@@ -90,6 +90,7 @@ def summary(land: Land, formulas: so.Formulas) -> dict[str, Any]:
         "unary": formulas.unary,
         "inputs": list(land.space.inputs),
         "reduction": formulas.reduction,
+        "factor": formulas.factor,
         "fitness": formulas.fitness,
         "seed": land.glass.seed,
         "batch": [land.glass.rows, land.glass.length],

@@ -108,6 +108,13 @@ FITNESS = {
     "within": "mean rank correlation inside cells of equal depth and width",
     "both": "the mean of the two",
 }
+REDUCTIONS = {
+    "sum": "over layers",
+    "mean": "over layers",
+    "last": "the last layer",
+    "largest": "the layer farthest from zero",
+    "logsum": "sum of sign(x) log(1 + |x|), close to a product",
+}
 FORMULA_INPUTS = {
     "lpzero": "the six of the paper: A, J, G, H, W, S",
     "extended": "also value times gradient element by element, gradients of outputs, hidden states, weights by role, "
@@ -127,8 +134,10 @@ class Formulas:
     """Unary operations per branch, 1 or 2."""
     inputs: str = choice("lpzero", FORMULA_INPUTS)
     """What formulas look at."""
-    reduction: str = choice("sum", ("sum", "mean"))
-    """Over layers."""
+    reduction: str = choice("sum", REDUCTIONS)
+    """How the numbers of layers become a score."""
+    factor: bool = False
+    """Not in the paper: scores also times a count (parameters, depth, width, ...), its root, square, log or inverse."""
     fitness: str = choice("spearman", FITNESS)
     """What the best formula is best at."""
 

@@ -2,7 +2,8 @@
 
 What the paper leaves open is fixed here. A chain acts on one tensor of a layer, then the mean makes it one number;
 several tensors of a role in a layer are averaged; the binary operation joins the two numbers of a layer; sum or mean
-over the layers that have both. `prune` takes its branch out. The sign is never turned: higher is better.
+over the layers that have both. `prune` takes its branch out. The sign is never turned: higher is better. Beyond the
+paper, a third branch may multiply the score by a count of the architecture.
 """
 
 import math
@@ -12,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
 from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.proxy import Unscored, average, total
+from archwright.proxies.proxy import Unscored
 from archwright.proxies.pruning_rules import reject
-from archwright.proxies.simplifying import PRUNED, Chain, Given, canonical_chain
+from archwright.proxies.reductions import REDUCTIONS
+from archwright.proxies.simplifying import PRUNED, ZERO, Chain, Given, canonical_chain
 from archwright.proxies.sources import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
 
 if TYPE_CHECKING:
     from archwright.probe import Probe
 
 __all__ = ["EXTENDED", "INPUTS", "REDUCTIONS", "Branch", "Formula", "from_json", "parse", "reject"]
-
-REDUCTIONS = {"sum": total, "mean": average}
-"""Over layers."""
 
 TURNED = {"add": "sub", "sub": "add"}
 """What a minus sign on the right makes of the binary operation."""
@@ -68,16 +67,22 @@ class Branch:
 
 @dataclass(frozen=True)
 class Formula:
-    """Two branches, what joins them, and how layers become one score."""
+    """Two branches, what joins them, how layers become one score, and perhaps a count that it is multiplied with."""
 
     left: Branch
     right: Branch
     binary: str
     reduction: str = "sum"
+    factor: Branch | None = None
+    """Never negative."""
 
     def __post_init__(self) -> None:
         check(self.binary, BINARY, "binary operation")
         check(self.reduction, REDUCTIONS, "reduction")
+        if self.factor and not (
+            SOURCES[self.factor.input].scalar and {"prune", "negate"}.isdisjoint(self.factor.chain)
+        ):
+            raise BadInput(f"A factor is a count such as n_depth, not pruned or negated, got {self.factor.input!r}.")
 
     def __str__(self) -> str:
         from archwright.proxies.formula_text import text
@@ -100,7 +105,9 @@ class Formula:
             side: {"input": branch.input, "chain": list(branch.chain)}
             for side, branch in (("left", self.left), ("right", self.right))
         }
-        return {**branches, "binary": self.binary, "reduction": self.reduction}
+        known = {**branches, "binary": self.binary, "reduction": self.reduction}
+        factor = self.factor and {"input": self.factor.input, "chain": list(self.factor.chain)}
+        return {**known, "factor": factor} if factor else known
 
     @property
     def branches(self) -> tuple[Branch, ...]:
@@ -118,13 +125,15 @@ class Formula:
     @property
     def size(self) -> int:
         """Nodes of its tree: inputs, operations but pass-throughs, and what joins two branches."""
-        operations = sum(name not in ("no_op",) for branch in self.kept for name in branch.chain)
-        return operations + max(0, 2 * len(self.kept) - 1)
+        branches = (*self.kept, *([self.factor] if self.factor else []))
+        operations = sum(name not in ("no_op",) for branch in branches for name in branch.chain)
+        return operations + max(0, 2 * len(branches) - 1)
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Those that it looks at."""
-        return tuple(dict.fromkeys(branch.input for branch in self.kept))
+        branches = (*self.kept, *([self.factor] if self.factor else []))
+        return tuple(dict.fromkeys(branch.input for branch in branches))
 
     @property
     def passes(self) -> tuple[str, ...]:
@@ -142,12 +151,14 @@ class Formula:
         The two products are one; what may be exchanged stands in the order of the inputs; a pruned branch leaves the
         other one alone; minus signs at the end of a branch go into the binary operation, or to the right of a product.
         """
+        factor = self.factor and self.factor.canonical()
         if self.empty:
             return alone(Branch(INPUTS[0], PRUNED), self.reduction)
         if len(self.kept) == 1:
-            return alone(self.kept[0].canonical(), self.reduction)
+            return replace(alone(self.kept[0].canonical(), self.reduction), factor=factor)
         binary = "mul" if BINARY[self.binary].python == BINARY["mul"].python else self.binary
-        return ordered(signed(Formula(self.left.canonical(), self.right.canonical(), binary, self.reduction)))
+        joined = Formula(self.left.canonical(), self.right.canonical(), binary, self.reduction, factor)
+        return ordered(signed(unsigned(joined)))
 
     def measure(self, probe: "Probe") -> float:
         """The score of what was recorded; raises Unscored where there is none."""
@@ -161,7 +172,18 @@ class Formula:
             if name in probe.failures:
                 raise Unscored(probe.failures[name])
         found = [layer_values(probe, branch.input, branch.canonical().chain) for branch in self.kept]
-        return self.joined(found)
+        return finite(self.joined(found) * self._factor(probe))
+
+    def _factor(self, probe: "Probe") -> float:
+        """What the score is multiplied with."""
+        from archwright.proxies.statistics import layer_values
+
+        if self.factor is None:
+            return 1.0
+        (value, *_) = layer_values(probe, self.factor.input, self.factor.canonical().chain)
+        if not math.isfinite(value):
+            raise Unscored(f"There is no finite {self.factor.input} of this network.")
+        return value
 
     def joined(self, found: list[list[float]]) -> float:
         """The score of the numbers of each kept branch by layer; NaN where a layer does not have the role."""
@@ -172,7 +194,7 @@ class Formula:
         terms = [numbers[0] if len(numbers) == 1 else join(*numbers) for numbers in layers]
         if not all(map(math.isfinite, terms)):
             raise Unscored("The number of a layer is not finite.")
-        return finite(REDUCTIONS[self.reduction](terms))
+        return finite(REDUCTIONS[self.reduction].of(terms))
 
 
 def finite(score: float) -> float:
@@ -184,6 +206,14 @@ def finite(score: float) -> float:
 def alone(branch: Branch, reduction: str) -> Formula:
     """The formula of one branch."""
     return Formula(branch, Branch(branch.input, PRUNED), "add", reduction)
+
+
+def unsigned(formula: Formula) -> Formula:
+    """A product with zero has no sign."""
+    if formula.binary not in ("mul",) or ZERO not in (formula.left.chain, formula.right.chain):
+        return formula
+    left, right = (branch.without_sign() if branch.turned else branch for branch in formula.branches)
+    return replace(formula, left=left, right=right)
 
 
 def signed(formula: Formula) -> Formula:
@@ -230,6 +260,8 @@ def from_json(data: Mapping[str, Any]) -> Formula:
     """The formula that `as_json` wrote."""
     try:
         left, right = (Branch(data[side]["input"], tuple(data[side]["chain"])) for side in ("left", "right"))
-        return Formula(left, right, data["binary"], data.get("reduction", "sum"))
+        count = data.get("factor")
+        factor = Branch(count["input"], tuple(count["chain"])) if count else None
+        return Formula(left, right, data["binary"], data.get("reduction", "sum"), factor)
     except (KeyError, TypeError) as failure:
         raise BadInput(f"A formula needs left and right (input, chain) and binary, got {data!r:.200}.") from failure

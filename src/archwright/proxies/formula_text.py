@@ -1,19 +1,21 @@
 """A formula as text that reads back, as LaTeX, and as Python that runs without us."""
 
 import re
+from dataclasses import replace
 
 from archwright.errors import BadInput
 from archwright.proxies.formula import Branch, Formula, alone
 from archwright.proxies.operations import BINARY, UNARY
+from archwright.proxies.reductions import REDUCTIONS
 from archwright.proxies.sources import SOURCES
 
 SYMBOLS = {binary.symbol: name for name, binary in BINARY.items()}
-LATEX_REDUCTIONS = {"sum": r"\sum_{l}", "mean": r"\frac{1}{L}\sum_{l}"}
-PYTHON_REDUCTIONS = {"sum": "sum(terms)", "mean": "sum(terms) / len(terms)"}
 
 
 def text(formula: Formula) -> str:
     """sum(square(inverse(H)) + frobenius(A)); a formula of one branch alone has no second one."""
+    if formula.factor:
+        return f"{text(replace(formula, factor=None))} * {branch_text(formula.factor)}"
     left, right = (branch_text(branch) for branch in formula.branches)
     if formula == alone(formula.left, formula.reduction):
         return f"{formula.reduction}({left})"
@@ -29,6 +31,9 @@ def branch_text(branch: Branch) -> str:
 
 def read(given: str) -> Formula:
     """The formula of such a text; blanks around the binary operation are needed."""
+    whole, _, factor = given.rpartition(" * ")
+    if whole.endswith(")") and factor.count("(") == factor.count(")"):
+        return replace(read(whole), factor=read_branch(factor.strip()))
     outer = re.fullmatch(r"\s*(\w+)\((.*)\)\s*", given)
     parts = outer[2].split() if outer else []
     if outer and len(parts) == 1:
@@ -55,7 +60,8 @@ def latex(formula: Formula) -> str:
     parts = [branch_latex(branch) for branch in formula.kept]
     joined = filled(BINARY[formula.binary].latex, **dict(zip("xy", parts, strict=True))) if len(parts) == 2 else None
     body = joined or (parts[0] if parts else r"\varnothing")
-    return rf"{LATEX_REDUCTIONS[formula.reduction]} \left( {body} \right)"
+    factor = rf" \cdot {branch_latex(formula.factor)}" if formula.factor else ""
+    return rf"{REDUCTIONS[formula.reduction].latex} \left( {body} \right){factor}"
 
 
 def branch_latex(branch: Branch) -> str:
@@ -65,7 +71,9 @@ def branch_latex(branch: Branch) -> str:
     return found
 
 
-PYTHON = '''import torch
+PYTHON = '''import math
+
+import torch
 
 
 def {name}(probe):
@@ -101,9 +109,19 @@ def python(formula: Formula, name: str) -> str:
         branches="".join(branch_python(side, branch) for side, branch in sides.items()).rstrip("\n"),
         present=" and ".join(sides),
         joined=joined if len(means) == 2 else means[0],
-        reduction=PYTHON_REDUCTIONS[formula.reduction],
+        reduction=reduction_python(formula),
         passes=formula.passes,
     )
+
+
+def reduction_python(formula: Formula) -> str:
+    found = REDUCTIONS[formula.reduction].python
+    if formula.factor is None:
+        return found
+    value = f"{SOURCES[formula.factor.input].python}[0]"
+    for name in formula.factor.chain:
+        value = filled(UNARY[name].python, x=f"({value})")
+    return f"({found}) * float({value})"
 
 
 def branch_python(side: str, branch: Branch) -> str:

@@ -244,6 +244,10 @@ EXTENDED: tuple[str, ...] = tuple(SOURCES)
 """LPZero's own, then pairs joined element by element, gradients, hidden states, weights by role, and counts."""
 
 
+COUNTS: tuple[str, ...] = tuple(name for name, source in SOURCES.items() if source.scalar)
+"""One number of the architecture each; they may also be the third factor of a formula."""
+
+
 def passes_needed(inputs: Iterable[str]) -> tuple[str, ...]:
     """Passes that `record` has to run for these inputs."""
     return tuple(dict.fromkeys(name for one in inputs for name in SOURCES[one].passes))

@@ -1,6 +1,5 @@
 """The space of formulas: two different inputs, each through so many unary operations, and what joins them (LPZero)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -10,13 +9,20 @@ import numpy as np
 
 from archwright.errors import BadInput
 from archwright.proxies.formula import INPUTS, REDUCTIONS, Branch, Formula
+from archwright.proxies.formula_text import branch_text, read_branch
 from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.simplifying import PRUNED, Chain
+from archwright.proxies.simplifying import PRUNED, ZERO, Chain
+from archwright.proxies.sources import COUNTS
 from archwright.search import Choices, Config, sample
 
 MOST_UNARY = 5
 SIDES = ("left", "right")
 MINUS = "negate"
+WITHOUT = ""
+"""The factor of a formula that has none."""
+CURVES: tuple[Chain, ...] = ((), ("sqrt",), ("square",), ("log",), ("inverse",))
+FACTORS = (WITHOUT, *(branch_text(Branch(name, chain)) for name, chain in product(COUNTS, CURVES)))
+"""Counts that a score may be multiplied with, straight or bent."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class FormulaSpace:
     unary: int = 1
     inputs: tuple[str, ...] = INPUTS
     reduction: str = "sum"
+    factors: tuple[str, ...] = (WITHOUT,)
+    """Of FACTORS: formulas are there with each of them."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.unary <= MOST_UNARY:
@@ -56,7 +64,23 @@ class FormulaSpace:
     @property
     def choices(self) -> Choices:
         pairs = tuple(" ".join(pair) for pair in self.pairs)
-        return {"inputs": pairs, **{name: tuple(UNARY) for name in self._steps}, "binary": tuple(BINARY)}
+        written = {"inputs": pairs, **{name: tuple(UNARY) for name in self._steps}, "binary": tuple(BINARY)}
+        return {**written, "factor": self.factors} if self.multiplied else written
+
+    @property
+    def multiplied(self) -> bool:
+        """Whether there is a third factor to choose."""
+        return self.factors != (WITHOUT,)
+
+    @cached_property
+    def branches(self) -> tuple[Branch | None, ...]:
+        """The factors as a formula has them."""
+        return tuple(read_branch(text) if text else None for text in self.factors)
+
+    @property
+    def looked_at(self) -> tuple[str, ...]:
+        """Inputs whose statistics formulas need, those of factors behind the others."""
+        return tuple(dict.fromkeys([*self.inputs, *(branch.input for branch in self.branches if branch)]))
 
     @property
     def _steps(self) -> list[str]:
@@ -66,14 +90,17 @@ class FormulaSpace:
         steps = [config[name] for name in self._steps]
         left, right = config["inputs"].split()
         one, other = Branch(left, tuple(steps[: self.unary])), Branch(right, tuple(steps[self.unary :]))
-        return Formula(one, other, config["binary"], self.reduction)
+        factor = config.get("factor", WITHOUT)
+        return Formula(one, other, config["binary"], self.reduction, read_branch(factor) if factor else None)
 
     def config(self, formula: Formula) -> Config:
         """The choices that make this formula, which need not be written in the way of the space."""
         branches, binary = self._written(formula)
         steps = [name for branch in branches for name in self._padded(branch.chain)]
         names = " ".join(branch.input for branch in branches)
-        return {"inputs": names, **dict(zip(self._steps, steps, strict=True)), "binary": binary}
+        written = {"inputs": names, **dict(zip(self._steps, steps, strict=True)), "binary": binary}
+        factor = branch_text(formula.factor) if formula.factor else WITHOUT
+        return {**written, "factor": factor} if self.multiplied else written
 
     def _written(self, formula: Formula) -> tuple[list[Branch], str]:
         """Branches of two inputs in their order, and what joins them."""
@@ -114,14 +141,16 @@ class FormulaSpace:
     @property
     def chains(self) -> tuple[Chain, ...]:
         """All chains whose statistics the formulas of this space are made of."""
-        return tuple(dict.fromkeys(chain for side in self.sides.values() for chain in side.chains))
+        factors = (branch.canonical().chain for branch in self.branches if branch)
+        return tuple(dict.fromkeys([*(chain for side in self.sides.values() for chain in side.chains), *factors]))
 
     def size(self) -> dict[str, int]:
         """Formulas as written down, those that differ, and those that are nothing (both branches pruned)."""
         raw = comb(len(self.inputs), 2) * len(UNARY) ** (2 * self.unary) * len(BINARY)
         joined = sum(differing(self.sides[one], self.sides[other]) for one, other in self.pairs)
         alone = sum(sum(side.plus) + sum(side.minus) for side in self.sides.values())
-        return {"raw": raw, "canonical": joined + alone, "alone": alone}
+        found = {"raw": raw, "canonical": joined + alone, "alone": alone}
+        return {name: count * len(self.factors) for name, count in found.items()}
 
 
 def sided(name: str, unary: int) -> Sided:
@@ -139,12 +168,13 @@ def place(chain: Chain) -> tuple[int, list[int]]:
 
 def differing(left: Sided, right: Sided) -> int:
     """Formulas of both branches that differ: four sums and differences, and two products, as far as signs are there."""
-    signs = np.array([left.plus, left.minus], dtype=int), np.array([right.plus, right.minus], dtype=int)
-    sums = int(signs[0].sum()) * len(right.chains) * 2  # the sign on the right is the binary operation's
-    same = products(signs[0][0], signs[1][0]) | products(signs[0][1], signs[1][1])
-    other = products(signs[0][0], signs[1][1]) | products(signs[0][1], signs[1][0])
-    return sums + int(same.sum() + other.sum())
+    sums = (sum(left.plus) + sum(left.minus)) * len(right.chains) * 2  # the sign on the right is the binary operation's
+    return sums + int(products(left, right).sum())
 
 
-def products(left: Sequence[int] | np.ndarray, right: Sequence[int] | np.ndarray) -> np.ndarray:
-    return np.outer(left, right).astype(bool)
+def products(left: Sided, right: Sided) -> np.ndarray:
+    """(as it is, turned round) x left x right: which products the space has; zero has no sign."""
+    one, other = np.array([left.plus, left.minus]), np.array([right.plus, right.minus])
+    plus, minus = ((one[:, :, None] & of[:, None, :]).any(axis=0) for of in (other, other[::-1]))
+    zero = np.logical_or.outer([chain == ZERO for chain in left.chains], [chain == ZERO for chain in right.chains])
+    return np.stack([plus | (minus & zero), minus & ~zero])

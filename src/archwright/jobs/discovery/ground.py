@@ -19,7 +19,7 @@ from archwright.jobs.seeing import Glass, glass_of
 from archwright.proxies.formula import EXTENDED, INPUTS
 from archwright.proxies.simplifying import Chain
 from archwright.search import Config
-from archwright.spaces.formulas import FormulaSpace
+from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace
 from archwright.store import digest
 
 SPACES = {"lpzero": INPUTS, "extended": EXTENDED}
@@ -48,7 +48,8 @@ class Land:
 @contextmanager
 def land_of(table: so.Table, formulas: so.Formulas, recording: so.Recording) -> Iterator[Land]:
     """Rows, folds and the statistics of every network; BadInput for whatever cannot be."""
-    space = FormulaSpace(formulas.unary, SPACES[formulas.inputs], formulas.reduction)
+    factors = FACTORS if formulas.factor else (WITHOUT,)
+    space = FormulaSpace(formulas.unary, SPACES[formulas.inputs], formulas.reduction, factors)
     _, benchmark = benchmark_of(table)
     target = table.target or benchmark.target
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
@@ -58,7 +59,7 @@ def land_of(table: so.Table, formulas: so.Formulas, recording: so.Recording) -> 
     field = Field(benchmark, target, rows, {}, {}, {}, glass.loss)
     trial = Trial.of(field.truth, field.networks, field.cells, seed=recording.seed, fitness=formulas.fitness)
     with eyes(recording.workers, recording.ray) as see:
-        known = table_of(glass, configs_of(field, trial), space.inputs, space.chains, recording.out, see)
+        known = table_of(glass, configs_of(field, trial), space.looked_at, space.chains, recording.out, see)
         yield Land(field, glass, space, trial, known, recording.out, see)
 
 

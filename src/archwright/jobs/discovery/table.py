@@ -1,24 +1,17 @@
 """Statistics of all networks, and the scores of formulas made of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archwright.proxies.formula import Branch, Formula
 from archwright.proxies.operations import BINARY
+from archwright.proxies.reductions import REDUCTIONS, Mask, Values
 from archwright.proxies.simplifying import Chain
 
-Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-REDUCTIONS: dict[str, Callable[[Values], Values]] = {
-    "sum": lambda layers: np.ones(layers.shape),
-    "mean": lambda layers: np.maximum(layers, 1.0),
-}
-"""What the sum over layers is divided by, from their number."""
+__all__ = ["LEAST_SHARE", "Mask", "Table", "Values", "exists", "reduced"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,11 @@ class Table:
         there: Mask = np.asarray(~np.isnan(np.stack(columns)).any(axis=0))
         with np.errstate(all="ignore"):
             joined = columns[0] if len(columns) == 1 else BINARY[formula.binary].apply(*columns)  # type: ignore[arg-type]
-        return reduced(np.asarray(joined), there, formula.reduction)
+            return reduced(np.asarray(joined), there, formula.reduction) * self.factor(formula.factor)
+
+    def factor(self, branch: Branch | None) -> Values:
+        """What the score of every network is multiplied with: a count is the same in all layers."""
+        return np.ones(len(self.values)) if branch is None else self.column(branch)[:, 0]
 
     def many(self, formulas: Sequence[Formula]) -> Values:
         """Networks x formulas."""
@@ -65,11 +62,13 @@ class Table:
 
 def reduced(terms: Values, there: Mask, reduction: str) -> Values:
     """Over the layers that are there; networks x layers to one number each."""
-    finite = np.where(np.isfinite(terms) | ~there, terms, np.inf)
-    layers = there.sum(axis=1).astype(np.float64)
+    of = REDUCTIONS[reduction]
+    finite = np.where(there, np.where(np.isfinite(terms), terms, np.inf), 0.0)
+    total = np.zeros(len(terms))
     with np.errstate(all="ignore"):
-        total = np.where(there, finite, 0.0).sum(axis=1) / REDUCTIONS[reduction](layers)
-    return np.where(layers > 0, np.where(np.isnan(total), np.inf, total), np.nan)
+        for layer, weight in zip(finite.T, of.weights(there).T, strict=True):
+            total = of.step(total, np.where(np.isfinite(layer), layer * weight, layer))
+    return np.where(there.any(axis=1), np.where(np.isnan(total), np.inf, total), np.nan)
 
 
 LEAST_SHARE = 0.95
