@@ -8,7 +8,17 @@ import numpy as np
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.nlu import BLOCKS, BlockPlan, NluConfig, NluNetwork, counted, untrained
+from archwright.networks.nlu import (
+    BLOCKS,
+    BlockPlan,
+    NluConfig,
+    NluNetwork,
+    NluSupernet,
+    NluSupernetConfig,
+    counted,
+    untrained,
+    untrained_supernet,
+)
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
 
@@ -120,11 +130,21 @@ class NluSpace:
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> NluNetwork:
         """Its weights follow from the seed of the generator, which is left as it is."""
+        return untrained(self.plan(config, **self.given(vocabulary, loss)), generator=generator)
+
+    def supernet(
+        self, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
+    ) -> NluSupernet:
+        """All designs in one network (see `networks.nlu.supernet`), untrained each is `network` of the same seed."""
+        sizes = {"hidden_size": self.of.hidden, **self.given(vocabulary, loss)}
+        return untrained_supernet(NluSupernetConfig(list(self.choices.values()), **sizes), generator=generator)
+
+    def given(self, vocabulary: int | None, loss: str | None) -> dict[str, Any]:
+        """Fields of a plan that say what a network is built for."""
         head = loss or self.losses[0]
         if head not in self.losses:
             raise BadInput(f"loss must be one of {', '.join(self.losses)} here, got {head!r}; take one of these.")
-        rows = {} if vocabulary is None else {"vocab_size": vocabulary}
-        return untrained(self.plan(config, loss=head, **rows), generator=generator)
+        return {"loss": head} | ({} if vocabulary is None else {"vocab_size": vocabulary})
 
     def build(self, config: Config) -> NluNetwork:
         """With its whole vocabulary, of seed 0."""

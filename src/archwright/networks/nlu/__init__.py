@@ -5,6 +5,7 @@ from archwright.networks.nlu.counting import counted
 from archwright.networks.nlu.layers import BLOCKS, NluEmbeddings, NluLayer
 from archwright.networks.nlu.network import HEADS, NluModel, NluNetwork
 from archwright.networks.nlu.stack import block, embeddings, untrained
+from archwright.networks.nlu.supernet import NluSupernet, NluSupernetConfig, path, taken, taken_body, untrained_supernet
 
 __all__ = [
     "BLOCKS",
@@ -15,8 +16,14 @@ __all__ = [
     "NluLayer",
     "NluModel",
     "NluNetwork",
+    "NluSupernet",
+    "NluSupernetConfig",
     "block",
     "counted",
     "embeddings",
+    "path",
+    "taken",
+    "taken_body",
     "untrained",
+    "untrained_supernet",
 ]

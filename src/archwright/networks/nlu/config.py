@@ -21,6 +21,13 @@ class BlockPlan(NamedTuple):
         return cls(block, int(units))
 
 
+SHARED = (
+    *("hidden_size", "inner_size", "heads", "embedding_size", "vocab_size", "max_position_embeddings"),
+    *("type_vocab_size", "loss", "dropout", "layer_norm_eps", "initializer_range", "pad_token_id"),
+)
+"""Fields that say nothing about single layers."""
+
+
 class NluConfig(PreTrainedConfig):
     """The embedding is MobileBERT's: narrow tokens, each beside both its neighbours, projected to the hidden size.
 
@@ -65,6 +72,10 @@ class NluConfig(PreTrainedConfig):
     @property
     def plans(self) -> list[BlockPlan]:
         return [BlockPlan(block, units) for block, units in self.layers]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SHARED}
 
     @property
     def num_hidden_layers(self) -> int:

@@ -57,7 +57,7 @@ class NluModel(PreTrainedModel):
 class NluNetwork(PreTrainedModel):
     """Trained and saved like any Hugging Face model; tells a probe its roles."""
 
-    config_class = NluConfig
+    config_class: type[NluConfig] = NluConfig
     base_model_prefix = "encoder"
 
     def __init__(self, config: NluConfig):
