@@ -1,0 +1,223 @@
+"""Scores of many designs of one space from layer to layer: a beginning that was seen before is not run again.
+
+Two designs that begin with the same blocks have the same hidden state there, because blocks share their weights. Kept
+are, by the blocks up to a layer: what that layer contributes to each score, for good, for it is a few numbers; and the
+hidden state behind it, as long as there is room. The scores are those of `look`, which runs whole networks.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, fields
+from time import process_time
+from typing import Generic, TypeVar
+
+import torch
+
+from archwright.jobs.designing.stacks import STACKS, OneLayer, Prefix, Stack
+from archwright.jobs.designing.terms import LAYERWISE, Terms, as_terms
+from archwright.jobs.looking import NOISE, Look, Seen, chosen_proxies, generator
+from archwright.probe import Layer, Probe, Signal, Weight, record
+from archwright.proxies import PROXIES, Proxy, Unscored, passes_of, roles_of
+from archwright.store import digest
+
+MEGABYTE = 1 << 20
+STATES, LAYERS = 512 * MEGABYTE, 384 * MEGABYTE
+"""Most memory of hidden states, and of weights, that a process keeps."""
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+Measure = Callable[[str], float]
+"""Score by the name of a proxy."""
+
+
+class Kept(Generic[Key, Value]):
+    """What was asked for last, up to so many bytes."""
+
+    def __init__(self, most: int, size: Callable[[Value], int]) -> None:
+        self._most, self._size, self._held = most, size, 0
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def find(self, key: Key) -> Value | None:
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
+
+    def keep(self, key: Key, value: Value) -> Value:
+        self._values[key] = value
+        self._held += self._size(value)
+        while self._held > self._most and len(self._values) > 1:
+            _, oldest = self._values.popitem(last=False)
+            self._held -= self._size(oldest)
+        return value
+
+
+@dataclass
+class Work:
+    """What was done so far."""
+
+    runs: int = 0
+    """Layers that were run."""
+    asked: int = 0
+    """Layers of all designs asked for."""
+
+
+class Walk:
+    """All designs of one space, one batch and one seed, for the same proxies."""
+
+    def __init__(self, at: Look) -> None:
+        self.work, self._counts = Work(), at.space.counts
+        self._stack: Stack = STACKS[type(at.space)](at)
+        self._proxies = chosen_proxies(at)
+        self._draw = float(torch.rand((), generator=generator(at.seed[0], NOISE, at.seed[1]), dtype=torch.float64))
+        self._judge = self._by_terms if set(at.proxies) <= set(LAYERWISE) else self._by_probe
+        self._roles = tuple({"output", *roles_of(self._proxies.values())})
+        self._first = self._stack.first()
+        self._states: Kept[Prefix, torch.Tensor] = Kept(STATES, lambda state: state.nbytes)
+        self._records: Kept[Prefix, Probe] = Kept(STATES, signal_bytes)
+        self._layers: Kept[tuple[int, str], OneLayer] = Kept(LAYERS, weight_bytes)
+        self._terms: dict[tuple[str, Prefix], Terms | Unscored] = {}
+
+    def look(self, at: Look) -> Seen:
+        """The scores of this design; what cannot be computed is missing, with the reason."""
+        begun, words = process_time(), self._stack.words(at.config)
+        scores, missing = {}, {}
+        measure = self._judge(words, at)
+        for name in at.proxies:
+            try:
+                scores[name] = finite(measure(name))
+            except Unscored as reason:
+                missing[name] = str(reason)
+        return Seen(scores, missing, process_time() - begun, None, {})
+
+    def _by_terms(self, words: Prefix, at: Look) -> Measure:
+        """Of what each layer contributes."""
+        prefixes = [words[: depth + 1] for depth in range(len(words))]
+        self.work.asked += len(words)
+
+        def measure(name: str) -> float:
+            of = LAYERWISE[name]
+            terms = [term for prefix in prefixes for term in self._layer_terms(of.of, prefix)]
+            return of.joined(terms, self._counts(at.config))
+
+        return measure
+
+    def _layer_terms(self, name: str, prefix: Prefix) -> Terms:
+        """What the last layer of this beginning contributes."""
+        if (name, prefix) not in self._terms:
+            probe = self._recorded(prefix)
+            self._states.keep(prefix, output_of(probe))
+            for of in {LAYERWISE[one].of for one in self._proxies}:
+                self._terms[of, prefix] = terms_of(PROXIES[of], probe)
+        found = self._terms[name, prefix]
+        if isinstance(found, Unscored):
+            raise found
+        return found
+
+    def _by_probe(self, words: Prefix, at: Look) -> Measure:
+        """Of one probe, put together from recordings of its layers."""
+        passes = passes_of(self._proxies.values())
+        prefixes = [words[: depth + 1] for depth in range(len(words)) if passes]
+        self.work.asked += len(prefixes)
+        records = [self._records.find(prefix) or self._kept_record(prefix) for prefix in prefixes]
+        before, behind = self._stack.ends()
+        weights = [*map(as_weight, before), *(w for one in records for w in one.parameters), *map(as_weight, behind)]
+        probe = Probe(
+            passes=frozenset(passes),
+            failures={name: why for one in records for name, why in one.failures.items()},
+            counts=self._counts(at.config),
+            layers=tuple(one.layers[0] for one in records),
+            parameters=tuple(weights),
+            inputs=None,
+            noisy={},
+            draw=self._draw,
+        )
+        return lambda name: self._proxies[name].measure(probe)
+
+    def _kept_record(self, prefix: Prefix) -> Probe:
+        found = self._records.keep(prefix, self._recorded(prefix))
+        self._states.keep(prefix, output_of(found))
+        return found
+
+    def _recorded(self, prefix: Prefix) -> Probe:
+        self.work.runs += 1
+        given, layer = self._state(prefix[:-1]), self._layer(len(prefix) - 1, prefix[-1])
+        return record(layer, {"input_ids": given}, passes=("forward",), keep=self._roles)
+
+    def _state(self, prefix: Prefix) -> torch.Tensor:
+        """What the layer behind this beginning is given."""
+        found = self._states.find(prefix) if prefix else self._first
+        if found is not None:
+            return found
+        self.work.runs += 1
+        given, layer = self._state(prefix[:-1]), self._layer(len(prefix) - 1, prefix[-1])
+        with torch.no_grad():
+            return self._states.keep(prefix, layer(given))
+
+    def _layer(self, place: int, word: str) -> OneLayer:
+        return self._layers.find((place, word)) or self._layers.keep((place, word), self._stack.layer(place, word))
+
+
+def terms_of(proxy: Proxy, probe: Probe) -> Terms | Unscored:
+    try:
+        return as_terms(proxy.load(proxy.target)(probe))
+    except Unscored as reason:
+        return reason
+
+
+def finite(score: float) -> float:
+    if not math.isfinite(score):
+        raise Unscored(f"The score is {score}, not a finite number.")
+    return float(score)
+
+
+def output_of(probe: Probe) -> torch.Tensor:
+    """The hidden state behind the one layer of this probe."""
+    (layer,) = probe.layers
+    assert layer.output is not None
+    return layer.output.value
+
+
+def as_weight(parameter: torch.nn.Parameter) -> Weight:
+    return Weight(parameter.detach())
+
+
+def weight_bytes(layer: OneLayer) -> int:
+    return sum(parameter.nbytes for parameter in layer.parameters())
+
+
+def signal_bytes(probe: Probe) -> int:
+    """Of what the layers gave; their weights are counted elsewhere."""
+    found = [getattr(layer, field.name) for layer in probe.layers for field in fields(Layer)]
+    signals = [one for value in found for one in (value if isinstance(value, tuple) else (value,))]
+    return sum(one.value.nbytes for one in signals if isinstance(one, Signal))
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A look that a process does beside others of the same walk; calling it looks."""
+
+    at: Look
+
+    def __call__(self) -> Seen:
+        return walk_of(self.at).look(self.at)
+
+
+def walk_of(at: Look) -> Walk:
+    """The walk of this process that the look belongs to; one at a time, for its memory is large."""
+    key = digest(
+        repr(at.space),
+        repr((at.seed, at.loss, at.initial, at.proxies, sorted(at.own.items()))),
+        at.batch.input_ids.tobytes(),
+    )
+    if key not in WALKS:
+        WALKS.clear()
+        WALKS[key] = Walk(at)
+    return WALKS[key]
+
+
+WALKS: dict[str, Walk] = {}
+"""The walk this process is on: what it keeps between looks, and nothing that a score depends on."""
