@@ -209,6 +209,12 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
         known = targets != LEFT_OUT
         return -self.head.of_targets(hidden[:, :-1].flatten(0, 1)[known], targets[known], self.embeddings.tokens).mean()
 
+    def surprise(self, inputs: dict[str, torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """Negative log-likelihood of all targets, summed: next tokens, not shifted here; -100 is left out."""
+        hidden = self(**inputs, loss_alone=True).last_hidden_state
+        known = targets != LEFT_OUT
+        return -self.head.of_targets(hidden[known], targets[known], self.embeddings.tokens).sum()
+
     def steps(self, past: int, tokens: torch.Tensor) -> torch.Tensor:
         """Positions of all tokens so far."""
         count = past + tokens.shape[1]

@@ -87,7 +87,12 @@ def answered(
     mask: torch.Tensor | None,
     loss_alone: bool,
 ) -> Answer:
-    """What a network answers; with `loss_alone` logits are made only where a label is, and not given back."""
+    """What a network answers; with `loss_alone` logits are made only where a label is, and not given back.
+
+    So without labels no logits are made.
+    """
+    if loss_alone and labels is None:
+        return Answer(last_hidden_state=hidden)
     if labels is not None and mask is not None:
         labels = labels.masked_fill(~mask, IGNORED)
     if loss_alone and labels is not None:

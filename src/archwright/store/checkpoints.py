@@ -1,6 +1,7 @@
 """Half-done trainings."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,19 @@ from safetensors import SafetensorError
 
 from archwright.errors import Failed
 from archwright.store.files import whole_file
+
+
+def put_moment(state: dict[str, Any], name: str, tensor: Any) -> None:
+    index, _, moment = name.rpartition(".")
+    state["optimizer"].setdefault(int(index), {})[moment] = tensor
+
+
+PLACES: dict[str, Callable[[dict[str, Any], str, Any], None]] = {
+    "model": lambda state, name, tensor: state["model"].update({name: tensor}),
+    "carry": lambda state, name, tensor: state["carry"].update({name: tensor}),
+    "optimizer": put_moment,
+}
+"""Where a tensor of the file belongs, by the first word of its name."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +38,14 @@ class FileCheckpoints:
         tensors = {f"model.{name}": tensor.contiguous() for name, tensor in state["model"].items()}
         for index, moments in state["optimizer"].items():
             tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in moments.items()}
-        metadata = {"step": str(state["step"]), "carry": json.dumps(state["carry"])}
+        carried = {name: value for name, value in state["carry"].items() if hasattr(value, "contiguous")}
+        tensors |= {f"carry.{name}": tensor.contiguous() for name, tensor in carried.items()}
+        plain = {name: value for name, value in state["carry"].items() if name not in carried}
+        metadata = {"step": str(state["step"]), "carry": json.dumps(plain)}
         try:
             with whole_file(self.path) as beside:
                 save_file(tensors, beside, metadata=metadata)
-        except SafetensorError as error:
+        except (SafetensorError, OSError) as error:
             way_out = "make room and run the same command again"
             raise Failed(f"the training checkpoint {self.path} could not be written ({error}); {way_out}.") from error
 
@@ -44,9 +61,7 @@ class FileCheckpoints:
                 state["carry"] = json.loads(file.metadata()["carry"])
                 for key in file.keys():  # noqa: SIM118 - not a dict
                     kind, _, name = key.partition(".")
-                    index, _, moment = name.rpartition(".")
-                    place = state["optimizer"].setdefault(int(index), {}) if kind == "optimizer" else state["model"]
-                    place[moment if kind == "optimizer" else name] = file.get_tensor(key)
+                    PLACES[kind](state, name, file.get_tensor(key))
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise Failed(
                 f"the training checkpoint {self.path} is damaged; delete it to train from the start."

@@ -28,18 +28,23 @@ class Carry(Protocol):
 def snapshot(
     model: nn.Module, optimizer: torch.optim.Optimizer, step: int, carry: Carry | None, together: Together = ALONE
 ) -> dict[str, Any]:
-    """Everything to go on with; tensors that are carried are those of all processes, process by process."""
+    """Everything to go on with; what is carried is that of all processes, of which every one must ask."""
     remembered = carry.state() if carry else {}
     return {
         "step": step,
         "model": tensors_of(model),
         "optimizer": optimizer.state_dict()["state"],
-        "carry": {name: gathered(value, together) for name, value in remembered.items()},
+        "carry": {
+            prefix(rank) + name: value
+            for rank, each in enumerate(together.everyones(remembered))
+            for name, value in each.items()
+        },
     }
 
 
-def gathered(value: Any, together: Together) -> Any:
-    return together.gathered(value) if isinstance(value, torch.Tensor) else value
+def prefix(rank: int) -> str:
+    """Before the names of what a process carries; a process alone has none."""
+    return f"{rank}/" if rank else ""
 
 
 def tensors_of(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -64,10 +69,11 @@ def resume(
         tensor.copy_(state["model"][name])
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state["optimizer"]})
     if carry:
-        carry.restore({name: own(value, together) for name, value in state["carry"].items()})
+        carry.restore(carried(state["carry"], together.rank))
     return int(state["step"])
 
 
-def own(value: Any, together: Together) -> Any:
-    """A process's part of what was gathered."""
-    return value[together.rank] if isinstance(value, torch.Tensor) else value
+def carried(everything: dict[str, Any], rank: int) -> dict[str, Any]:
+    """A process's part of what was saved."""
+    parts = (name.rpartition("/") for name in everything)
+    return {name: everything[before + slash + name] for before, slash, name in parts if before + slash == prefix(rank)}

@@ -57,13 +57,13 @@ class Together:
             distributed.all_reduce(here)
         return here
 
-    def gathered(self, here: torch.Tensor) -> torch.Tensor:
-        """The tensors of all processes, which have one shape, one after the other: processes x shape."""
+    def everyones(self, here: dict[str, Any]) -> list[dict[str, Any]]:
+        """What every process has given, by rank."""
         if self.processes == 1:
-            return here[None]
-        parts = [torch.empty_like(here) for _ in range(self.processes)]
-        distributed.all_gather(parts, here.contiguous())
-        return torch.stack(parts)
+            return [here]
+        found: list[dict[str, Any]] = [{} for _ in range(self.processes)]
+        distributed.all_gather_object(found, here)
+        return found
 
     def wait(self) -> None:
         """Until all processes have come here."""
