@@ -22,7 +22,8 @@ from archwright.objectives.error import error
 from archwright.search import SAMPLERS, Candidate, Objective, search
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import begin, open_study
-from archwright.subnet.keep import anatomy, nonembedding_parameters
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import nonembedding_parameters
 
 HERE = Path(__file__).parent
 

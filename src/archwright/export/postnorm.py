@@ -12,7 +12,8 @@ from transformers import PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.export.blocks import Block, State, corner, layer_of, other_tensors, pools_mean, widest
-from archwright.networks.pruned import Family, PrunedNetwork
+from archwright.networks.families import Family
+from archwright.networks.pruned import PrunedNetwork
 
 SHRINK = 2.0**-12
 """What enters the pooling layer is this much smaller, so that the first token hardly counts beside the mean."""

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from archwright.export.blocks import Block, State, corner, layer_of, other_tensors
-from archwright.networks.pruned import AttentionShape, Family, PrunedNetwork
+from archwright.networks.families import AttentionShape, Family
+from archwright.networks.pruned import PrunedNetwork
 from archwright.networks.states import from_stock, to_stock
 
 
@@ -32,7 +33,7 @@ def shape_of(network: PrunedNetwork, stock: PreTrainedModel) -> AttentionShape:
     family, config = network.config.family, stock.config
     heads = getattr(config, family.heads)
     groups = getattr(config, family.key_heads) if family.key_heads else heads
-    return AttentionShape(groups, heads // groups, network.config.whole_attention.size)
+    return AttentionShape(groups, heads // groups, network.config.whole(0).attention.size)
 
 
 def block_tensors(
@@ -41,7 +42,7 @@ def block_tensors(
     """Names and tensors of what is alive, heads in the places where the stock layer has them."""
     family, attention, ffn = network.config.family, layer_of(network, block.attention), layer_of(network, block.ffn)
     if attention is not None and block.attention is not None:
-        old = network.config.attention(network.config.layers[block.attention][0])
+        old = network.placed()[block.attention].shape
         faster = attention.get_submodule(family.attention).scaling / stock_layer.get_submodule(family.attention).scaling
         for name, tensor in attention.state_dict().items():
             if in_attention(name, family):

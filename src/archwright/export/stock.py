@@ -18,8 +18,9 @@ from archwright.export.compact import logits_of
 from archwright.export.kinds import KINDS
 from archwright.export.postnorm import check_first_norm, encoder_state
 from archwright.export.prenorm import decoder_state
+from archwright.networks.families import AttentionShape
 from archwright.networks.kinds import STOCK_HEADS
-from archwright.networks.pruned import AttentionShape, PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork
 
 STATES: dict[bool, Callable[[PrunedNetwork, list[Block], PreTrainedModel], State]] = {
     False: encoder_state,
@@ -111,10 +112,10 @@ def labelled(config: PreTrainedConfig, network: PrunedNetwork) -> PreTrainedConf
 def smallest_shape(network: PrunedNetwork) -> AttentionShape:
     """The fewest heads that hold those of every layer and that the stock config accepts."""
     config = network.config
-    whole = config.heads_go_by.units(config.whole_attention)
+    whole, _ = config.whole_sizes(0)
     least = max(1, most_heads(network)) if config.family.key_heads else whole
-    shapes = (config.attention(heads) for heads in range(least, whole))
-    return next((shape for shape in shapes if rejection(network, shape) is None), config.whole_attention)
+    shapes = (config.attention(0, heads) for heads in range(least, whole))
+    return next((shape for shape in shapes if rejection(network, shape) is None), config.whole(0).attention)
 
 
 def rejection(network: PrunedNetwork, shape: AttentionShape) -> str | None:
@@ -140,7 +141,7 @@ def check_reading(network: PrunedNetwork) -> None:
 def check_expressible(network: PrunedNetwork) -> None:
     """Raises BadInput, one line, unless stock layers can have exactly these sizes."""
     config, sizes = network.config, network.config.layers
-    whole = config.heads_go_by.units(config.whole_attention)
+    whole, _ = config.whole_sizes(0)
     heads = most_heads(network) if config.family.key_heads else whole
     equal = f"all {whole} heads" if heads == whole else f"equally many heads (here {heads})"
     if any(block.attention is None or block.ffn is None for block in paired(network)):
@@ -150,7 +151,7 @@ def check_expressible(network: PrunedNetwork) -> None:
             refuse(f"{equal} in every layer", size)
         if size[1] not in (0, widest(network)):
             refuse(f"equally many units in every layer, here {widest(network)}", size)
-    against = rejection(network, config.attention(heads)) if sizes else None
+    against = rejection(network, config.attention(0, heads)) if sizes else None
     if against:
         refuse(f"sizes that the stock config accepts ({against.rstrip('.')})", sizes[0])
 

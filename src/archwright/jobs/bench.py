@@ -24,8 +24,9 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep, anatomy, flops
+from archwright.subnet.keep import Keep, LayerKeep, flops
 from archwright.subnet.masking import zeroed
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.supernet import plain_update

@@ -27,8 +27,9 @@ from archwright.objectives.error import error
 from archwright.progress import progress
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import RunFolder
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import taylor_scores
-from archwright.subnet.keep import Keep, LayerKeep, anatomy
+from archwright.subnet.keep import Keep, LayerKeep
 from archwright.train import Schedule, task_loss, train
 
 SIZES = {

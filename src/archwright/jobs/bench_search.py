@@ -24,8 +24,9 @@ from archwright.objectives import COSTS
 from archwright.progress import Bar, progress, quiet
 from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, config_of, rungs, sample, search
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, anatomy
+from archwright.subnet.keep import Keep
 
 TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 320, 300, 24
 RUNGS = rungs(1.0, 5.0)

@@ -16,7 +16,7 @@ from archwright.objectives import measure_latency
 from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.spaces.trained import TrainedSpace
-from archwright.subnet.keep import anatomy
+from archwright.subnet.anatomy import anatomy
 
 
 def check_training(settings: o.Supernet, output: o.Output) -> None:

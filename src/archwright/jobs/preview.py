@@ -14,7 +14,8 @@ from archwright.report import preview_html, preview_text
 from archwright.search import Bits, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.store import write_whole
-from archwright.subnet.keep import Keep, anatomy, count, nonembedding_parameters, parameters, positions
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import Keep, count, nonembedding_parameters, parameters, positions
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,8 +21,8 @@ from archwright.search import smallest
 from archwright.spaces.frontier import Frontier
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.store import RunFolder, whole_folder
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Order, reorder, taylor_order
-from archwright.subnet.keep import anatomy
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.train import Checkpoints, Schedule, distillation, task_loss, train

@@ -1,16 +1,12 @@
-"""A pruned encoder or decoder with its task head, as a Hugging Face model.
+"""A pruned encoder or decoder with its task head, as a Hugging Face model."""
 
-The file imports nothing of the project on purpose: a compact checkpoint carries a copy of it, so that it loads with
-`trust_remote_code=True` where the project is not installed.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from transformers import AutoModel, DynamicCache, GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import DynamicCache, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.modeling_outputs import (
     CausalLMOutputWithPast,
@@ -18,290 +14,18 @@ from transformers.modeling_outputs import (
     MultipleChoiceModelOutput,
     SequenceClassifierOutput,
 )
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-
-class AttentionShape(NamedTuple):
-    """The heads of one layer: `groups` key/value heads, each read by `queries` query heads of `size` features."""
-
-    groups: int
-    queries: int
-    size: int
-
-    @property
-    def inner(self) -> int:
-        """Features of all query heads."""
-        return self.groups * self.queries * self.size
-
-    @property
-    def key_inner(self) -> int:
-        """Features of all key heads, and of all value heads."""
-        return self.groups * self.size
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """What goes as one when several query heads read one key/value head: that unit is what we call a head."""
-
-    units: Callable[[AttentionShape], int]
-    """How many units a layer has."""
-    left: Callable[[AttentionShape, int], AttentionShape]
-    """The shape with so many units left."""
-    query_heads: Callable[[AttentionShape, Sequence[int]], list[int]]
-    """The query heads of these units, in the order in which the layer that keeps only them has them."""
-    key_heads: Callable[[AttentionShape, Sequence[int]], list[int]]
-
-
-GROUPINGS: dict[str, Grouping] = {
-    "groups": Grouping(
-        units=lambda whole: whole.groups,
-        left=lambda whole, units: whole._replace(groups=units),
-        query_heads=lambda whole, units: [g * whole.queries + q for g in units for q in range(whole.queries)],
-        key_heads=lambda whole, units: list(units),
-    ),
-    "queries": Grouping(
-        units=lambda whole: whole.queries,
-        left=lambda whole, units: whole._replace(queries=units),
-        query_heads=lambda whole, units: [g * whole.queries + q for g in range(whole.groups) for q in units],
-        key_heads=lambda whole, units: list(range(whole.groups)),
-    ),
-}
-"""A key/value head with all of its query heads; or the same query head of every group, keys and values staying."""
-
-
-class PassOn(nn.Module):
-    """Stands in for BERT's attention block: the hidden states go on unchanged, LayerNorm included."""
-
-    def forward(self, hidden: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, None]:
-        return hidden, None
-
-
-class PassResidual(nn.Module):
-    """Stands in for BERT's FFN output block: only the residual goes on."""
-
-    def forward(self, _: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        return residual
-
-
-class NoAttention(nn.Module):
-    """Stands in for an attention whose residual and norm lie outside of it."""
-
-    def forward(self, *_: Any, **__: Any) -> tuple[float, None]:
-        return 0.0, None
-
-
-class NoFfn(nn.Module):
-    """Stands in for an FFN whose residual and norm lie outside of it."""
-
-    def forward(self, _: torch.Tensor) -> float:
-        return 0.0
-
-
-class Joint(nn.Module):
-    """GPT-2's joint projection as three linears, so that heads are cut out of it as in any other family."""
-
-    query: nn.Module
-    key: nn.Module
-    value: nn.Module
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return torch.cat([self.query(hidden), self.key(hidden), self.value(hidden)], -1)
-
-
-def keep_scaling(layer: nn.Module, place: int) -> None:
-    """GPT-2 may divide attention by the layer's number: it stays the number in the network from which layers went."""
-    attention = layer.get_submodule("attn")
-    if attention.scale_attn_by_inverse_layer_idx:
-        attention.scaling *= (attention.layer_idx + 1) / (place + 1)
-
-
-@dataclass(frozen=True)
-class Family:
-    """Where a family keeps its parts: attribute paths, those of a layer relative to the layer, and config keys."""
-
-    layers: str
-    query: str
-    key: str
-    value: str
-    mix: str
-    up: str
-    down: str
-    attention_norm: str
-    ffn_norm: str
-    without_attention: Mapping[str, type[nn.Module]]
-    """What to put where when no head is left."""
-    without_ffn: Mapping[str, type[nn.Module]]
-    """What to put where when no unit is left."""
-    head_dense: str
-    """The first linear of the stock classification head, from the stock classifier; empty: there is none."""
-    head_out: str
-    head_activation: str
-    choice_dense: str = ""
-    """The first linear of the stock multiple choice head."""
-    gate: str = ""
-    """In a gated FFN the linear whose activation multiplies what `up` gives."""
-    joint: str = ""
-    """The module that holds query, key and value where the stock layer has one linear for all three."""
-    attention: str = ""
-    """The module that fills the cache of a decoder; empty: an encoder."""
-    follows: Mapping[str, Callable[[AttentionShape], int]] = field(default_factory=dict)
-    """Numbers that a stock attention has noted and that depend on its heads, by path."""
-    settle: Callable[[nn.Module, int], None] = lambda layer, place: None
-    """What else a layer with attention needs to know of its place in the whole network."""
-    embeddings: tuple[str, ...] = ("embeddings",)
-    """Where the embeddings are, word vectors first."""
-    embedding_norm: str = ""
-    positions: str = "embeddings.position_embeddings"
-    """The table of position vectors; empty where positions are rotations."""
-    pooler: bool = False
-    """Whether the stock backbone builds a pooler that we replace by our own head."""
-    pooling: str = "cls"
-    """What stock heads read."""
-    norm_vectors: int = 2
-    """Weight and bias; 1: a weight alone."""
-    head_norms: bool = False
-    """Whether queries and keys are normed head by head."""
-    qkv_bias: str | bool = True
-    """Whether there are biases: a config key or the answer."""
-    mix_bias: str | bool = True
-    ffn_bias: str | bool = True
-    width: str = "hidden_size"
-    heads: str = "num_attention_heads"
-    key_heads: str = ""
-    head_size: str = ""
-    units: str = "intermediate_size"
-    depth: str = "num_hidden_layers"
-    room: str = "max_position_embeddings"
-    norm_eps: str = "layer_norm_eps"
-    dropout: str = "hidden_dropout_prob"
-    head_dropout: str = "classifier_dropout"
-
-    @property
-    def causal(self) -> bool:
-        return bool(self.attention)
-
-
-BERT = Family(
-    layers="encoder.layer",
-    query="attention.self.query",
-    key="attention.self.key",
-    value="attention.self.value",
-    mix="attention.output.dense",
-    up="intermediate.dense",
-    down="output.dense",
-    attention_norm="attention.output.LayerNorm",
-    ffn_norm="output.LayerNorm",
-    embedding_norm="embeddings.LayerNorm",
-    without_attention={"attention": PassOn},
-    without_ffn={"intermediate": nn.Identity, "output": PassResidual},
-    head_dense="bert.pooler.dense",
-    head_out="classifier",
-    head_activation="tanh",
-    choice_dense="bert.pooler.dense",
-    pooler=True,
+from archwright.networks.families import (
+    FAMILIES,
+    GROUPINGS,
+    AttentionShape,
+    Family,
+    Grouping,
+    Joint,
+    NoAttention,
+    Parts,
+    Whole,
 )
-LLAMA = Family(
-    layers="layers",
-    query="self_attn.q_proj",
-    key="self_attn.k_proj",
-    value="self_attn.v_proj",
-    mix="self_attn.o_proj",
-    up="mlp.up_proj",
-    gate="mlp.gate_proj",
-    down="mlp.down_proj",
-    attention="self_attn",
-    attention_norm="input_layernorm",
-    ffn_norm="post_attention_layernorm",
-    without_attention={"self_attn": NoAttention, "input_layernorm": nn.Identity},
-    without_ffn={"mlp": NoFfn, "post_attention_layernorm": nn.Identity},
-    follows={"self_attn.num_key_value_groups": lambda shape: shape.queries},
-    head_dense="",
-    head_out="score",
-    head_activation="",
-    embeddings=("embed_tokens",),
-    positions="",
-    pooling="last",
-    norm_vectors=1,
-    qkv_bias="attention_bias",
-    mix_bias="attention_bias",
-    ffn_bias="mlp_bias",
-    key_heads="num_key_value_heads",
-    head_size="head_dim",
-    norm_eps="rms_norm_eps",
-)
-FAMILIES: dict[str, Family] = {
-    "bert": BERT,
-    "roberta": replace(
-        BERT, head_dense="classifier.dense", head_out="classifier.out_proj", choice_dense="roberta.pooler.dense"
-    ),
-    "electra": replace(
-        BERT,
-        head_dense="classifier.dense",
-        head_out="classifier.out_proj",
-        head_activation="gelu",
-        choice_dense="sequence_summary.summary",
-        pooler=False,
-    ),
-    "distilbert": Family(
-        layers="transformer.layer",
-        query="attention.q_lin",
-        key="attention.k_lin",
-        value="attention.v_lin",
-        mix="attention.out_lin",
-        up="ffn.lin1",
-        down="ffn.lin2",
-        attention_norm="sa_layer_norm",
-        ffn_norm="output_layer_norm",
-        embedding_norm="embeddings.LayerNorm",
-        without_attention={"attention": NoAttention, "sa_layer_norm": nn.Identity},
-        without_ffn={"ffn": NoFfn, "output_layer_norm": nn.Identity},
-        head_dense="pre_classifier",
-        head_out="classifier",
-        head_activation="relu",
-        choice_dense="pre_classifier",
-        width="dim",
-        heads="n_heads",
-        units="hidden_dim",
-        depth="n_layers",
-        norm_eps="",
-        dropout="dropout",
-        head_dropout="seq_classif_dropout",
-    ),
-    "gpt2": Family(
-        layers="h",
-        joint="attn.c_attn",
-        query="attn.c_attn.query",
-        key="attn.c_attn.key",
-        value="attn.c_attn.value",
-        mix="attn.c_proj",
-        up="mlp.c_fc",
-        down="mlp.c_proj",
-        attention="attn",
-        attention_norm="ln_1",
-        ffn_norm="ln_2",
-        without_attention={"attn": NoAttention, "ln_1": nn.Identity},
-        without_ffn={"mlp": NoFfn, "ln_2": nn.Identity},
-        follows={"attn.split_size": lambda shape: shape.inner},
-        settle=keep_scaling,
-        head_dense="",
-        head_out="score",
-        head_activation="",
-        embeddings=("wte", "wpe"),
-        positions="wpe",
-        pooling="last",
-        width="n_embd",
-        heads="n_head",
-        units="n_inner",
-        depth="n_layer",
-        room="n_positions",
-        norm_eps="layer_norm_epsilon",
-        dropout="resid_pdrop",
-    ),
-    "llama": LLAMA,
-    "qwen2": replace(LLAMA, qkv_bias=True, mix_bias=False, ffn_bias=False),
-    "qwen3": replace(LLAMA, ffn_bias=False, head_norms=True),
-    "mistral": replace(LLAMA, qkv_bias=False, mix_bias=False, ffn_bias=False),
-}
 
 
 def first_token(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -354,37 +78,47 @@ class PrunedConfig(PreTrainedConfig):
         return FAMILIES[self.backbone["model_type"]]
 
     @property
-    def whole_attention(self) -> AttentionShape:
-        """The heads of an unpruned layer."""
-        family, heads = self.family, self.backbone[self.family.heads]
-        groups = self.backbone[family.key_heads] if family.key_heads else heads
-        size = self.backbone.get(family.head_size) or self.backbone[family.width] // heads
-        return AttentionShape(groups, heads // groups, size)
+    def depth(self) -> int:
+        """Layers of the unpruned network."""
+        return self.family.depth_of(self.backbone)
+
+    def whole(self, place: int) -> Whole:
+        """What the unpruned layer at this place has."""
+        return self.family.whole(self.family, self.backbone, place)
+
+    def parts(self, place: int) -> Parts:
+        """Where the layer at this place of the unpruned network keeps it."""
+        return self.family.parts(self.family, self.backbone, place)
 
     @property
     def heads_go_by(self) -> Grouping:
         """Where every query head has its own keys, a head is a head."""
-        return GROUPINGS[self.grouping if self.whole_attention.queries > 1 else "groups"]
+        family = self.family
+        grouped = family.key_heads and self.backbone[family.key_heads] < self.backbone[family.heads]
+        return GROUPINGS[self.grouping if grouped else "groups"]
 
-    def says(self, answer: str | bool) -> bool:
-        """What the stock config has under a key; an answer stays as it is."""
-        return answer if isinstance(answer, bool) else bool(self.backbone.get(answer))
+    def whole_sizes(self, place: int) -> list[int]:
+        """Removable heads and units of the unpruned layer at this place."""
+        whole = self.whole(place)
+        return [self.heads_go_by.units(whole.attention), whole.units]
 
-    def attention(self, heads: int) -> AttentionShape:
-        """The heads of a layer with so many removable ones left."""
-        return self.heads_go_by.left(self.whole_attention, heads)
+    def attention(self, place: int, heads: int) -> AttentionShape:
+        """The heads of the layer from this place of the unpruned network with so many removable ones left."""
+        return self.heads_go_by.left(self.whole(place).attention, heads)
 
     def stock(self) -> PreTrainedConfig:
-        """The config of the stock network with as many layers as are left."""
+        """The config of the backbone with as many layers as are left."""
         return self.stock_of(range(len(self.layers)))
 
     def stock_of(self, chosen: Sequence[int]) -> PreTrainedConfig:
         """The same with these of the layers that are left."""
-        values = {k: v for k, v in self.backbone.items() if k != "model_type"}
-        values[self.family.depth] = len(chosen)
-        if values.get("layer_types"):
-            values["layer_types"] = [values["layer_types"][self.places[i]] for i in chosen]
-        return CONFIG_MAPPING[self.backbone["model_type"]](**values)
+        values, family = dict(self.backbone), self.family
+        if family.stock:
+            values[family.depth] = len(chosen)
+        for key in (family.plan, "layer_types"):
+            if values.get(key):
+                values[key] = [values[key][self.places[i]] for i in chosen]
+        return family.config(values)
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> PreTrainedConfig:
         """For a decoder what a cache wants to know: one entry for every layer that still has attention."""
@@ -431,6 +165,19 @@ def pooled_head(config: PrunedConfig, outputs: int) -> nn.Module:
     return Head(width, outputs, activation=family.head_activation, dropout=dropout)
 
 
+class Placed(NamedTuple):
+    """A layer of a pruned network."""
+
+    layer: nn.Module
+    place: int
+    """In the unpruned network."""
+    parts: Parts
+    shape: AttentionShape
+    heads: int
+    """How many can be removed; none where it mixes tokens in another way."""
+    units: int
+
+
 class PrunedNetwork(PreTrainedModel):
     """A stock network of which every layer may have its own number of heads and units; subclasses add the task head."""
 
@@ -441,14 +188,21 @@ class PrunedNetwork(PreTrainedModel):
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
         family = config.family
-        self.backbone = AutoModel.from_config(config.stock(), attn_implementation="sdpa")
+        self.backbone = family.body(config.stock())
         if family.pooler:
             self.backbone.pooler = None
-        layers = self.backbone.get_submodule(family.layers)
-        for layer, (heads, units), place in zip(layers, config.layers, config.places, strict=True):
-            shrink(layer, family, shape=config.attention(heads), units=units, place=place)
-        for slot, attention in enumerate(caching(layers, family)):
+        for layer in self.placed():
+            shrink(layer)
+        for slot, attention in enumerate(caching(self.backbone.get_submodule(family.layers), family)):
             attention.layer_idx = slot
+
+    def placed(self) -> list[Placed]:
+        """The layers that are left, with what each has and where."""
+        config = self.config
+        rows = zip(self.backbone.get_submodule(config.family.layers), config.places, config.layers, strict=True)
+        return [
+            Placed(layer, place, config.parts(place), config.attention(place, h), h, u) for layer, place, (h, u) in rows
+        ]
 
     def states(
         self, input_ids: torch.Tensor, mask: torch.Tensor, token_type_ids: torch.Tensor | None = None
@@ -610,37 +364,38 @@ HEADS: dict[str, type[PrunedNetwork]] = {
 """The network for every kind of task."""
 
 
-def shrink(layer: nn.Module, family: Family, *, shape: AttentionShape, units: int, place: int) -> None:
+def shrink(placed: Placed) -> None:
     """Give a stock layer linears of these sizes, or none where nothing is left."""
-    if shape.inner:
-        shrink_attention(layer, family, shape)
-        family.settle(layer, place)
+    layer, parts, units = placed.layer, placed.parts, placed.units
+    if placed.heads:
+        shrink_attention(layer, parts, placed.shape)
+        parts.settle(layer, placed.place)
     else:
-        stand_in(layer, family.without_attention)
+        stand_in(layer, parts.without_attention)
     if not units:
-        stand_in(layer, family.without_ffn)
+        stand_in(layer, parts.without_ffn)
         return
-    for path in filter(None, (family.up, family.gate)):
+    for path in filter(None, (parts.up, parts.gate)):
         resize(layer, path, outputs=units)
-    resize(layer, family.down, inputs=units)
+    resize(layer, parts.down, inputs=units)
 
 
-def shrink_attention(layer: nn.Module, family: Family, shape: AttentionShape) -> None:
-    if family.joint:
-        joint = layer.get_submodule(family.joint)
-        layer.set_submodule(family.joint, Joint())
-        for path in (family.query, family.key, family.value):
+def shrink_attention(layer: nn.Module, parts: Parts, shape: AttentionShape) -> None:
+    if parts.joint:
+        joint = layer.get_submodule(parts.joint)
+        layer.set_submodule(parts.joint, Joint())
+        for path in (parts.query, parts.key, parts.value):
             layer.set_submodule(path, joint)
-    resize(layer, family.query, outputs=shape.inner)
-    for path in (family.key, family.value):
+    resize(layer, parts.query, outputs=shape.inner)
+    for path in (parts.key, parts.value):
         resize(layer, path, outputs=shape.key_inner)
-    resize(layer, family.mix, inputs=shape.inner)
-    note_shape(layer, family, shape)
+    resize(layer, parts.mix, inputs=shape.inner)
+    note_shape(layer, parts, shape)
 
 
-def note_shape(layer: nn.Module, family: Family, shape: AttentionShape) -> None:
+def note_shape(layer: nn.Module, parts: Parts, shape: AttentionShape) -> None:
     """Tell a stock attention how many heads it has."""
-    for path, number in family.follows.items():
+    for path, number in parts.follows.items():
         owner, _, name = path.rpartition(".")
         setattr(layer.get_submodule(owner), name, number(shape))
 

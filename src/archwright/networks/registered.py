@@ -1,9 +1,11 @@
-"""Our encoders under the names that transformers' AutoConfig and AutoModel know; importing this is enough."""
+"""Our encoders under the names by which AutoConfig, AutoModel and pruning find them; importing this is enough."""
 
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from archwright.networks.flexibert import FlexiBertModel
+from archwright.networks.flexibert import family as flexibert_family  # noqa: F401  it lists itself
 from archwright.networks.nlu import NluModel
+from archwright.networks.nlu import family as nlu_family  # noqa: F401
 
 BODIES: tuple[type[PreTrainedModel], ...] = (FlexiBertModel, NluModel)
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from archwright.networks.pruned import Family
+from archwright.networks.families import Family
 
 State = dict[str, torch.Tensor]
 

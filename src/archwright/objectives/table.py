@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import Timings, measure_latency
-from archwright.subnet.keep import Keep, LayerKeep, anatomy, sizes
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import Keep, LayerKeep, sizes
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Of all heads or units of a layer: where the table measures, besides a single one."""

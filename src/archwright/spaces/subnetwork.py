@@ -32,32 +32,46 @@ class SubnetSpace:
         return {n: c.pack(np.zeros(c.length, bool)) if isinstance(c, Bits) else 0 for n, c in self.choices.items()}
 
 
+GONE = LayerKeep(0, 0)
+
+
 def small_masks(space: SubnetSpace, config: Config) -> Keep:
+    """A layer that has fewer heads or units than asked for keeps all of them."""
     kept = set(space.layer_order[: config["layers"]])
-    same, gone = LayerKeep(config["heads"], config["units"]), LayerKeep(0, 0)
-    return tuple(same if layer in kept else gone for layer in range(space.anatomy.layers))
+    return tuple(
+        LayerKeep(min(config["heads"], of.heads), min(config["units"], of.units)) if layer in kept else GONE
+        for layer, of in enumerate(space.anatomy.wholes)
+    )
 
 
 def layer_masks(space: SubnetSpace, config: Config) -> Keep:
-    of = space.anatomy
-    on = Bits(of.layers).unpack(config["layers"])
-    return tuple(LayerKeep(of.heads, of.units) if keep else LayerKeep(0, 0) for keep in on)
+    on = Bits(space.anatomy.layers).unpack(config["layers"])
+    return tuple(whole if keep else GONE for whole, keep in zip(space.anatomy.full, on, strict=True))
 
 
 def medium_masks(space: SubnetSpace, config: Config) -> Keep:
     layers = range(space.anatomy.layers)
-    return tuple(LayerKeep(config[f"heads{layer}"], config[f"units{layer}"]) for layer in layers)
+    return tuple(LayerKeep(config.get(f"heads{layer}", 0), config[f"units{layer}"]) for layer in layers)
 
 
 def large_masks(space: SubnetSpace, config: Config) -> Keep:
-    of = space.anatomy
-    bits = Bits(of.layers * (of.heads + of.units)).unpack(config["bits"]).reshape(of.layers, -1)
+    on = Bits(switches(space.anatomy)).unpack(config["bits"])
+    rows = zip(space.anatomy.wholes, np.split(on, ends(space.anatomy)[:-1]), strict=True)
     return tuple(
         LayerKeep(
             simplest(np.flatnonzero(row[: of.heads]).tolist()), simplest(np.flatnonzero(row[of.heads :]).tolist())
         )
-        for row in bits
+        for of, row in rows
     )
+
+
+def ends(of: Anatomy) -> list[int]:
+    """Where the switches of each layer end, heads before units."""
+    return np.cumsum([layer.heads + layer.units for layer in of.wholes], dtype=int).tolist()
+
+
+def switches(of: Anatomy) -> int:
+    return sum(layer.heads + layer.units for layer in of.wholes)
 
 
 def layer_config(of: Anatomy, keep: Keep) -> Config:
@@ -67,11 +81,12 @@ def layer_config(of: Anatomy, keep: Keep) -> Config:
 
 def large_config(of: Anatomy, keep: Keep) -> Config:
     """The config of LARGE that keeps exactly this."""
-    bits = np.zeros((of.layers, of.heads + of.units), dtype=bool)
-    for row, part in zip(bits, keep, strict=True):
+    bits = np.zeros(switches(of), dtype=bool)
+    rows = np.split(bits, ends(of)[:-1])  # views
+    for row, layer, part in zip(rows, of.wholes, keep, strict=True):
         row[list(positions(part.heads))] = True
-        row[[of.heads + unit for unit in positions(part.units)]] = True
-    return {"bits": Bits(bits.size).pack(bits.reshape(-1))}
+        row[[layer.heads + unit for unit in positions(part.units)]] = True
+    return {"bits": Bits(bits.size).pack(bits)}
 
 
 def small(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
@@ -87,14 +102,15 @@ def layer(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
 def medium(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
     """Heads and units of every layer."""
     choices: dict[str, Sequence[int] | Bits] = {}
-    for index in range(of.layers):
-        choices |= {f"heads{index}": range(of.heads + 1), f"units{index}": range(of.units + 1)}
+    for index, whole in enumerate(of.wholes):
+        heads = {f"heads{index}": range(whole.heads + 1)} if whole.heads else {}
+        choices |= {**heads, f"units{index}": range(whole.units + 1)}
     return choices
 
 
 def large(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
     """One switch per head and per unit."""
-    return {"bits": Bits(of.layers * (of.heads + of.units))}
+    return {"bits": Bits(switches(of))}
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 import copy
 
 import torch
-from torch import nn
 
-from archwright.networks.pruned import Family, PrunedConfig, PrunedNetwork
+from archwright.networks.families import Parts
+from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep, count, positions
 from archwright.subnet.slicing import cut_heads
 
@@ -38,14 +38,13 @@ def pruned_config(config: PrunedConfig, keep: Keep) -> PrunedConfig:
 
 def extracted_state(model: PrunedNetwork, keep: Keep) -> State:
     """The state dict of the extracted network, in tensors of its own."""
-    family = model.config.family
-    root = f"backbone.{family.layers}."
+    root = f"backbone.{model.config.family.layers}."
     state = copied({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
-    rows = zip(model.backbone.get_submodule(family.layers), keep, model.config.layers, strict=True)
-    left = [(layer, part, heads) for layer, part, (heads, _) in rows if any(map(count, part))]
-    for place, (layer, part, heads) in enumerate(left):
-        for name, tensor in layer_state(layer, model.config, part, heads).items():
-            state[f"{root}{place}.{name}"] = tensor
+    rows = zip(model.placed(), keep, strict=True)
+    left = [(placed, part) for placed, part in rows if any(map(count, part))]
+    for number, (placed, part) in enumerate(left):
+        for name, tensor in layer_state(placed, model.config, part).items():
+            state[f"{root}{number}.{name}"] = tensor
     return state
 
 
@@ -58,11 +57,11 @@ def copied(state: State) -> State:
     return {name: copies[tensor.data_ptr()] for name, tensor in state.items()}
 
 
-def layer_state(layer: nn.Module, config: PrunedConfig, part: LayerKeep, heads: int) -> State:
-    """What is left of a layer that has so many heads."""
-    rows, cols, gone = chosen(config, part, heads)
+def layer_state(placed: Placed, config: PrunedConfig, part: LayerKeep) -> State:
+    """What is left of a layer."""
+    rows, cols, gone = chosen(placed, config, part)
     state = {}
-    for name, tensor in layer.state_dict().items():
+    for name, tensor in placed.layer.state_dict().items():
         owner = name.rpartition(".")[0]
         if any(owner == path or owner.startswith(f"{path}.") for path in gone):
             continue
@@ -75,24 +74,24 @@ def layer_state(layer: nn.Module, config: PrunedConfig, part: LayerKeep, heads: 
 
 
 def chosen(
-    config: PrunedConfig, part: LayerKeep, heads: int
+    placed: Placed, config: PrunedConfig, part: LayerKeep
 ) -> tuple[dict[str, list[int]], dict[str, list[int]], list[str]]:
     """By path: the outputs and the inputs that linears keep; and the paths of what is gone."""
-    family = config.family
+    parts = placed.parts
     rows: dict[str, list[int]] = {}
     cols: dict[str, list[int]] = {}
     if count(part.heads):
-        cut = cut_heads(config, config.attention(heads), part.heads)
+        cut = cut_heads(config, placed.shape, part.heads)
         queries, keys = list(positions(cut.queries)), list(positions(cut.keys))
-        rows |= {family.query: queries, family.key: keys, family.value: keys}
-        cols[family.mix] = queries
+        rows |= {parts.query: queries, parts.key: keys, parts.value: keys}
+        cols[parts.mix] = queries
     if count(part.units):
         units = list(positions(part.units))
-        rows |= dict.fromkeys(filter(None, (family.up, family.gate)), units)
-        cols[family.down] = units
-    return rows, cols, gone_paths(family, part)
+        rows |= dict.fromkeys(filter(None, (parts.up, parts.gate)), units)
+        cols[parts.down] = units
+    return rows, cols, gone_paths(parts, part)
 
 
-def gone_paths(family: Family, part: LayerKeep) -> list[str]:
-    attention = [] if count(part.heads) else list(family.without_attention)
-    return attention + ([] if count(part.units) else list(family.without_ffn))
+def gone_paths(parts: Parts, part: LayerKeep) -> list[str]:
+    attention = [] if count(part.heads) else list(parts.without_attention)
+    return attention + ([] if count(part.units) else list(parts.without_ffn))

@@ -8,14 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.pruned import Placed, PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep, Part
-from archwright.subnet.slicing import cut_heads, head_owners, subnetwork
+from archwright.subnet.slicing import Cut, cut_heads, head_owners, subnetwork
 
 SHALLOW = 6
 """Layers of a network whose layer order is found with all batches."""
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Logits and targets to a scalar."""
+Scores = list[torch.Tensor]
+"""One number for every head (or unit) of a layer, layer by layer; layers may have different numbers of them."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +40,29 @@ def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> Or
     )
 
 
-def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of every head (layers x heads) and unit (layers x units): mean over texts of |sum over tokens of a x g|."""
-    config, layers = model.config, list(model.backbone.get_submodule(model.config.family.layers))
-    mixes = [layer.get_submodule(config.family.mix) for layer in layers]
-    downs = [layer.get_submodule(config.family.down) for layer in layers]
-    owners: dict[nn.Module, torch.Tensor] = {m: torch.arange(m.in_features, device=model.device) for m in downs}
-    for mix, (heads, _) in zip(mixes, config.layers, strict=True):
-        owners[mix] = torch.tensor(head_owners(config, heads), device=model.device)
+def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> tuple[Scores, Scores]:
+    """Of the heads and of the units of every layer: mean over texts of |sum over tokens of a x g|."""
+    layers = model.placed()
+    mixes = [placed.layer.get_submodule(placed.parts.mix) if placed.heads else None for placed in layers]
+    downs = [placed.layer.get_submodule(placed.parts.down) if placed.units else None for placed in layers]
+    owners = {m: torch.arange(m.in_features, device=model.device) for m in downs if m is not None}
+    for mix, placed in zip(mixes, layers, strict=True):
+        if mix is not None:
+            owners[mix] = torch.tensor(head_owners(model.config, placed.shape), device=model.device)
     totals = {m: m.weight.new_zeros(int(owner.max()) + 1) for m, owner in owners.items()}
     texts = 0
     with evaluating(model), torch.enable_grad():
         for batch in batches:
             texts += len(batch.targets)
-            seen = recorded_inputs(model, mixes + downs, batch, loss)
+            seen = recorded_inputs(model, list(owners), batch, loss)
             for module, (activation, gradient) in seen.items():
                 # a text of several choices is several rows: texts x rows x tokens x features
                 effect = (activation * gradient).unflatten(0, (len(batch.targets), -1)).sum((1, 2))
                 part = effect.new_zeros(len(effect), len(totals[module])).index_add_(1, owners[module], effect)
                 totals[module] += part.abs().sum(0)
-    return torch.stack([totals[m] for m in mixes]) / texts, torch.stack([totals[m] for m in downs]) / texts
+    nothing = torch.zeros(0, device=model.device)
+    heads, units = ([nothing if m is None else totals[m] / texts for m in part] for part in (mixes, downs))
+    return heads, units
 
 
 @contextmanager
@@ -119,17 +124,26 @@ def mean_loss(model: PrunedNetwork, keep: Keep, batches: list[Any], loss: Loss) 
 @torch.no_grad()
 def reorder(model: PrunedNetwork, order: Order) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
-    config, family = model.config, model.config.family
-    rows = zip(model.backbone.get_submodule(family.layers), config.layers, order.heads, order.units, strict=True)
-    for layer, (count, _), heads, units in rows:
-        cut = cut_heads(config, config.attention(count), heads)
-        permute(layer.get_submodule(family.query), rows=cut.queries)
-        for path in (family.key, family.value):
-            permute(layer.get_submodule(path), rows=cut.keys)
-        permute(layer.get_submodule(family.mix), cols=cut.queries)
-        for path in filter(None, (family.up, family.gate)):
-            permute(layer.get_submodule(path), rows=units)
-        permute(layer.get_submodule(family.down), cols=units)
+    for placed, heads, units in zip(model.placed(), order.heads, order.units, strict=True):
+        if heads:
+            reorder_heads(placed, cut_heads(model.config, placed.shape, heads))
+        if units:
+            reorder_units(placed, units)
+
+
+def reorder_heads(placed: Placed, cut: Cut) -> None:
+    layer, parts = placed.layer, placed.parts
+    permute(layer.get_submodule(parts.query), rows=cut.queries)
+    for path in (parts.key, parts.value):
+        permute(layer.get_submodule(path), rows=cut.keys)
+    permute(layer.get_submodule(parts.mix), cols=cut.queries)
+
+
+def reorder_units(placed: Placed, units: tuple[int, ...]) -> None:
+    layer, parts = placed.layer, placed.parts
+    for path in filter(None, (parts.up, parts.gate)):
+        permute(layer.get_submodule(path), rows=units)
+    permute(layer.get_submodule(parts.down), cols=units)
 
 
 def permute(linear: nn.Module, *, rows: Part = 0, cols: Part = 0) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from archwright.networks.pruned import PrunedConfig
+from math import log2
+from typing import NamedTuple
 
 Part = int | tuple[int, ...]
 """The first n, or exactly these positions in rising order."""
@@ -42,24 +40,57 @@ def sizes(keep: Keep) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Make:
-    """How the layers of a family are made; the defaults are an encoder's."""
+class Cost:
+    """Numbers in matrices (and kernels), and in biases and norms."""
 
-    queries: int = 1
-    """Query heads in one removable head."""
-    keys: int = 1
-    """Key heads in it, and as many value heads."""
-    shared_keys: int = 0
-    """Key heads that stay as long as any head does."""
-    gated: bool = False
-    """Whether the FFN has two linears that lead in."""
-    qkv_bias: bool = True
-    mix_bias: bool = True
-    ffn_bias: bool = True
-    norm: int = 2
-    """Vectors of a norm."""
-    head_norms: int = 0
-    """Vectors of a head's size that norm queries and keys."""
+    matrices: int = 0
+    vectors: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.matrices + other.matrices, self.vectors + other.vectors)
+
+    def times(self, count: int) -> Cost:
+        return Cost(self.matrices * count, self.vectors * count)
+
+
+@dataclass(frozen=True)
+class Removable:
+    """What the heads of a layer cost, or its units."""
+
+    each: Cost = Cost()
+    once: Cost = Cost()
+    """What stays as long as any of them does: a bias, a norm, keys that all heads share."""
+
+    def cost(self, count: int) -> Cost:
+        return self.each.times(count) + self.once if count else Cost()
+
+
+@dataclass(frozen=True)
+class LayerAnatomy:
+    """One unpruned layer."""
+
+    heads: int
+    """Heads that can go; with grouped queries each of them is several, and an operator without heads has none."""
+    units: int
+    attention: Removable
+    ffn: Removable
+    features: int
+    """Query features of one head."""
+    rest: Cost = Cost()
+    """What stays as long as the layer does."""
+    mixing: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Multiply-adds per token of an operator without heads: these, times the length, times its logarithm."""
+
+    def cost(self, heads: int, units: int) -> Cost:
+        if not (heads or units):
+            return Cost()
+        return self.attention.cost(heads) + self.ffn.cost(units) + self.rest
+
+    def mixed(self, heads: int, units: int, length: int) -> float:
+        """Floating point operations of mixing the tokens of a text, linears left out."""
+        per_token, per_length, per_logarithm = self.mixing if heads or units else (0.0, 0.0, 0.0)
+        own = per_token + per_length * length + per_logarithm * log2(length)
+        return 4 * length * length * heads * self.features + 2 * length * own
 
 
 @dataclass(frozen=True)
@@ -83,44 +114,43 @@ class Outlet:
 class Anatomy:
     """The numbers of a super-network from which every sub-network's cost follows, without building it."""
 
-    layers: int
-    heads: int
-    """Heads that can go from a layer; with grouped queries each of them is several."""
-    units: int
+    wholes: tuple[LayerAnatomy, ...]
     width: int
-    head_size: int
     labels: int
     """Outputs of the task head; a language model has a table of output embeddings instead."""
-    embedding_rows: int
-    """Rows of all tables of input embeddings."""
-    embedding_width: int
-    embedding_norm: int = 2
-    """Vectors of the norm over the embeddings."""
-    make: Make = Make()
+    embedding: Cost
+    """Tables of inputs and positions, what projects them to the width, norms."""
+    projection: int = 0
+    """The numbers of it that multiply every token."""
     outlet: Outlet = Outlet()
 
     @property
+    def layers(self) -> int:
+        return len(self.wholes)
+
+    @property
+    def heads(self) -> int:
+        """Removable heads of the layer with most of them."""
+        return max((layer.heads for layer in self.wholes), default=0)
+
+    @property
+    def units(self) -> int:
+        """Units of the layer with most of them."""
+        return max((layer.units for layer in self.wholes), default=0)
+
+    @property
     def full(self) -> Keep:
-        return (LayerKeep(self.heads, self.units),) * self.layers
+        return tuple(LayerKeep(layer.heads, layer.units) for layer in self.wholes)
 
     @property
     def embedding_matrices(self) -> int:
-        """Weights of the embedding tables and, in ELECTRA, of the projection to the encoder's width."""
-        output = 0 if self.outlet.tied else self.outlet.table * self.width
-        return self.embedding_rows * self.embedding_width + self.projection + output
-
-    @property
-    def projection(self) -> int:
-        return 0 if self.embedding_width == self.width else self.embedding_width * self.width
-
-    @property
-    def embedding_vectors(self) -> int:
-        return self.embedding_norm * self.embedding_width + (self.width if self.projection else 0)
+        """Weights of the embedding tables, of their projection and of a language model's own output table."""
+        return self.embedding.matrices + (0 if self.outlet.tied else self.outlet.table * self.width)
 
     @property
     def embeddings(self) -> int:
         """Parameters that no search can remove: tables of inputs, positions and outputs, their norm, the projection."""
-        return self.embedding_matrices + self.embedding_vectors
+        return self.embedding_matrices + self.embedding.vectors
 
     @property
     def head_matrices(self) -> int:
@@ -132,110 +162,17 @@ class Anatomy:
         biases = (self.width if self.outlet.dense else 0) + (self.labels if self.outlet.bias else 0)
         return biases + self.outlet.norm * self.width
 
-    def attention_features(self, heads: int) -> tuple[int, int]:
-        """Features of all queries, and of all keys (or values), of a layer with so many heads."""
-        keys = heads * self.make.keys + (self.make.shared_keys if heads else 0)
-        return heads * self.make.queries * self.head_size, keys * self.head_size
 
-
-def anatomy(config: PrunedConfig) -> Anatomy:
-    """The numbers of the *unpruned* network that `config` describes."""
-    family, stock = config.family, config.backbone
-    labels, outlet = OUTLETS[config.kind](config)
-    tables = [stock["vocab_size"], stock[family.room] if family.positions else 0, stock.get("type_vocab_size", 0)]
-    return Anatomy(
-        layers=stock[family.depth],
-        heads=config.heads_go_by.units(config.whole_attention),
-        units=stock[family.units],
-        width=stock[family.width],
-        head_size=config.whole_attention.size,
-        labels=labels,
-        embedding_rows=sum(tables),
-        embedding_width=stock.get("embedding_size", stock[family.width]),
-        embedding_norm=family.norm_vectors if family.embedding_norm else 0,
-        make=make_of(config),
-        outlet=outlet,
-    )
-
-
-def make_of(config: PrunedConfig) -> Make:
-    family = config.family
-    one, two = config.attention(1), config.attention(2)
-    keys = two.groups - one.groups
-    return Make(
-        queries=one.groups * one.queries,
-        keys=keys,
-        shared_keys=one.groups - keys,
-        gated=bool(family.gate),
-        qkv_bias=config.says(family.qkv_bias),
-        mix_bias=config.says(family.mix_bias),
-        ffn_bias=config.says(family.ffn_bias),
-        norm=family.norm_vectors,
-        head_norms=2 if family.head_norms else 0,
-    )
-
-
-def last_norm(config: PrunedConfig) -> int:
-    return config.family.norm_vectors if config.family.causal else 0
-
-
-def pooled_outlet(config: PrunedConfig) -> Outlet:
-    dense = bool(config.family.head_activation)
-    return Outlet(norm=last_norm(config), dense=dense, bias=dense)
-
-
-def table_outlet(config: PrunedConfig) -> Outlet:
-    rows = config.backbone["vocab_size"]
-    return Outlet(norm=last_norm(config), dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)
-
-
-OUTLETS: dict[str, Callable[[PrunedConfig], tuple[int, Outlet]]] = {
-    "classification": lambda config: (config.num_labels, pooled_outlet(config)),
-    "regression": lambda config: (1, pooled_outlet(config)),
-    "choice": lambda config: (1, pooled_outlet(config)),
-    "qa": lambda config: (2, Outlet(norm=last_norm(config), dense=False, per_token=True)),
-    "lm": lambda config: (0, table_outlet(config)),
-}
-"""Outputs and shape of the head for every kind of task."""
-
-
-def layer_matrices(of: Anatomy, keep: Keep) -> int:
-    """Weights of all linears in the layers."""
-    return sum(attention_matrices(of, heads) + ffn_matrices(of, units) for heads, units in sizes(keep))
-
-
-def attention_matrices(of: Anatomy, heads: int) -> int:
-    queries, keys = of.attention_features(heads)
-    return 2 * of.width * (queries + keys)
-
-
-def ffn_matrices(of: Anatomy, units: int) -> int:
-    return (3 if of.make.gated else 2) * of.width * units
-
-
-def layer_vectors(of: Anatomy, keep: Keep) -> int:
-    """Biases and norms; a sub-layer with nothing left has lost its norm too."""
-    return sum(attention_vectors(of, heads) + ffn_vectors(of, units) for heads, units in sizes(keep))
-
-
-def attention_vectors(of: Anatomy, heads: int) -> int:
-    if not heads:
-        return 0
-    make, (queries, keys) = of.make, of.attention_features(heads)
-    biases = (queries + 2 * keys if make.qkv_bias else 0) + (of.width if make.mix_bias else 0)
-    return biases + make.norm * of.width + make.head_norms * of.head_size
-
-
-def ffn_vectors(of: Anatomy, units: int) -> int:
-    if not units:
-        return 0
-    biases = (2 if of.make.gated else 1) * units + of.width if of.make.ffn_bias else 0
-    return biases + of.make.norm * of.width
+def layers_cost(of: Anatomy, keep: Keep) -> Cost:
+    """All layers; a sub-layer with nothing left has lost its norm too."""
+    rows = zip(of.wholes, sizes(keep), strict=True)
+    return sum((layer.cost(heads, units) for layer, (heads, units) in rows), Cost())
 
 
 def nonembedding_parameters(of: Anatomy, keep: Keep) -> int:
     """Parameters of the extracted layers and head; embeddings left out because no search can remove them."""
-    return layer_matrices(of, keep) + layer_vectors(of, keep) + of.head_matrices + of.head_vectors
+    layers = layers_cost(of, keep)
+    return layers.matrices + layers.vectors + of.head_matrices + of.head_vectors
 
 
 def parameters(of: Anatomy, keep: Keep) -> int:
@@ -245,12 +182,14 @@ def parameters(of: Anatomy, keep: Keep) -> int:
 
 def flops(of: Anatomy, keep: Keep, *, length: int) -> int:
     """Floating point operations (two per multiply-add) of one text of `length` tokens; norms and biases left out."""
-    per_token = layer_matrices(of, keep) + of.projection + of.outlet.table * of.width
-    attention = sum(4 * length * length * of.attention_features(heads)[0] for heads, _ in sizes(keep))
-    return 2 * length * per_token + attention + 2 * of.head_matrices * (length if of.outlet.per_token else 1)
+    per_token = layers_cost(of, keep).matrices + of.projection + of.outlet.table * of.width
+    rows = zip(of.wholes, sizes(keep), strict=True)
+    mixing = sum(layer.mixed(heads, units, length) for layer, (heads, units) in rows)
+    return round(2 * length * per_token + mixing + 2 * of.head_matrices * (length if of.outlet.per_token else 1))
 
 
 def int8_bytes(of: Anatomy, keep: Keep) -> int:
     """Bytes of the weights after int8 quantization: one per matrix entry, four per bias or norm entry."""
-    matrices = of.embedding_matrices + layer_matrices(of, keep) + of.head_matrices
-    return matrices + 4 * (of.embedding_vectors + layer_vectors(of, keep) + of.head_vectors)
+    layers = layers_cost(of, keep)
+    matrices = of.embedding_matrices + layers.matrices + of.head_matrices
+    return matrices + 4 * (of.embedding.vectors + layers.vectors + of.head_vectors)

@@ -16,13 +16,13 @@ def masked(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
     """The model with heads and units outside `keep` set to zero just before the linear that reads them."""
     config = model.config
     with ExitStack() as undo:
-        for layer, part, shape in kept_layers(model, keep, undo):
+        for placed, part in kept_layers(model, keep, undo):
             if count(part.heads):
-                features = positions(cut_heads(config, shape, part.heads).queries)
-                mask_input(layer.get_submodule(config.family.mix), features, undo)
+                features = positions(cut_heads(config, placed.shape, part.heads).queries)
+                mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)
             if count(part.units):
-                mask_input(layer.get_submodule(config.family.down), positions(part.units), undo)
-            leave_out(layer, config.family, part, undo)
+                mask_input(placed.layer.get_submodule(placed.parts.down), positions(part.units), undo)
+            leave_out(placed, part, undo)
         yield model
 
 
@@ -39,11 +39,10 @@ def zeroed(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
 
     Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.
     """
-    config, family = model.config, model.config.family
     with ExitStack() as undo:
-        rows = zip(model.backbone.get_submodule(family.layers), keep, config.layers, strict=True)
-        for layer, part, (heads, _) in rows:
-            features = positions(cut_heads(config, config.attention(heads), part.heads).queries)
-            mask_input(layer.get_submodule(family.mix), features, undo)
-            mask_input(layer.get_submodule(family.down), positions(part.units), undo)
+        for placed, part in zip(model.placed(), keep, strict=True):
+            if placed.heads:
+                features = positions(cut_heads(model.config, placed.shape, part.heads).queries)
+                mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)
+            mask_input(placed.layer.get_submodule(placed.parts.down), positions(part.units), undo)
         yield model

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from archwright.networks.pruned import AttentionShape, Family, PrunedConfig, PrunedNetwork
+from archwright.networks.families import AttentionShape
+from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
 from archwright.subnet.keep import Keep, LayerKeep, Part, count, positions, simplest
 
 
@@ -59,11 +60,10 @@ def head_features(heads: Part, head_size: int) -> Part:
     return tuple(head * head_size + i for head in heads for i in range(head_size))
 
 
-def head_owners(config: PrunedConfig, heads: int) -> list[int]:
-    """For every query feature of a layer with so many removable heads: the one it belongs to."""
-    shape = config.attention(heads)
+def head_owners(config: PrunedConfig, shape: AttentionShape) -> list[int]:
+    """For every query feature of a layer of this shape: the removable head it belongs to."""
     owners = [0] * shape.inner
-    for head in range(heads):
+    for head in range(config.heads_go_by.units(shape)):
         for feature in positions(cut_heads(config, shape, (head,)).queries):
             owners[feature] = head
     return owners
@@ -80,32 +80,29 @@ def subnetwork(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
     """The model computes only what `keep` names; gradients reach the super-network's own Parameters."""
     config = model.config
     with ExitStack() as undo:
-        for layer, part, shape in kept_layers(model, keep, undo):
+        for placed, part in kept_layers(model, keep, undo):
             if count(part.heads):
-                slice_attention(layer, config.family, cut_heads(config, shape, part.heads), undo)
+                slice_attention(placed, cut_heads(config, placed.shape, part.heads), undo)
             if count(part.units):
-                slice_ffn(layer, config.family, part.units, undo)
-            leave_out(layer, config.family, part, undo)
+                slice_ffn(placed, part.units, undo)
+            leave_out(placed, part, undo)
         yield model
 
 
-def kept_layers(model: PrunedNetwork, keep: Keep, undo: ExitStack) -> list[tuple[nn.Module, LayerKeep, AttentionShape]]:
-    """Take the layers that are gone out of the model and return the others, with what each keeps and of what."""
+def kept_layers(model: PrunedNetwork, keep: Keep, undo: ExitStack) -> list[tuple[Placed, LayerKeep]]:
+    """Take the layers that are gone out of the model and return the others, with what each keeps."""
     claim(model, undo)
-    config, path = model.config, model.config.family.layers
-    shapes = [config.attention(heads) for heads, _ in config.layers]
-    rows = list(zip(model.backbone.get_submodule(path), keep, shapes, strict=True))
-    left = [(layer, part, shape) for layer, part, shape in rows if count(part.heads) or count(part.units)]
+    family = model.config.family
+    rows = zip(model.placed(), keep, strict=True)
+    left = [(placed, part) for placed, part in rows if count(part.heads) or count(part.units)]
     if len(left) < len(keep):
-        swap(model.backbone, path, nn.ModuleList([layer for layer, _, _ in left]), undo)
-    if config.family.causal:
+        swap(model.backbone, family.layers, nn.ModuleList([placed.layer for placed, _ in left]), undo)
+    if family.causal:
         renumber(model, keep, left, undo)
     return left
 
 
-def renumber(
-    model: PrunedNetwork, keep: Keep, left: list[tuple[nn.Module, LayerKeep, AttentionShape]], undo: ExitStack
-) -> None:
+def renumber(model: PrunedNetwork, keep: Keep, left: list[tuple[Placed, LayerKeep]], undo: ExitStack) -> None:
     """Tell a decoder which layers it has now: masks go by a layer's place, a cache by its place among attentions."""
     config = model.config
     staying = [i for i, part in enumerate(keep) if count(part.heads) or count(part.units)]
@@ -114,7 +111,7 @@ def renumber(
     types = getattr(model.backbone.config, "layer_types", None)
     if types:
         note(model.backbone.config, "layer_types", [types[i] for i in staying], undo)
-    attending = [layer for layer, part, _ in left if count(part.heads)]
+    attending = [placed.layer for placed, part in left if count(part.heads)]
     for slot, layer in enumerate(attending):
         note(layer.get_submodule(config.family.attention), "layer_idx", slot, undo)
 
@@ -133,26 +130,28 @@ def claim(model: PrunedNetwork, undo: ExitStack) -> None:
     undo.callback(model.__dict__.pop, "claimed")
 
 
-def leave_out(layer: nn.Module, family: Family, part: LayerKeep, undo: ExitStack) -> None:
+def leave_out(placed: Placed, part: LayerKeep, undo: ExitStack) -> None:
     """Put stand-ins where nothing of a sub-layer is left."""
-    for path, module in family.without_attention.items() if not count(part.heads) else ():
-        swap(layer, path, module(), undo)
-    for path, module in family.without_ffn.items() if not count(part.units) else ():
-        swap(layer, path, module(), undo)
+    for path, module in placed.parts.without_attention.items() if not count(part.heads) else ():
+        swap(placed.layer, path, module(), undo)
+    for path, module in placed.parts.without_ffn.items() if not count(part.units) else ():
+        swap(placed.layer, path, module(), undo)
 
 
-def slice_attention(layer: nn.Module, family: Family, cut: Cut, undo: ExitStack) -> None:
-    slice_outputs(layer, (family.query,), cut.queries, undo)
-    slice_outputs(layer, (family.key, family.value), cut.keys, undo)
-    slice_inputs(layer, family.mix, cut.queries, undo)
-    for path, number in family.follows.items():
+def slice_attention(placed: Placed, cut: Cut, undo: ExitStack) -> None:
+    layer, parts = placed.layer, placed.parts
+    slice_outputs(layer, (parts.query,), cut.queries, undo)
+    slice_outputs(layer, (parts.key, parts.value), cut.keys, undo)
+    slice_inputs(layer, parts.mix, cut.queries, undo)
+    for path, number in parts.follows.items():
         owner, _, name = path.rpartition(".")
         note(layer.get_submodule(owner), name, number(cut.shape), undo)
 
 
-def slice_ffn(layer: nn.Module, family: Family, units: Part, undo: ExitStack) -> None:
-    slice_outputs(layer, tuple(filter(None, (family.up, family.gate))), units, undo)
-    slice_inputs(layer, family.down, units, undo)
+def slice_ffn(placed: Placed, units: Part, undo: ExitStack) -> None:
+    layer, parts = placed.layer, placed.parts
+    slice_outputs(layer, tuple(filter(None, (parts.up, parts.gate))), units, undo)
+    slice_inputs(layer, parts.down, units, undo)
 
 
 def slice_outputs(layer: nn.Module, paths: tuple[str, ...], part: Part, undo: ExitStack) -> None:

@@ -10,7 +10,7 @@ from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config, largest
 from archwright.spaces.subnetwork import large_config
-from archwright.subnet.keep import anatomy
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.pruning.baselines import retraining_free
 from archwright.subnet.pruning.tuning import fold
 from archwright.train import task_loss

@@ -7,7 +7,7 @@ from archwright.jobs.methods.designs import note_designs, noted_designs
 from archwright.jobs.searching import Ground
 from archwright.jobs.training import original_network, sample_batches, space_of
 from archwright.networks.load import saved_network
-from archwright.subnet.keep import anatomy
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
 from archwright.train import task_loss
 

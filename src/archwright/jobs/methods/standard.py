@@ -25,9 +25,9 @@ from archwright.spaces.subnetwork import layer_config
 from archwright.spaces.trained import TrainedSpace
 from archwright.store import RunFolder
 from archwright.store.checkpoints import FileCheckpoints
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import reorder
-from archwright.subnet.keep import anatomy
 from archwright.subnet.pruning.baselines import layer_dropping
 
 MOST_CHECKPOINTS = 20

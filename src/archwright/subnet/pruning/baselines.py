@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Loss
-from archwright.subnet.keep import Keep, LayerKeep, anatomy
+from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.pruning.choosing import keep_by_scores, keep_heads, random_keep
 from archwright.subnet.pruning.fisher import rearranged, searched
 from archwright.subnet.pruning.gradients import mask_gradients
-from archwright.subnet.pruning.scores import head_scores, magnitude_scores
+from archwright.subnet.pruning.scores import as_arrays, head_scores, magnitude_scores
 from archwright.subnet.pruning.streams import TOKENS, recorded
 from archwright.subnet.pruning.tuning import Tuned, tuned
 
@@ -22,14 +23,14 @@ Shares = Sequence[float]
 def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, shares: Shares) -> dict[float, Keep]:
     """Sub-networks without the least important heads (Michel et al. 2019), for every share that heads alone reach."""
     of = anatomy(network.config)
-    scores = head_scores(network, batches, loss).double().cpu().numpy()
+    scores = as_arrays(head_scores(network, batches, loss))
     return reached({share: keep_heads(of, scores, share) for share in shares})
 
 
 def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, Keep]:
     """Sub-networks without the heads and units of smallest weights, for every share that can be reached."""
     of = anatomy(network.config)
-    heads, units = (scores.double().cpu().numpy() for scores in magnitude_scores(network))
+    heads, units = map(as_arrays, magnitude_scores(network))
     return reached({share: keep_by_scores(of, heads, units, share) for share in shares})
 
 

@@ -1,17 +1,20 @@
 """From scores to what a sub-network of a wanted size keeps."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, nonembedding_parameters, simplest
+from archwright.subnet.keep import Anatomy, Cost, Keep, LayerAnatomy, LayerKeep, nonembedding_parameters, simplest
 
-Scores = NDArray[np.float64]
+Scores = Sequence[NDArray[np.float64]]
+"""One number for every head (or unit) of a layer, layer by layer."""
+Switches = Sequence[NDArray[np.bool_]]
 
 
-def kept(heads: NDArray[np.bool_], units: NDArray[np.bool_]) -> Keep:
-    """What is switched on (layers x heads, layers x units) as positions."""
+def kept(heads: Switches, units: Switches) -> Keep:
+    """What is switched on in every layer as positions."""
     pairs = zip(heads, units, strict=True)
     return tuple(
         LayerKeep(simplest(np.flatnonzero(h).tolist()), simplest(np.flatnonzero(u).tolist())) for h, u in pairs
@@ -20,25 +23,42 @@ def kept(heads: NDArray[np.bool_], units: NDArray[np.bool_]) -> Keep:
 
 def keep_heads(of: Anatomy, scores: Scores, share: float) -> Keep | None:
     """Without the lowest heads, as few as reach this share of the non-embedding parameters; None: out of reach."""
-    layer, head = np.divmod(np.argsort(scores, axis=None, kind="stable"), of.heads)
-    return shortest_removal(of, layer * (of.heads + of.units) + head, share)
+    numbers = np.concatenate(
+        [first + np.arange(layer.heads) for layer, first in zip(of.wholes, firsts(of), strict=True)]
+    )
+    return shortest_removal(of, numbers[np.argsort(np.concatenate(scores), kind="stable")], share)
 
 
 def keep_by_scores(of: Anatomy, head_scores: Scores, unit_scores: Scores, share: float) -> Keep | None:
     """Without the heads and units of lowest score per parameter, as few as reach this share; None: out of reach."""
-    worth = np.hstack([head_scores / own_parameters(of, heads=1), unit_scores / own_parameters(of, units=1)])
-    return shortest_removal(of, np.argsort(worth, axis=None, kind="stable"), share)
+    worth = [
+        scores / max(1, own)
+        for layer, *both in zip(of.wholes, head_scores, unit_scores, strict=True)
+        for scores, own in zip(both, own_parameters(layer), strict=True)
+    ]
+    return shortest_removal(of, np.argsort(np.concatenate(worth), kind="stable"), share)
 
 
 def random_keep(of: Anatomy, share: float, rng: np.random.Generator) -> Keep | None:
     """Without random heads and units, all equally likely, as few as reach this share; None: out of reach."""
-    return shortest_removal(of, rng.permutation(of.layers * (of.heads + of.units)), share)
+    return shortest_removal(of, rng.permutation(sum(layer.heads + layer.units for layer in of.wholes)), share)
 
 
-def own_parameters(of: Anatomy, *, heads: int = 0, units: int = 0) -> int:
-    """Parameters that go when one layer of the whole network loses this many heads and units."""
-    smaller = (LayerKeep(of.heads - heads, of.units - units), *of.full[1:])
-    return nonembedding_parameters(of, of.full) - nonembedding_parameters(of, smaller)
+def own_parameters(layer: LayerAnatomy) -> tuple[int, int]:
+    """Parameters that go when a layer of the whole network loses one head, and when it loses one unit."""
+    heads, units = layer.heads, layer.units
+    whole = total(layer.cost(heads, units))
+    return whole - total(layer.cost(max(0, heads - 1), units)), whole - total(layer.cost(heads, max(0, units - 1)))
+
+
+def total(cost: Cost) -> int:
+    return cost.matrices + cost.vectors
+
+
+def firsts(of: Anatomy) -> NDArray[np.int64]:
+    """The number of the first head of every layer, where heads and units are numbered as in `shortest_removal`."""
+    ends = np.cumsum([layer.heads + layer.units for layer in of.wholes])
+    return np.concatenate([[0], ends[:-1]]).astype(np.int64)
 
 
 def shortest_removal(of: Anatomy, order: NDArray[np.int64], share: float) -> Keep | None:
@@ -56,6 +76,10 @@ def shortest_removal(of: Anatomy, order: NDArray[np.int64], share: float) -> Kee
 
 
 def without(of: Anatomy, gone: NDArray[np.int64]) -> Keep:
-    on = np.ones((of.layers, of.heads + of.units), bool)
-    on.flat[gone] = False
-    return kept(on[:, : of.heads], on[:, of.heads :])
+    on = np.ones(sum(layer.heads + layer.units for layer in of.wholes), bool)
+    on[gone] = False
+    rows = np.split(on, firsts(of)[1:])
+    return kept(
+        [row[: layer.heads] for row, layer in zip(rows, of.wholes, strict=True)],
+        [row[layer.heads :] for row, layer in zip(rows, of.wholes, strict=True)],
+    )

@@ -1,5 +1,8 @@
 """Masks by the Fisher information of the loss: retraining-free pruning's first two phases (Kwon et al. 2022)."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -8,7 +11,9 @@ from archwright.errors import BadInput
 from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Part, flops, positions, simplest
 from archwright.subnet.pruning.choosing import kept
 from archwright.subnet.pruning.gradients import MaskGradients
-from archwright.subnet.pruning.scores import fisher_diagonal
+from archwright.subnet.pruning.scores import as_arrays, fisher_diagonal
+
+Arrays = Sequence[NDArray[np.float64]]
 
 ROUNDS = 50
 """Most rounds of swaps in a layer; usually fewer than ten change something."""
@@ -30,31 +35,40 @@ def searched(of: Anatomy, gradients: MaskGradients, alpha: float, *, length: int
     """
     if not 0 < alpha <= 1:
         raise BadInput(f"alpha must be above 0 and at most 1, got {alpha}; it is the share of the FLOPs that is kept.")
-    heads, units = (scores.double().cpu().numpy() for scores in fisher_diagonal(gradients))
-    best_heads, best_units = (np.argsort(-scores, axis=None, kind="stable") for scores in (heads, units))
+    heads, units = map(as_arrays, fisher_diagonal(gradients))
+    best_heads, best_units = (np.argsort(-np.concatenate(scores), kind="stable") for scores in (heads, units))
     lost_heads, lost_units = lost(heads, best_heads), lost(units, best_units)
     budget = alpha * prunable_flops(of, of.full, length)
-    cost = prunable_flops(of, (LayerKeep(0, 1), *(LayerKeep(0, 0),) * (of.layers - 1)), length)
     pairs = []
-    for n in range(heads.size + 1):
-        spent = prunable_flops(of, kept(switched(heads, best_heads[:n]), np.zeros(units.shape, bool)), length)
-        if spent > budget:
+    for n in range(len(best_heads) + 1):
+
+        def exceeds(m: int, n: int = n) -> bool:
+            return prunable_flops(of, counted(heads, best_heads[:n], units, best_units[:m]), length) > budget
+
+        m = bisect_left(range(len(best_units) + 1), True, key=exceeds) - 1
+        if m < 0:
             break
-        m = min(units.size, int((budget - spent) // cost))
         pairs.append((lost_heads[n] + lost_units[m], n, m))
     _, n, m = min(pairs)
     return kept(switched(heads, best_heads[:n]), switched(units, best_units[:m]))
 
 
-def lost(scores: NDArray[np.float64], best: NDArray[np.int64]) -> NDArray[np.float64]:
+def lost(scores: Arrays, best: NDArray[np.int64]) -> NDArray[np.float64]:
     """At n: the summed scores of all but the n best; exact at the end, where nothing is lost."""
-    return np.append(np.cumsum(scores.ravel()[best][::-1])[::-1], 0.0)
+    return np.append(np.cumsum(np.concatenate(scores)[best][::-1])[::-1], 0.0)
 
 
-def switched(like: NDArray[np.float64], on: NDArray[np.int64]) -> NDArray[np.bool_]:
-    mask = np.zeros(like.shape, bool)
-    mask.flat[on] = True
-    return mask
+def counted(heads: Arrays, some_heads: NDArray[np.int64], units: Arrays, some_units: NDArray[np.int64]) -> Keep:
+    """How many of these heads and units every layer has."""
+    pairs = zip(switched(heads, some_heads), switched(units, some_units), strict=True)
+    return tuple(LayerKeep(int(h.sum()), int(u.sum())) for h, u in pairs)
+
+
+def switched(like: Arrays, on: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+    """Per layer, what of all heads (or units), numbered layer by layer, is among these."""
+    mask = np.zeros(sum(map(len, like)), bool)
+    mask[on] = True
+    return np.split(mask, np.cumsum([len(part) for part in like])[:-1])
 
 
 def prunable_flops(of: Anatomy, keep: Keep, length: int) -> int:
@@ -69,9 +83,7 @@ def rearranged(keep: Keep, gradients: MaskGradients) -> Keep:
     diagonal times `TRUST`: two units that do the same have a large one, so that one of them stays.
     """
     return tuple(
-        LayerKeep(
-            better_part(part.heads, gradients.heads[:, place]), better_part(part.units, gradients.units[:, place])
-        )
+        LayerKeep(better_part(part.heads, gradients.heads[place]), better_part(part.units, gradients.units[place]))
         for place, part in enumerate(keep)
     )
 

@@ -16,17 +16,18 @@ from archwright.subnet.slicing import head_owners
 class MaskGradients:
     """One recording from which head scores, the Fisher diagonal and its blocks follow."""
 
-    heads: torch.Tensor
-    """texts x layers x heads"""
-    units: torch.Tensor
-    """texts x layers x units"""
+    heads: list[torch.Tensor]
+    """Per layer: texts x heads"""
+    units: list[torch.Tensor]
+    """Per layer: texts x units"""
 
 
 @dataclass(frozen=True)
 class Reader:
     """The linear that reads a layer's heads or units, and which of them each of its columns belongs to."""
 
-    linear: nn.Module
+    linear: Any
+    """None where there are none."""
     owners: torch.Tensor
     """One number per column."""
     parts: int
@@ -39,17 +40,17 @@ class Reader:
 
 
 def head_reader(network: PrunedNetwork, place: int) -> Reader:
-    """What mixes the heads of a layer that has some."""
-    heads, _ = network.config.layers[place]
-    mix = layers_of(network)[place].get_submodule(network.config.family.mix)
-    return Reader(mix, torch.tensor(head_owners(network.config, heads)), heads)
+    """What mixes the heads of a layer."""
+    placed = network.placed()[place]
+    mix = placed.layer.get_submodule(placed.parts.mix) if placed.heads else None
+    return Reader(mix, torch.tensor(head_owners(network.config, placed.shape)), placed.heads)
 
 
 def unit_reader(network: PrunedNetwork, place: int) -> Reader:
-    """What adds up the units of a layer that has some."""
-    _, units = network.config.layers[place]
-    down = layers_of(network)[place].get_submodule(network.config.family.down)
-    return Reader(down, torch.arange(units), units)
+    """What adds up the units of a layer."""
+    placed = network.placed()[place]
+    down = placed.layer.get_submodule(placed.parts.down) if placed.units else None
+    return Reader(down, torch.arange(placed.units), placed.units)
 
 
 def layers_of(network: PrunedNetwork) -> list[nn.Module]:
@@ -62,8 +63,8 @@ def mask_gradients(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -
     heads, units = ([reader(network, place) for place in places] for reader in (head_reader, unit_reader))
     rows = list(per_text(network, batches, loss, heads + units))
     return MaskGradients(
-        heads=torch.cat([torch.stack(row[: len(heads)], 1) for row in rows]),
-        units=torch.cat([torch.stack(row[len(heads) :], 1) for row in rows]),
+        heads=[torch.cat(parts) for parts in zip(*(row[: len(heads)] for row in rows), strict=True)],
+        units=[torch.cat(parts) for parts in zip(*(row[len(heads) :] for row in rows), strict=True)],
     )
 
 
@@ -75,10 +76,17 @@ def per_text(
     A mask multiplies what a reader reads, so this sum is the gradient with respect to the mask; the batch's loss is a
     mean over its texts, which share nothing, so each row is the gradient of one text's own loss.
     """
-    linears = [reader.linear for reader in readers]
+    linears = [reader.linear for reader in readers if reader.linear is not None]
     with evaluating(network), torch.enable_grad():
         for batch in batches:
             seen = recorded_inputs(network, linears, batch, loss)
             texts = len(batch.targets)
-            effects = [(seen[m][0] * seen[m][1]).reshape(texts, -1, m.in_features).sum(1) for m in linears]
-            yield [reader.gathered(effect) for reader, effect in zip(readers, effects, strict=True)]
+            yield [reader.gathered(text_effects(reader, seen, texts)) for reader in readers]
+
+
+def text_effects(reader: Reader, seen: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]], texts: int) -> torch.Tensor:
+    """Texts x columns: the sum over a text's tokens of activation x gradient."""
+    if reader.linear is None:
+        return torch.zeros(texts, 0)
+    activation, gradient = seen[reader.linear]
+    return (activation * gradient).reshape(texts, -1, reader.linear.in_features).sum(1)

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 from transformers import Cache
 
-from archwright.networks.pruned import Family, PrunedNetwork
+from archwright.networks.families import Parts
+from archwright.networks.pruned import Placed, PrunedNetwork
 from archwright.subnet.importance import evaluating
-from archwright.subnet.pruning.gradients import Reader, head_reader, layers_of, unit_reader
+from archwright.subnet.pruning.gradients import Reader, head_reader, unit_reader
 
 TOKENS = 6144
 """Tokens at which streams are compared: each is as many equations for a mask as the network is wide."""
@@ -27,14 +28,16 @@ class Sublayer:
 
     reader: Callable[[PrunedNetwork, int], Reader]
     """The linear that reads its heads or units in the layer at this place."""
-    norm: Callable[[Family], str]
+    size: Callable[[Placed], int]
+    """How many of them there are."""
+    norm: Callable[[Parts], str]
     """Path of its own norm."""
-    next_norm: Callable[[Family], str]
+    next_norm: Callable[[Parts], str]
     """Path of the norm of the sub-layer after it in the same layer; empty: it is the last."""
 
 
-ATTENTION = Sublayer(head_reader, attrgetter("attention_norm"), attrgetter("ffn_norm"))
-FFN = Sublayer(unit_reader, attrgetter("ffn_norm"), lambda family: "")
+ATTENTION = Sublayer(head_reader, attrgetter("heads"), attrgetter("attention_norm"), attrgetter("ffn_norm"))
+FFN = Sublayer(unit_reader, attrgetter("units"), attrgetter("ffn_norm"), lambda parts: "")
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,13 @@ def recorded_run(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[i
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     totals: dict[tuple[int, Sublayer], torch.Tensor] = {}
     with ExitStack() as undo:
-        for place, layer in enumerate(layers_of(network)):
-            hook = layer.register_forward_pre_hook(lambda _, args, named: calls.append((args, named)), with_kwargs=True)
+        for place, placed in enumerate(network.placed()):
+            hook = placed.layer.register_forward_pre_hook(
+                lambda _, args, named: calls.append((args, named)), with_kwargs=True
+            )
             undo.callback(hook.remove)
-            for sub in (ATTENTION, FFN):
-                hear_total(layer, network.config.family, sub, put(totals, (place, sub), real), undo)
+            for sub in (sub for sub in (ATTENTION, FFN) if sub.size(placed)):
+                hear_total(placed, sub, put(totals, (place, sub), real), undo)
         network(**batch.inputs)
     given = [without_cache(args[1:], named) for args, named in calls]
     return Call(calls[0][0][0], given, real), totals
@@ -96,15 +101,14 @@ def put(into: dict[Any, torch.Tensor], key: Any, real: torch.Tensor) -> Callable
     return lambda states: into.__setitem__(key, states.detach().flatten(0, -2)[real])
 
 
-def hear_total(
-    layer: nn.Module, family: Family, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack
-) -> None:
+def hear_total(placed: Placed, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell the residual stream after a sub-layer, until `undo`.
 
     Encoders norm last: the sub-layer's own norm reads it. Decoders norm first: the norm of the next sub-layer does (its
     stand-in too, where that sub-layer is gone), and after the last one it is what the layer gives.
     """
-    path = sub.next_norm(family) if family.causal else sub.norm(family)
+    layer, parts = placed.layer, placed.parts
+    path = sub.next_norm(parts) if parts.attention else sub.norm(parts)
     if path:
         hear(layer.get_submodule(path), heard, undo)
     else:

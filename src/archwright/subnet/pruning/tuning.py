@@ -78,13 +78,13 @@ def compared(
     small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: Recorded, place: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batch by batch at the real tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
-    layer, reader, family = layers_of(small)[left], sub.reader(small, left), small.config.family
+    placed, reader = small.placed()[left], sub.reader(small, left)
     for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
         seen: dict[str, torch.Tensor] = {}
         with ExitStack() as undo:
             hear(reader.linear, put(seen, "reads", call.real), undo)
-            hear_total(layer, family, sub, put(seen, "total", call.real), undo)
-            run_layer(layer, x, call.given[place])
+            hear_total(placed, sub, put(seen, "total", call.real), undo)
+            run_layer(placed.layer, x, call.given[place])
         yield seen["reads"], totals[place, sub] - seen["total"]
 
 

@@ -1,0 +1,124 @@
+"""The anatomy of a super-network, read off a network without weights."""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+
+import torch
+from torch import nn
+from transformers.initialization import no_init_weights
+
+from archwright.networks.families import Parts
+from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
+from archwright.subnet.keep import Anatomy, Cost, LayerAnatomy, Outlet, Removable
+
+Named = Mapping[str, torch.Tensor]
+
+
+def anatomy(config: PrunedConfig) -> Anatomy:
+    """The numbers of the *unpruned* network that `config` describes."""
+    network = whole_network(config)
+    outside = outside_of_layers(network)
+    embedded = {name: tensor for name, tensor in outside.items() if not last_norm(name, config)}
+    labels, outlet = OUTLETS[config.kind](config, len(outside) - len(embedded))
+    return Anatomy(
+        wholes=tuple(layer_anatomy(placed, network.config) for placed in network.placed()),
+        width=config.backbone[config.family.width],
+        labels=labels,
+        embedding=cost(embedded.values()),
+        projection=sum(linear.weight.numel() for linear in projections(network)),
+        outlet=outlet,
+    )
+
+
+def whole_network(config: PrunedConfig) -> PrunedNetwork:
+    """The unpruned network, without head and without memory for its weights."""
+    whole = copy.copy(config)
+    whole.places = list(range(config.depth))
+    whole.layers = [config.whole_sizes(place) for place in whole.places]
+    with torch.device("meta"), no_init_weights():
+        return PrunedNetwork(whole)
+
+
+def outside_of_layers(network: PrunedNetwork) -> dict[str, torch.Tensor]:
+    root = f"{network.config.family.layers}."
+    return {name: tensor for name, tensor in network.backbone.named_parameters() if not name.startswith(root)}
+
+
+def last_norm(name: str, config: PrunedConfig) -> bool:
+    """Whether a parameter outside of the layers belongs to the norm after them, which decoders have."""
+    return config.family.causal and not within(name, config.family.embeddings)
+
+
+def projections(network: PrunedNetwork) -> list[nn.Linear]:
+    """Linears outside of the layers."""
+    root = f"{network.config.family.layers}."
+    named = network.backbone.named_modules()
+    return [module for name, module in named if isinstance(module, nn.Linear) and not name.startswith(root)]
+
+
+def layer_anatomy(placed: Placed, config: PrunedConfig) -> LayerAnatomy:
+    """Costs of one layer: what its heads take with them, what its units do, and the rest."""
+    parts, weights = placed.parts, dict(placed.layer.named_parameters())
+    attention = {name: tensor for name, tensor in weights.items() if within(name, parts.without_attention)}
+    ffn = {name: tensor for name, tensor in weights.items() if within(name, parts.without_ffn)}
+    rest = [tensor for name, tensor in weights.items() if name not in attention and name not in ffn]
+    mixing = config.whole(placed.place).mixing
+    return LayerAnatomy(
+        heads=placed.heads,
+        units=placed.units,
+        attention=removable(attention, cut_with_heads(parts, config), placed.heads),
+        ffn=removable(ffn, cut_with_units(parts), placed.units),
+        features=placed.shape.inner // placed.heads if placed.heads else 0,
+        rest=cost(rest),
+        mixing=mixing,
+    )
+
+
+def cut_with_heads(parts: Parts, config: PrunedConfig) -> set[str]:
+    """Parameters that lose a share with every head."""
+    writers = (parts.query, *((parts.key, parts.value) if config.heads_go_by.takes_keys else ()))
+    return {f"{parts.mix}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
+
+
+def cut_with_units(parts: Parts) -> set[str]:
+    writers = filter(None, (parts.up, parts.gate))
+    return {f"{parts.down}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
+
+
+def removable(weights: Named, cut: set[str], count: int) -> Removable:
+    """The cost of each of so many heads or units, and of what goes with the last of them."""
+    shared = cost(tensor for name, tensor in weights.items() if name in cut)
+    each = Cost(shared.matrices // max(1, count), shared.vectors // max(1, count))
+    return Removable(each, cost(tensor for name, tensor in weights.items() if name not in cut))
+
+
+def within(name: str, paths: Iterable[str]) -> bool:
+    """Whether a parameter belongs to a module at one of these paths."""
+    return any(name.startswith(f"{path}.") for path in paths)
+
+
+def cost(weights: Iterable[torch.Tensor]) -> Cost:
+    return sum(
+        (Cost(vectors=tensor.numel()) if tensor.dim() < 2 else Cost(matrices=tensor.numel()) for tensor in weights),
+        Cost(),
+    )
+
+
+def pooled_outlet(config: PrunedConfig, norm: int) -> Outlet:
+    dense = bool(config.family.head_activation)
+    return Outlet(norm=norm, dense=dense, bias=dense)
+
+
+def table_outlet(config: PrunedConfig, norm: int) -> Outlet:
+    rows = config.backbone["vocab_size"]
+    return Outlet(norm=norm, dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)
+
+
+OUTLETS: dict[str, Callable[[PrunedConfig, int], tuple[int, Outlet]]] = {
+    "classification": lambda config, norm: (config.num_labels, pooled_outlet(config, norm)),
+    "regression": lambda config, norm: (1, pooled_outlet(config, norm)),
+    "choice": lambda config, norm: (1, pooled_outlet(config, norm)),
+    "qa": lambda config, norm: (2, Outlet(norm=norm, dense=False, per_token=True)),
+    "lm": lambda config, norm: (0, table_outlet(config, norm)),
+}
+"""Outputs and shape of the head for every kind of task, with so many vectors of a norm after the last layer."""
