@@ -117,17 +117,7 @@ class LtsGpt2Space:
         return LtsGpt2Config(n_head=heads, d_inner=inners, **whole)
 
     def counts(self, config: Config) -> Counts:
-        design = self.network_config(config)
-        sizes = shape_of(design).sizes()
-        return Counts(
-            parameters=sizes["total"],
-            nonembedding=sizes["nonembedding"],
-            attention=sizes["Attn"],
-            ffn=sizes["FFN"],
-            flops=flops(design),
-            depth=design.n_layer,
-            width=design.d_model,
-        )
+        return counted(self.network_config(config))
 
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
@@ -179,6 +169,19 @@ def layers_of(config: Config) -> tuple[list[int], list[int]]:
     """Heads and d_inner of the layers that are there."""
     layers = range(config["n_layer"])
     return [config[f"n_head{layer}"] for layer in layers], [config[f"d_inner{layer}"] for layer in layers]
+
+
+def counted(design: LtsGpt2Config) -> Counts:
+    sizes = shape_of(design).sizes()
+    return Counts(
+        parameters=sizes["total"],
+        nonembedding=sizes["nonembedding"],
+        attention=sizes["Attn"],
+        ffn=sizes["FFN"],
+        flops=flops(design),
+        depth=design.n_layer,
+        width=design.d_model,
+    )
 
 
 def flops(design: LtsGpt2Config) -> int:

@@ -46,8 +46,9 @@ class NluEmbeddings(nn.Module):
 class NluAttention(nn.Module):
     """Scaled dot-product attention, its output linear, and the residual with norm.
 
-    Runs in one kernel when nobody can notice: `probabilities` is not listened to, and either no graph is built or the
-    network trains. A graph of a network in evaluation is a probe's, which may go back twice, as that kernel cannot.
+    Runs in one kernel when nobody can notice, else step by step. A listener at `probabilities` would notice; so would
+    a graph of a network in evaluation, which is a probe's and may go back twice, as the kernel cannot; and so would
+    the clock of a CPU while probabilities are dropped, for which its kernel takes twice as long.
     """
 
     def __init__(self, config: NluConfig, width: int):
@@ -56,17 +57,19 @@ class NluAttention(nn.Module):
         self.query, self.key, self.value = (nn.Linear(config.hidden_size, width) for _ in range(3))
         self.probabilities, self.context = nn.Softmax(-1), nn.Identity()
         self.output = nn.Linear(width, width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout, self.lost = nn.Dropout(config.dropout), nn.Dropout(config.attention_dropout)
         self.norm = norm_of(config, width)
 
-    @property
-    def fast(self) -> bool:
-        return not self.probabilities._forward_hooks and (self.training or not torch.is_grad_enabled())
+    def unnoticed(self, hidden: torch.Tensor) -> bool:
+        """Whether the way in which the probabilities are made is nobody's business."""
+        free = self.training or not torch.is_grad_enabled()
+        slow = self.training and self.lost.p > 0 and hidden.is_cpu
+        return free and not slow and not self.probabilities._forward_hooks
 
     def forward(self, hidden: torch.Tensor, residual: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         q, k, v = (self.split(linear(hidden)) for linear in (self.query, self.key, self.value))
         seen = None if mask is None else mask[:, None, None]
-        mixed = self.at_once(q, k, v, seen) if self.fast else self.step_by_step(q, k, v, seen)
+        mixed = self.at_once(q, k, v, seen) if self.unnoticed(hidden) else self.step_by_step(q, k, v, seen)
         context = self.context(mixed.transpose(1, 2).flatten(2))  # batch x time x width
         return self.norm(self.dropout(self.output(context)) + residual)
 
@@ -74,7 +77,7 @@ class NluAttention(nn.Module):
         return flat.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # batch x heads x time x size
 
     def at_once(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
-        return scaled_dot_product_attention(q, k, v, seen, self.dropout.p if self.training else 0.0)
+        return scaled_dot_product_attention(q, k, v, seen, self.lost.p if self.training else 0.0)
 
     def step_by_step(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor | None
@@ -82,7 +85,7 @@ class NluAttention(nn.Module):
         scores = q @ k.mT / math.sqrt(q.shape[-1])  # batch x heads x time x time
         if seen is not None:
             scores = scores.masked_fill(~seen, torch.finfo(scores.dtype).min)
-        return self.dropout(self.probabilities(scores)) @ v
+        return self.lost(self.probabilities(scores)) @ v
 
 
 class NluFfn(nn.Module):
