@@ -23,6 +23,9 @@ from archwright.networks.roles import Counts
 from archwright.search import Config, sample
 
 WIDTHS = 6
+"""How many FFN widths there are."""
+TOKENS = 64
+"""Of each text that a network is looked at with."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,6 @@ class NluSpace:
     variant: str = "small"
     losses: tuple[str, ...] = ("mlm", "electra")
     text: str = "bert"
-    batch: tuple[int, int] = (16, 64)
-    """1,024 tokens: with fewer the number of principal components is cut short by them, not by the widest FFN."""
 
     def __post_init__(self) -> None:
         if self.variant not in PRESETS:
@@ -71,6 +72,11 @@ class NluSpace:
     @property
     def name(self) -> str:
         return f"nlu-{self.variant}"
+
+    @property
+    def batch(self) -> tuple[int, int]:
+        """More tokens than a hidden state is wide: with fewer it is they who cap the number of components."""
+        return 2 * self.of.hidden // TOKENS, TOKENS
 
     @property
     def limit(self) -> int:

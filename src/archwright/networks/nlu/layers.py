@@ -24,10 +24,10 @@ class NluEmbeddings(nn.Module):
     def __init__(self, config: NluConfig):
         super().__init__()
         narrow, wide = config.embedding_size, config.hidden_size
-        self.tokens = nn.Embedding(config.vocab_size, narrow)
         self.projection = nn.Linear(3 * narrow, wide)
         self.positions = nn.Embedding(config.max_position_embeddings, wide)
         self.segments = nn.Embedding(config.type_vocab_size, wide)
+        self.tokens = nn.Embedding(config.vocab_size, narrow)  # last, for its size must not change what others draw
         self.norm = norm_of(config, wide)
         self.dropout = nn.Dropout(config.dropout)
 
