@@ -20,13 +20,16 @@ from archwright.search.front import front
 from archwright.search.loop import search
 from archwright.search.samplers import SAMPLERS
 from archwright.search.samplers.asha import rungs
+from archwright.search.samplers.sampler import Bounds
 from archwright.search.space import Candidate, Limit, Objective, Space
+from archwright.search.together import search_together
 from archwright.search.workers import revive
 
 __all__ = [
     "EPOCHS",
     "SAMPLERS",
     "Bits",
+    "Bounds",
     "Candidate",
     "Choices",
     "Config",
@@ -48,5 +51,6 @@ __all__ = [
     "rungs",
     "sample",
     "search",
+    "search_together",
     "smallest",
 ]

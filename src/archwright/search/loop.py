@@ -40,7 +40,7 @@ def search(
         with freed_on_error(study, trial):
             candidate = Candidate(space, config_of(space.choices, trial))
             same = known.find(study, candidate.config)
-            state, values = _copy(same, trial) if same else _measure(candidate, objectives, limits, trial)
+            state, values = copied(same, trial) if same else _measure(candidate, objectives, limits, trial)
             outcome = study.tell(trial, values, state=state, skip_if_finished=True)
             if told and outcome.state is state:
                 told(outcome)
@@ -58,10 +58,11 @@ class Known:
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
             if trial.number not in self._seen and is_whole(self._space.choices, trial):
                 self._seen.add(trial.number)
-                self._first.setdefault(self._key(config_of(self._space.choices, trial)), trial)
-        return self._first.get(self._key(config))
+                self._first.setdefault(self.key(config_of(self._space.choices, trial)), trial)
+        return self._first.get(self.key(config))
 
-    def _key(self, config: Config) -> str:
+    def key(self, config: Config) -> str:
+        """The same for all configs of one design."""
         return key_of(self._space.canonical(config))
 
 
@@ -85,7 +86,7 @@ def _measure(candidate: Candidate, objectives: Sequence[Objective], limits: Sequ
     return TrialState.COMPLETE, values
 
 
-def _copy(same: FrozenTrial, trial: Trial) -> Outcome:
+def copied(same: FrozenTrial, trial: Trial) -> Outcome:
     """The outcome of an earlier trial with the same design, instead of measuring it again."""
     for name, excess in same.constraints.items():
         trial.set_constraint(name, excess)

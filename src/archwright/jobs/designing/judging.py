@@ -1,0 +1,98 @@
+"""Scores of many designs at once: from layer to layer where the space allows it, else network by network."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from archwright.errors import BadInput
+from archwright.jobs import design_options as do
+from archwright.jobs import scoring_options as so
+from archwright.jobs.designing.stacks import STACKS
+from archwright.jobs.designing.walkers import walkers
+from archwright.jobs.eyes import Eyes, eyes
+from archwright.jobs.looking import Look, Seen, chosen_proxies
+from archwright.jobs.seeing import Glass, as_known, from_known, glass_of, key_of, remaining
+from archwright.proxies import PROXIES, Proxy
+from archwright.proxies.proxy import GRADIENT_FREE
+from archwright.search import Candidate, smallest
+from archwright.search.together import Measured
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import Scores
+
+MOST_TOLD = 12
+"""Names that an error lists."""
+
+
+def named_proxies(names: Sequence[str]) -> so.Proxies:
+    """Proxies that are listed, and the user's own as FILE:NAME; BadInput for a name nobody knows."""
+    if not names:
+        raise BadInput("--proxy must name at least one proxy, such as w_pca.")
+    own = tuple(name for name in names if name not in PROXIES and ":" in name)
+    listed = tuple(name for name in names if name not in own)
+    for name in listed:
+        if name not in PROXIES:
+            some = ", ".join(list(PROXIES)[:MOST_TOLD])
+            raise BadInput(
+                f"--proxy must be one that `archwright score --help` lists ({some}, ...) or FILE:NAME, got {name!r}."
+            )
+    return so.Proxies(proxies=listed, proxy=own)
+
+
+def glass_for(space: ArchitectureSpace, names: Sequence[str], looking: do.Looking) -> Glass:
+    """What to look with: these proxies, in this order."""
+    proxies = named_proxies(names)
+    glass = glass_of(space, proxies, looking, always=proxies.proxies)
+    wanted = {name.rpartition(":")[2] if ":" in name and name not in PROXIES else name for name in names}
+    kept = tuple(name for name in glass.proxies if name in wanted)
+    return Glass(**{**vars(glass), "proxies": kept})
+
+
+def is_forward(at: Look) -> bool:
+    """Whether nothing but a forward pass is needed."""
+    return all(set(proxy.passes) <= GRADIENT_FREE for proxy in chosen(at))
+
+
+def chosen(at: Look) -> list[Proxy]:
+    return list(chosen_proxies(at).values())
+
+
+@contextmanager
+def watching(glass: Glass, looking: do.Looking) -> Iterator[Eyes]:
+    """Whoever looks: processes that walk, or those that see whole networks, or a cluster."""
+    at = glass.look(smallest(glass.space.choices))
+    walks = type(glass.space) in STACKS and is_forward(at) and looking.ray is None
+    with walkers(looking.workers) if walks else eyes(looking.workers, looking.ray) as seek:
+        yield seek
+
+
+@dataclass(frozen=True)
+class Court:
+    """Judges designs by their proxies, with weights and batch of one repeat; what is known is not done again."""
+
+    glass: Glass
+    known: Scores
+    seek: Eyes
+    repeat: int
+    advance: Callable[[], None]
+    """Called for every design that was looked at."""
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[Measured]:
+        wanted = [self.glass.look(one.config, seed=self.repeat, batch=self.repeat) for one in candidates]
+        return [self._measured(seen) for seen in self.seen(wanted)]
+
+    def seen(self, wanted: Sequence[Look]) -> list[Seen]:
+        keys = [key_of(at) for at in wanted]
+        undone = {
+            key: rest for key, at in zip(keys, wanted, strict=True) if (rest := remaining(at, self.known.of(key)))
+        }
+        names, looks = list(undone), list(undone.values())
+        for place, one in self.seek(looks):
+            self.known.add(names[place], as_known(looks[place], one))
+            self.advance()
+        return [from_known(at, self.known.of(key)) for key, at in zip(keys, wanted, strict=True)]
+
+    def _measured(self, seen: Seen) -> Measured:
+        """Higher is better, in the order of the proxies; or the first reason why one is missing."""
+        if seen.missing:
+            return "; ".join(f"{name}: {why}" for name, why in seen.missing.items())
+        return [seen.scores[name] for name in self.glass.proxies]
