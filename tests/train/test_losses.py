@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from archwright.train import distillation, task_loss
 
+LOSSES = import_module("archwright.train.losses")
 SHAPES = {  # logits, targets
     "classification": ((6, 3), (6,)),
     "choice": ((5, 4), (5,)),
@@ -37,7 +39,7 @@ def soft(values: np.ndarray, temperature: float = 1.0) -> np.ndarray:
 
 @pytest.fixture(params=[2**22, 24, 1], ids=["at once", "pieces", "one position each"])
 def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archwright.train.losses.PIECE", request.param)
+    monkeypatch.setattr(LOSSES, "PIECE", request.param)
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -68,7 +70,7 @@ def test_gradients_are_those_of_numbers(kind: str, piece: None) -> None:
 def test_pieces_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     logits, targets = drawn("lm")
     whole = torch.autograd.grad(task_loss(logits, targets), logits)[0]
-    monkeypatch.setattr("archwright.train.losses.PIECE", 28)  # four positions, and ten are no multiple of it
+    monkeypatch.setattr(LOSSES, "PIECE", 28)  # four positions, and ten are no multiple of it
     value = task_loss(logits, targets)
     first = torch.autograd.grad(value, logits, retain_graph=True)[0]
     again = torch.autograd.grad(value, logits)[0]
@@ -123,5 +125,5 @@ def test_pieces_save_copies_of_the_logits(monkeypatch: pytest.MonkeyPatch) -> No
     logits, teacher = torch.randn(4, 32, 256, requires_grad=True), torch.randn(4, 32, 256)
     losses = (partial(task_loss, targets=torch.randint(256, (4, 32))), lambda x: distillation(x, teacher, 2.0))
     at_once = [copies(logits, loss) for loss in losses]
-    monkeypatch.setattr("archwright.train.losses.PIECE", 1024)
+    monkeypatch.setattr(LOSSES, "PIECE", 1024)
     assert [copies(logits, loss) for loss in losses] == [1, 1] and at_once >= [2, 6]

@@ -113,4 +113,5 @@ def join(*, cpu: bool = False) -> Together:
     from accelerate import PartialState
 
     state = PartialState(cpu=cpu)
-    return Together(state.num_processes, state.process_index, state.device)
+    device = torch.device("cpu") if state.device.type == "cpu" else state.device  # accelerate numbers CPUs too
+    return Together(state.num_processes, state.process_index, device)
