@@ -20,20 +20,36 @@ def entry(formula: str, size: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def transfer() -> list[dict[str, Any]]:
+    held = {"held_out": {"value": 0.91, "low": 0.8, "high": 0.95}, "kendall_b": {"value": 0.7}, "n": 30}
+    lacking = {"missing": "no layer has S"}
+    return [
+        {"found_on": "nas-bert", "formula": "sum(S)", "size": 1,
+         "on": {"nas-bert": {**held, "cross_fitted": True}, "nas-bench-nlp": lacking}},
+        {"proxy": "snip", "origin": "published", "on": {"nas-bert": held, "nas-bench-nlp": held}},
+    ]  # fmt: skip
+
+
 @pytest.fixture
 def document() -> dict[str, Any]:
     run = {"winning_rate": 0.1, "scored": 9, "rejected": 2, "stopped": 1, "invalid": 0, "best": []}
     return {
         "schema": "archwright/discover/1", "benchmark": "nas-bert", "formulas_total": 26460,
-        "formulas_canonical": 13576, "formulas_valid": 9000, "best": [entry("sum(A * S)", 3), entry("sum(A)", 1)],
+        "formulas_canonical": 13546, "formulas_valid": 9000, "best": [entry("sum(A * S)", 3), entry("sum(A)", 1)],
         "histogram": {"edges": [-1, 0, 1], "counts": [3, 5], "of": "spearman"},
         "published": [{"proxy": HOSTILE, "origin": "published", "fitness": 0.4, "percentile": 61.0}],
         "evolution": {"random search": [{**run, "curve": [None, 0.1, 0.2]}, {**run, "curve": [0.0, 0.1, 0.1]}]},
+        "transfer": transfer(),
         "front": [{"formula": "sum(A)", "size": 1, "spearman": 0.9, "within_cells": 0.1}],
     }  # fmt: skip
 
 
-SECTIONS = {"histogram": "The whole space", "evolution": "What the searches took", "front": "Pareto front"}
+SECTIONS = {
+    "histogram": "The whole space",
+    "evolution": "What the searches took",
+    "front": "Pareto front",
+    "transfer": "no layer has S",
+}
 
 
 @pytest.mark.parametrize(("key", "words"), SECTIONS.items())
@@ -56,7 +72,7 @@ def test_the_terminal_has_every_formula_with_its_held_out_number(document: dict[
     console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(discover_table(document))
     shown = console.export_text()
-    assert "13,576 different formulas of 26,460" in shown and "sum(A * S)" in shown and "0.900 (0.80 to 0.95)" in shown
+    assert "13,546 different formulas of 26,460" in shown and "sum(A * S)" in shown and "0.900 (0.80 to 0.95)" in shown
 
 
 def test_nothing_found_is_said() -> None:

@@ -1,7 +1,8 @@
 """`archwright discover`: better proxies as formulas, found by evolution or among all, and judged on rows kept away."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ from archwright.errors import BadInput
 from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.ground import TABLED, Land, land_of
 from archwright.jobs.discovery.nested import estimated
+from archwright.jobs.discovery.phases import Phases, peak_mb
 from archwright.jobs.discovery.saved import check_name, commit, save
 from archwright.jobs.discovery.searches import Found, all_ranked, evolved
+from archwright.jobs.discovery.transfer import Searched, transferred
 from archwright.jobs.environment import environment
+from archwright.jobs.seeing import check_page
 from archwright.report.discover import discover_html, discover_table
 from archwright.spaces.formulas import MOST_UNARY
 from archwright.store import write_whole
@@ -52,28 +56,58 @@ def discover(
     table: so.Table, formulas: so.Formulas, evolution: so.Evolution, findings: so.Findings, recording: so.Recording
 ) -> Discovered:
     """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows."""
-    check(formulas, findings)
-    with land_of(table, formulas, recording) as land:
-        found = all_ranked(land) if formulas.exhaustive else evolved(land, evolution)
-    against = land.field.ground(rng=np.random.default_rng((recording.seed, 0)), samples=findings.samples)
-    best = [estimated(chosen, land.table, land.trial, against) for chosen in found.chosen]
-    document = {**summary(land, formulas), **found.numbers, "best": best, **written(land, found)}
-    search = "exhaustive" if formulas.exhaustive else "evolve"
-    name = PAGE.format(benchmark=land.field.benchmark.name, search=search, unary=formulas.unary)
-    page = findings.html or recording.out / name
-    page.parent.mkdir(parents=True, exist_ok=True)
+    check(table, formulas, findings)
+    page, clock = page_of(table, formulas, findings, recording), Phases()
+    lands = [(table, recording), *((so.Table(name), replace(recording, loss=None)) for name in findings.transfer)]
+    searched = [searched_on(of, formulas, evolution, findings, looks, clock) for of, looks in lands]
+    (main, found), transfer = searched[0], transferred([one for one, _ in searched]) if findings.transfer else None
+    document = {
+        **summary(main.land, formulas),
+        **found.numbers,
+        "best": main.best,
+        "transfer": transfer,
+        "seconds": clock.told(),
+        "peak_mb": peak_mb(workers_of(recording)),
+        **written(main.land, found),
+    }
     write_whole(page, discover_html(document))
-    saved = save(findings.save, best[0], provenance(document)) if findings.save else None
+    saved = save(findings.save, main.best[0], provenance(document)) if findings.save else None
     return Discovered(document, page, saved)
 
 
-def check(formulas: so.Formulas, findings: so.Findings) -> None:
+def searched_on(
+    table: so.Table,
+    formulas: so.Formulas,
+    evolution: so.Evolution,
+    findings: so.Findings,
+    recording: so.Recording,
+    clock: Phases,
+) -> tuple[Searched, Found]:
+    """One benchmark searched, and what was found judged on its outer folds."""
+    with land_of(table, formulas, recording, clock, mark=findings.published) as land, clock.phase("search"):
+        found = all_ranked(land) if formulas.exhaustive else evolved(land, evolution)
+    with clock.phase("judging"):
+        against = land.field.ground(rng=np.random.default_rng((recording.seed, 0)), samples=findings.samples)
+        best = [estimated(chosen, land.table, land.trial, against) for chosen in found.chosen]
+    return Searched(land, against, best), found
+
+
+def page_of(table: so.Table, formulas: so.Formulas, findings: so.Findings, recording: so.Recording) -> Path:
+    """Where the page goes; BadInput when nothing can be written there, before any work is done."""
+    search = "exhaustive" if formulas.exhaustive else "evolve"
+    name = PAGE.format(benchmark=table.benchmark, search=search, unary=formulas.unary)
+    return check_page(findings.html or recording.out / name)
+
+
+def check(table: so.Table, formulas: so.Formulas, findings: so.Findings) -> None:
     if formulas.exhaustive == formulas.evolve:
         raise BadInput("give either --exhaustive or --evolve.")
     if TABLED < formulas.unary <= MOST_UNARY:
         raise BadInput(f"--unary goes up to {TABLED}: statistics of longer chains are too many, got {formulas.unary}.")
     if findings.samples < 1:
         raise BadInput(f"--samples must be at least 1, got {findings.samples}.")
+    if table.benchmark in findings.transfer or len(set(findings.transfer)) < len(findings.transfer):
+        raise BadInput(f"--transfer must name other benchmarks, each once, got {', '.join(findings.transfer)}.")
     check_name(findings.save)
 
 
@@ -99,6 +133,11 @@ def summary(land: Land, formulas: so.Formulas) -> dict[str, Any]:
         "formulas_canonical": size["canonical"],
         "folds": {"count": trial.count, "rows": np.bincount(trial.fold).tolist(), "of_rows": trial.fold.tolist()},
     }
+
+
+def workers_of(recording: so.Recording) -> int:
+    """Processes on this machine beside this one."""
+    return 0 if recording.ray or recording.workers == 1 else recording.workers or os.cpu_count() or 1
 
 
 def written(land: Land, found: Found) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from archwright.data.snippets import Snippets
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Proxy, Unscored, from_source, passes_of, roles_of
+from archwright.proxies.discovered import from_formula
 from archwright.proxies.pca import dimensions, spectra
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
@@ -44,6 +45,8 @@ class Look:
     proxies: tuple[str, ...]
     own: Mapping[str, str]
     """Source of the user's proxies, by name."""
+    found: Mapping[str, str] = field(default_factory=dict)
+    """Formulas of proxies that were found, by name: another machine may not have their files."""
 
     def __call__(self) -> "Seen":
         return look(self)
@@ -129,8 +132,10 @@ def spectra_of(at: Look) -> list[list[float]]:
 
 
 def chosen_proxies(at: Look) -> dict[str, Proxy]:
-    """The proxies of the look by name: listed ones, and the user's."""
-    return {name: from_source(name, at.own[name]) if name in at.own else PROXIES[name] for name in at.proxies}
+    """The proxies of the look by name: the user's, those that were found, and listed ones."""
+    carried = {name: from_source(name, source) for name, source in at.own.items() if name in at.proxies}
+    carried |= {name: from_formula(text) for name, text in at.found.items() if name in at.proxies}
+    return {name: carried[name] if name in carried else PROXIES[name] for name in at.proxies}
 
 
 class Memory:

@@ -117,6 +117,7 @@ REDUCTIONS = {
 }
 FORMULA_INPUTS = {
     "lpzero": "the six of the paper: A, J, G, H, W, S",
+    "forward": "without gradients: A, H, W, S, weights by role, pre-activations, hidden states and outputs of heads",
     "extended": "also value times gradient element by element, gradients of outputs, hidden states, weights by role, "
     "and counts",
 }
@@ -163,12 +164,23 @@ class Evolution:
     """Searches of each kind, with random numbers of their own."""
 
 
+PUBLISHED = {
+    "cheap": "those that look at a forward pass and a loss",
+    "all": "also those that need second derivatives or many passes",
+    "none": "no proxy is scored beside the formulas",
+}
+
+
 @dataclass(frozen=True)
 class Findings:
     """What to do with them."""
 
     save: str | None = field(default=None, metadata={"metavar": "NAME"})
     """Keep the best formula as a proxy of this name, for `score` and `rank`."""
+    transfer: tuple[str, ...] = field(default=(), metadata={"choices": listed("benchmarks", "BENCHMARKS")})
+    """Other benchmarks: searched in the same way, and what is found on each judged on all."""
+    published: str = choice("cheap", PUBLISHED)
+    """Published proxies whose place among the formulas is shown."""
     html: Path | None = None
     """Page with all figures; beside the statistics if not said."""
     samples: int = 1000

@@ -67,9 +67,16 @@ class Glass:
     def look(self, config: Config, *, seed: int = 0, batch: int = 0) -> Look:
         """At this architecture, with the weights and the batch of these numbers."""
         design = self.space.canonical(config)
+        found = {name: PROXIES[name].target for name in self.proxies if is_found(name)}
         return Look(
-            self.space, design, (self.seed, seed), self.batch(batch), self.loss, self.initial, self.proxies, self.own
+            self.space, design, (self.seed, seed), self.batch(batch), self.loss, self.initial, self.proxies, self.own,
+            found,
         )  # fmt: skip
+
+
+def is_found(name: str) -> bool:
+    """Whether a listed proxy is a formula that `discover` found."""
+    return name in PROXIES and PROXIES[name].origin in FOUND
 
 
 def glass_of(
@@ -173,7 +180,7 @@ def remaining(at: Look, known: dict[str, Any]) -> Look | None:
 
 def kept_as(at: Look, name: str) -> str:
     """Name under which a score is kept; it changes with the source of a user's proxy and with a found formula."""
-    changing = {n: PROXIES[n].target for n in (name,) if n in PROXIES and PROXIES[n].origin in FOUND} | dict(at.own)
+    changing = {n: PROXIES[n].target for n in (name,) if is_found(n)} | dict(at.own)
     return f"{name} {digest(changing[name])}" if name in changing else name
 
 

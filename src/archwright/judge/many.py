@@ -115,18 +115,18 @@ class Rankings:
     """Correlations of score vectors with the truth on several sets of rows: overall and inside cells."""
 
     overall: Sets
-    cells: Sets
-    """The parts of every set inside each cell that says something, set by set."""
+    cells: tuple[tuple[Codes, Sets], ...]
+    """The networks of every cell, and the parts of the sets inside it."""
     rows: Values
     """Sets x cells: rows of each part, zero where it is too small."""
 
     @classmethod
     def of(cls, truth: ArrayLike, *, groups: Sequence[Any], cells: Sequence[Any], sets: Sequence[Mask]) -> Rankings:
         values, networks, inside = np.asarray(truth, dtype=np.float64), codes(groups), codes(cells)
-        parts = [rows & (inside == cell) for rows in sets for cell in np.unique(inside)]
-        rows = [part.sum() if usable(values[part], values[part]) else 0 for part in parts]
-        table = np.array(rows, dtype=np.float64).reshape(len(sets), -1)
-        return cls(Sets.of(values, networks, sets), Sets.of(values, networks, parts), table)
+        parts = [(values[here], networks[here], [rows[here] for rows in sets]) for here in each(inside)]
+        rows = [[part.sum() if usable(of[part], of[part]) else 0 for part in own] for of, _, own in parts]
+        found = tuple((np.unique(of), Sets.of(own, codes(of.tolist()), inner)) for own, of, inner in parts)
+        return cls(Sets.of(values, networks, sets), found, np.array(rows, dtype=np.float64).T)
 
     def spearman(self, scores: ArrayLike) -> Values:
         """Vectors x sets."""
@@ -134,7 +134,13 @@ class Rankings:
 
     def within(self, scores: ArrayLike) -> Values:
         """Vectors x sets: mean Spearman inside cells weighted by their rows, as `judge_on` has it."""
-        found = self.cells.spearman(scores).reshape(len(np.asarray(scores)), *self.rows.shape)
+        table = np.asarray(scores, dtype=np.float64)
+        found = np.stack([sets.spearman(table[:, networks]) for networks, sets in self.cells], axis=2)
         weights = np.where(np.isfinite(found), self.rows, 0.0)
         with np.errstate(all="ignore"):
             return np.asarray((np.nan_to_num(found) * weights).sum(axis=2) / weights.sum(axis=2))
+
+
+def each(inside: Codes) -> list[Mask]:
+    """Which rows every cell has."""
+    return [inside == cell for cell in np.unique(inside)]

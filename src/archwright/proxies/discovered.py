@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.formula import Formula, from_json
+from archwright.proxies.formula import from_json, parse
 from archwright.proxies.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -47,14 +46,16 @@ def read(file: Path) -> dict[str, Any]:
 
 def as_proxy(entry: Mapping[str, Any]) -> Proxy:
     """The formula as a proxy; its target is its text, so that another formula of the same name is another target."""
-    formula = from_json(entry["json"])
-    text = str(formula)
-    load = partial(of_formula, formula=formula)
-    return Proxy(text, "discovered", formula.passes, "archwright discover", text, formula.roles, load=load)
+    return from_formula(str(from_json(entry["json"])), summary=entry.get("summary"))
 
 
-def of_formula(target: str, *, formula: Formula) -> "Any":
-    def measure(probe: "Probe") -> float:
-        return formula.measure(probe)
+def from_formula(text: str, *, summary: str | None = None) -> Proxy:
+    """The proxy that the formula of this text is, wherever its file is."""
+    formula = parse(text)
+    return Proxy(
+        text, "discovered", formula.passes, "archwright discover", summary or text, formula.roles, load=of_formula
+    )
 
-    return measure
+
+def of_formula(text: str) -> "Callable[[Probe], float]":
+    return parse(text).measure

@@ -244,6 +244,9 @@ EXTENDED: tuple[str, ...] = tuple(SOURCES)
 """LPZero's own, then pairs joined element by element, gradients, hidden states, weights by role, and counts."""
 
 
+FORWARD: tuple[str, ...] = tuple(n for n, source in SOURCES.items() if source.passes == ("forward",))
+"""Those of the extended space that a forward pass is enough for."""
+
 COUNTS: tuple[str, ...] = tuple(name for name, source in SOURCES.items() if source.scalar)
 """One number of the architecture each; they may also be the third factor of a formula."""
 

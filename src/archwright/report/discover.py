@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from archwright.report.discover_transfer import transfer_section
 from archwright.report.figures.curves import band, line
 from archwright.report.figures.parts import (
     COLOURS,
@@ -236,18 +237,30 @@ def made_section(document: Document) -> Section:
         "networks",
         "unary",
         "reduction",
+        "factor",
         "fitness",
         "seed",
         "batch",
         "loss",
     )
     found = {name: document.get(name) for name in (*names, "data", "commit")}
+    cost = {**(document.get("seconds") or {}), "peak memory, MB": document.get("peak_mb")}
     return section(
         "made",
         "How it was made",
         "",
-        facts({"Search": plain(found), "Environment": plain(document.get("environment") or {})}),
+        facts(
+            {"Search": plain(found), "Seconds": plain(cost), "Environment": plain(document.get("environment") or {})}
+        ),
     )
 
 
-SECTIONS = (table_section, histogram_section, sizes_section, curves_section, front_section, made_section)
+SECTIONS = (
+    table_section,
+    histogram_section,
+    sizes_section,
+    transfer_section,
+    curves_section,
+    front_section,
+    made_section,
+)

@@ -15,7 +15,7 @@ from archwright.proxies.formula import parse
 
 KEYS = {
     "schema", "formulas_total", "formulas_canonical", "formulas_valid", "folds", "best", "histogram", "published",
-    "notes", "environment", "commit", "data",
+    "notes", "environment", "commit", "data", "seconds", "peak_mb", "transfer",
 }  # fmt: skip
 
 
@@ -31,6 +31,10 @@ def test_exhaustive_then_evolution_then_again(options: dict[str, Any], monkeypat
     assert 0 < document["formulas_valid"] <= 13_546
     assert sum(document["histogram"]["counts"]) == document["formulas_valid"]
     assert document["folds"]["count"] == 5 and sum(document["folds"]["rows"]) == document["n"]
+    marked = {one["proxy"]: one for one in document["published"]}
+    assert {"snip", "parameters", "lpzero_flexibert"} <= marked.keys() and "grasp" not in marked
+    assert all(0 <= one["percentile"] <= 100 for one in marked.values())
+    assert document["seconds"]["total"] >= document["seconds"]["statistics"] > 0 and document["peak_mb"] > 50
     for one in document["best"]:
         assert {"formula", "train", "held_out", "within_cells", "size"} <= one.keys()
         assert one["held_out"].keys() == {"value", "low", "high"}

@@ -14,6 +14,7 @@ from archwright.jobs.discovery.nested import merged
 from archwright.jobs.discovery.table import Table, exists
 from archwright.jobs.discovery.trial import Trial
 from archwright.proxies.formula import Formula, parse
+from archwright.proxies.reductions import REDUCTIONS
 from archwright.search import every
 from archwright.spaces.formulas import FormulaSpace
 from tests.jobs.discovering import toys
@@ -31,8 +32,8 @@ def fitness(formula: Formula, table: Table, trial: Trial, place: int) -> float:
     return np.nan if np.ptp(sides[0]) == 0 else float(stats.spearmanr(*sides).statistic)
 
 
-def everything(table: Table, trial: Trial) -> dict[Formula, list[float]]:
-    found = {SPACE.build(config).canonical() for config in every(SPACE.choices)}
+def everything(table: Table, trial: Trial, space: FormulaSpace = SPACE) -> dict[Formula, list[float]]:
+    found = {space.build(config).canonical() for config in every(space.choices)}
     kept = [formula for formula in found if not formula.empty]
     return {formula: [fitness(formula, table, trial, place) for place in (0, -1)] for formula in kept}
 
@@ -53,6 +54,21 @@ def test_as_one_by_one(tmp_path: Path) -> None:
             assert (value, size) == (pytest.approx(expected[formula][column], abs=1e-9), formula.size)
         most = max(values[column] for values in expected.values() if np.isfinite(values[column]))
         assert best[place][0][0] == pytest.approx(most)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_with_other_reductions_and_factors(tmp_path: Path, reduction: str) -> None:
+    space = FormulaSpace(1, toys.INPUTS[:2], reduction, ("", "log(n_width)"))
+    table, trial = toys.with_counts(space), toys.toy_trial()
+    parts = ranked(space, table, trial, tmp_path, toys.here)
+    expected = everything(table, trial, space)
+    assert sum(part["total"] for part in parts.values()) == len(expected) == space.size()["canonical"]
+    best = merged(list(parts.values()), trial.count + 1)
+    most = max(values[1] for values in expected.values() if np.isfinite(values[1]))
+    assert best[-1][0][0] == pytest.approx(most) and any("n_width" in row[2] for row in best[-1])
+    for value, size, text in best[-1][:100]:
+        formula = parse(text)
+        assert (value, size) == (pytest.approx(expected[formula][1], abs=0.01), formula.size)  # rounding parts ties
 
 
 def test_the_best_of_every_size_is_kept(tmp_path: Path) -> None:

@@ -26,6 +26,17 @@ def toy_table(space: FormulaSpace, *, seed: int = 0, gaps: bool = True) -> Table
     return Table(space.inputs, space.chains, values)
 
 
+def with_counts(space: FormulaSpace) -> Table:
+    """The same, and counts for factors behind the inputs: one number of a network in all of its layers."""
+    plain = toy_table(FormulaSpace(space.unary, space.inputs), gaps=False)
+    rng = np.random.default_rng(3)
+    values = np.full((NETWORKS, len(space.looked_at), len(space.chains), 3), np.nan)
+    for place, chain in enumerate(plain.chains):
+        values[:, : len(space.inputs), space.chains.index(chain)] = plain.values[:, :, place]
+    values[:, len(space.inputs) :] = rng.integers(1, 9, size=(NETWORKS, 1, len(space.chains), 1))
+    return Table(space.looked_at, space.chains, values)
+
+
 def toy_trial(*, seed: int = 0, fitness: str = "spearman", truth: Any = None) -> Trial:
     """Sixty rows of forty networks in four cells."""
     rng = np.random.default_rng((seed, 1))

@@ -1,6 +1,6 @@
 """What every search of a command shares: trained rows, their statistics, folds, and who does the work."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,20 +9,22 @@ import numpy as np
 
 from archwright.errors import BadInput
 from archwright.jobs import scoring_options as so
+from archwright.jobs.discovery.known import known_scores, marked
+from archwright.jobs.discovery.phases import Phases
 from archwright.jobs.discovery.statistics import Statistics, seen, without_proxies
-from archwright.jobs.discovery.table import Table
+from archwright.jobs.discovery.table import Table, Values
 from archwright.jobs.discovery.trial import Trial
 from archwright.jobs.eyes import Eyes, eyes
 from archwright.jobs.rank import benchmark_of
 from archwright.jobs.ranking import LEAST_ROWS, Field
-from archwright.jobs.seeing import Glass, glass_of
-from archwright.proxies.formula import EXTENDED, INPUTS
+from archwright.jobs.seeing import Glass, Sight, glass_of
 from archwright.proxies.simplifying import Chain
+from archwright.proxies.sources import EXTENDED, FORWARD, INPUTS
 from archwright.search import Config
 from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace
-from archwright.store import digest
+from archwright.store import Scores, digest
 
-SPACES = {"lpzero": INPUTS, "extended": EXTENDED}
+SPACES = {"lpzero": INPUTS, "forward": FORWARD, "extended": EXTENDED}
 TABLED = 2
 """Unary operations up to which statistics of all chains can be taken before a search."""
 
@@ -36,6 +38,8 @@ class Land:
     space: FormulaSpace
     trial: Trial
     table: Table
+    known: Mapping[str, Values]
+    """Scores of published proxies, one per network."""
     folder: Path
     eyes: Eyes
 
@@ -46,21 +50,32 @@ class Land:
 
 
 @contextmanager
-def land_of(table: so.Table, formulas: so.Formulas, recording: so.Recording) -> Iterator[Land]:
-    """Rows, folds and the statistics of every network; BadInput for whatever cannot be."""
+def land_of(
+    table: so.Table, formulas: so.Formulas, recording: so.Recording, clock: Phases, *, mark: str = "none"
+) -> Iterator[Land]:
+    """Rows, folds, the statistics of every network and scores of published proxies; BadInput for what cannot be."""
     factors = FACTORS if formulas.factor else (WITHOUT,)
     space = FormulaSpace(formulas.unary, SPACES[formulas.inputs], formulas.reduction, factors)
+    field, glass = field_of(table, recording, marked(mark))
+    trial = Trial.of(field.truth, field.networks, field.cells, seed=recording.seed, fitness=formulas.fitness)
+    configs = configs_of(field, trial)
+    with eyes(recording.workers, recording.ray) as see:
+        with clock.phase("statistics"):
+            found = table_of(glass, configs, space.looked_at, space.chains, recording.out, see)
+        with clock.phase("known proxies"):
+            known = known_scores(glass, configs, Sight(Scores(recording.out), see)) if marked(mark) else {}
+        yield Land(field, glass, space, trial, found, known, recording.out, see)
+
+
+def field_of(table: so.Table, recording: so.Recording, proxies: tuple[str, ...]) -> tuple[Field, Glass]:
+    """The rows with a result, and how their networks are looked at."""
     _, benchmark = benchmark_of(table)
     target = table.target or benchmark.target
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
     if len(rows) < LEAST_ROWS:
         raise BadInput(f"discovering needs at least {LEAST_ROWS} rows with a result, {benchmark.name} has {len(rows)}.")
-    glass = glass_of(benchmark.space, so.Proxies(proxies=("parameters",)), recording)
-    field = Field(benchmark, target, rows, {}, {}, {}, glass.loss)
-    trial = Trial.of(field.truth, field.networks, field.cells, seed=recording.seed, fitness=formulas.fitness)
-    with eyes(recording.workers, recording.ray) as see:
-        known = table_of(glass, configs_of(field, trial), space.looked_at, space.chains, recording.out, see)
-        yield Land(field, glass, space, trial, known, recording.out, see)
+    glass = glass_of(benchmark.space, so.Proxies(proxies=proxies or ("parameters",)), recording)
+    return Field(benchmark, target, rows, {}, {}, {}, glass.loss), glass
 
 
 def configs_of(field: Field, trial: Trial) -> list[Config]:

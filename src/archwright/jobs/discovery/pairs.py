@@ -111,14 +111,15 @@ class Pair:
         """Place of the binary operation and of some left chains, and their scores: left x right chains x networks."""
         of = REDUCTIONS[self.reduction]
         weights = of.weights(there[networks]).T[:, None, None]  # layers x 1 x 1 x networks
-        left, right = layered(self.left, networks)[:, :, None], layered(self.right, networks)[:, None]
-        alone = [(left * weights).sum(axis=0)[None], (right * weights).sum(axis=0)[None]]
+        left = layered(self.left, networks)[:, :, None]
+        right = layered(self.right, networks)[:, None] if self.right else np.zeros_like(left[:, :1])
+        weighted = left * weights if of.linear else left
+        alone = weighted.sum(axis=0)[None], (right * weights).sum(axis=0)[None]
         step = max(1, TOGETHER // right.shape[2])
         for place in range(0, left.shape[1], step):
             some = slice(place, place + step)
             for binary, join in enumerate(JOINED.values() if self.right else [add]):
-                linear = of.linear and join is not mul
-                one, other = alone if linear else (left * weights if of.linear else left, right)
+                one, other = alone if of.linear and join is not mul else (weighted, right)
                 layers = (join(a[some], b) for a, b in zip(one, other, strict=True))
                 yield binary, some, added(layers, of.step)
 
@@ -157,10 +158,8 @@ class Pair:
         return Formula(one.with_sign() if turned else one, other, flipped, self.reduction).canonical()
 
 
-def layered(side: Side | None, networks: Mask) -> Values:
-    """Layers x chains x networks; of no side one chain of zeros."""
-    if side is None:
-        return np.zeros((1, 1, int(networks.sum())))
+def layered(side: Side, networks: Mask) -> Values:
+    """Layers x chains x networks."""
     return np.ascontiguousarray(side.values[networks].transpose(1, 2, 0))
 
 

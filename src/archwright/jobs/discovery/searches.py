@@ -10,15 +10,11 @@ from archwright.errors import BadInput, Failed
 from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.evolution import Evolved, Evolving, Judge, at_random, evolve, sampled
 from archwright.jobs.discovery.exhaustive import BINS, keys, order, ranked, read
-from archwright.jobs.discovery.ground import Land, configs_of
+from archwright.jobs.discovery.ground import Land
+from archwright.jobs.discovery.known import placed
 from archwright.jobs.discovery.nested import Chosen, ladder, merged
-from archwright.jobs.discovery.table import Values
-from archwright.jobs.discovery.trial import FITNESS
-from archwright.jobs.seeing import key_of
 from archwright.progress import progress
-from archwright.proxies import PROXIES
 from archwright.proxies.formula import parse
-from archwright.store import Scores
 
 NOTHING = "no formula is finite, not constant and there for 95 % of the rows; look at more texts or other inputs."
 FINALISTS = 200
@@ -46,7 +42,7 @@ def all_ranked(land: Land) -> Found:
     if not chosen:
         raise Failed(NOTHING)
     counts = np.sum([part["counts"] for part in parts.values()], axis=0)
-    published = placed(land, counts)
+    published = placed(land.known, land.trial, counts)
     numbers = {
         "search": "exhaustive",
         "formulas_valid": sum(part["valid"] for part in parts.values()),
@@ -54,23 +50,7 @@ def all_ranked(land: Land) -> Found:
         "published": published,
         "front": front(merged(list(parts.values()), land.trial.count + 1)[-1], land),
     }
-    notes = [] if published else ["no scores of published proxies in --out: run `archwright rank` with it to see them."]
-    return Found(chosen, numbers, notes)
-
-
-def placed(land: Land, counts: Values) -> list[dict[str, Any]]:
-    """Published proxies whose scores are known: fitness, and the share of formulas below it."""
-    known = Scores(land.folder)
-    looks = [key_of(land.glass.look(config)) for config in configs_of(land.field, land.trial)]
-    scores = [known.of(key).get("scores", {}) for key in looks]
-    found: list[dict[str, Any]] = []
-    rankings = land.trial.rankings(np.ones(len(looks), dtype=bool), land.trial.sets[-1:])
-    for name in [name for name in PROXIES if all(name in of for of in scores)]:
-        column = np.array([of[name] for of in scores])
-        fitness = float(FITNESS[land.trial.fitness](rankings, column[None])[0, 0])
-        below = float(counts[: int(np.searchsorted(BINS, fitness, side="right") - 1)].sum() / max(1, counts.sum()))
-        found.append({"proxy": name, "origin": PROXIES[name].origin, "fitness": fitness, "percentile": 100 * below})
-    return sorted((one for one in found if np.isfinite(one["fitness"])), key=lambda one: -one["fitness"])
+    return Found(chosen, numbers, [])
 
 
 def front(rows: Sequence[Sequence[Any]], land: Land) -> list[dict[str, Any]]:

@@ -72,4 +72,4 @@ def read(file: Path, of: Statistics) -> Values:
 
 def without_proxies(at: Look) -> Look:
     """The look alone, so that what it is sent with is small."""
-    return replace(at, proxies=(), own={})
+    return replace(at, proxies=(), own={}, found={})
