@@ -119,6 +119,7 @@ const BLOCKS = {
   table: tableBlock,
   facts: ({ panels: parts }) => el("div", { class: "made" }, parts.map(([name, pairs]) => el("div", { class: "panel" }, el("h3", {}, name), definitions(pairs)))),
   text: ({ paragraphs }) => el("div", { class: "prose" }, paragraphs.map((words) => el("p", {}, words))),
+  picture: ({ source, words }) => el("img", { src: `data:image/svg+xml,${encodeURIComponent(source)}`, alt: words, style: "max-width: 100%" }),
   notice: ({ paragraphs }) => el("div", {}, paragraphs.map((words) => el("p", { class: "notice" }, words))),
 };
 

@@ -57,6 +57,11 @@ def text(*paragraphs: str) -> Block:
     return {"kind": "text", "paragraphs": [unbroken(words) for words in paragraphs]}
 
 
+def picture(svg: str, words: str) -> Block:
+    """An SVG image, and what it shows in words."""
+    return {"kind": "picture", "source": svg, "words": words}
+
+
 def notice(*paragraphs: str) -> Block:
     """What is missing, and what to do about it."""
     return {"kind": "notice", "paragraphs": [unbroken(words) for words in paragraphs]}

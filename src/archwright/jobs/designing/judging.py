@@ -1,6 +1,6 @@
 """Scores of many designs at once: from layer to layer where the space allows it, else network by network."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -73,8 +73,10 @@ class Court:
     known: Scores
     seek: Eyes
     repeat: int
-    advance: Callable[[], None]
-    """Called for every design that was looked at."""
+    spent: dict[str, float]
+    """Processor seconds of every look so far, also of those that an earlier run did."""
+    done: list[str]
+    """Looks that this run did."""
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[Measured]:
         wanted = [self.glass.look(one.config, seed=self.repeat, batch=self.repeat) for one in candidates]
@@ -88,8 +90,10 @@ class Court:
         names, looks = list(undone), list(undone.values())
         for place, one in self.seek(looks):
             self.known.add(names[place], as_known(looks[place], one))
-            self.advance()
-        return [from_known(at, self.known.of(key)) for key, at in zip(keys, wanted, strict=True)]
+            self.done.append(names[place])
+        found = [from_known(at, self.known.of(key)) for key, at in zip(keys, wanted, strict=True)]
+        self.spent.update(zip(keys, (seen.seconds for seen in found), strict=True))
+        return found
 
     def _measured(self, seen: Seen) -> Measured:
         """Higher is better, in the order of the proxies; or the first reason why one is missing."""

@@ -13,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from archwright.errors import Failed
 from archwright.jobs import design_options as do
 from archwright.jobs.designing.limits import Ceilings, Clock
+from archwright.progress import Bar
 from archwright.search import SAMPLERS, Config, config_of, front, search_together
 from archwright.search.together import Judge
 from archwright.spaces.architectures import ArchitectureSpace
@@ -64,7 +65,7 @@ class Found:
     seconds: float
 
 
-def searched(task: Task, judge: Judge, *, sampler: str, repeat: int, seed: int) -> Found:
+def searched(task: Task, judge: Judge, *, sampler: str, repeat: int, seed: int, bar: Bar) -> Found:
     """The same for the same seeds, whoever looks and however often it was interrupted."""
     begun, strategy, of = perf_counter(), SAMPLERS[sampler], task.searching
     made = strategy(
@@ -84,14 +85,15 @@ def searched(task: Task, judge: Judge, *, sampler: str, repeat: int, seed: int) 
         limits=[] if latency is None else [task.clock.limit(latency)],
         trials=task.budget,
         together=of.population if strategy.together else 1,
-        heard=lambda told: heard(history, study, told, task),
+        heard=lambda told: heard(history, study, told, task, bar),
     )
     return found(task, study, sampler, repeat, history, perf_counter() - begun)
 
 
-def heard(history: list[dict[str, Any]], study: Study, told: Sequence[FrozenTrial], task: Task) -> None:
+def heard(history: list[dict[str, Any]], study: Study, told: Sequence[FrozenTrial], task: Task, bar: Bar) -> None:
     """Another line whenever a population's worth of trials is told."""
     done = told[-1].number + 1
+    bar.advance(len(told), **({"best": history[-1]["best"]} if history and history[-1]["best"] is not None else {}))
     if done % task.searching.population:
         return
     trials = study.get_trials(deepcopy=False)

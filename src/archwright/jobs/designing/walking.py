@@ -208,16 +208,15 @@ class Walked:
 
 def walk_of(at: Look) -> Walk:
     """The walk of this process that the look belongs to; one at a time, for its memory is large."""
-    key = digest(
-        repr(at.space),
-        repr((at.seed, at.loss, at.initial, at.proxies, sorted(at.own.items()))),
-        at.batch.input_ids.tobytes(),
-    )
+    same = [(field.name, getattr(at, field.name)) for field in fields(Look) if field.name not in OWN]
+    key = digest(repr(same), at.batch.input_ids.tobytes())
     if key not in WALKS:
         WALKS.clear()
         WALKS[key] = Walk(at)
     return WALKS[key]
 
 
+OWN = frozenset({"config", "batch"})
+"""What looks of one walk do not share, or what has no text that tells it from others."""
 WALKS: dict[str, Walk] = {}
 """The walk this process is on: what it keeps between looks, and nothing that a score depends on."""

@@ -1,0 +1,55 @@
+"""Who judges designs: proxies on untrained networks, or the validation accuracy of paths in a trained super-network."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from archwright.jobs import design_options as do
+from archwright.jobs.designing.judging import Court, glass_for, watching
+from archwright.search.together import Judge
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import Scores
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked for."""
+
+    space: ArchitectureSpace
+    aim: do.Aim
+    looking: do.Looking
+    shot: do.OneShot
+    known: Scores
+
+
+@dataclass(frozen=True)
+class Jury:
+    """Judges of one method."""
+
+    names: tuple[str, ...]
+    """Of what is maximised."""
+    judge: Callable[[int], Judge]
+    """For the repeat of this number."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """Processor seconds by design."""
+    done: list[str] = field(default_factory=list)
+    """Designs that were judged in this run, and not known before."""
+    told: dict[str, Any] = field(default_factory=dict)
+    """What a reader should know about how it was judged."""
+
+
+@contextmanager
+def by_proxy(question: Question) -> Iterator[Jury]:
+    glass = glass_for(question.space, question.aim.proxy, question.looking)
+    spent: dict[str, float] = {}
+    done: list[str] = []
+    told = {"batch": [glass.rows, glass.length], "loss": glass.loss, "initial": glass.initial}
+    with watching(glass, question.looking) as seek:
+        yield Jury(
+            glass.proxies, lambda repeat: Court(glass, question.known, seek, repeat, spent, done), spent, done, told
+        )
+
+
+JURIES: dict[str, Callable[[Question], AbstractContextManager[Jury]]] = {"proxy": by_proxy}
+"""By the name of the method."""
