@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from archwright.errors import BadInput
+from archwright.jobs import design_options as do
 from archwright.jobs import options as o
 from archwright.jobs import scoring_options as so
 
@@ -69,6 +70,12 @@ COMMANDS: dict[str, Command] = {
         (so.Table, so.Formulas, so.Evolution, so.Findings, so.Recording),
         positional=("benchmark",),
         example="archwright discover nas-bert --exhaustive --unary 2 --json out.json --html discover.html",
+    ),
+    "design": Command(
+        "search the architecture of a small language model without training any",
+        "archwright.jobs.design:design",
+        (do.Where, do.Aim, do.Limits, do.Searching, do.OneShot, do.Looking, do.Result),
+        example="archwright design --space nlu-small --proxy w_pca --json out.json",
     ),
     "worker": Command(
         "join a run on a shared store from another process or machine",
