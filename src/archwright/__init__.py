@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compress", "design", "export", "open_run", "rank", "score", "select"]
+__all__ = ["__version__", "compress", "design", "export", "open_run", "rank", "score", "select", "train"]
 
 
 def __getattr__(name: str) -> Any:

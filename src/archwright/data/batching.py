@@ -62,6 +62,13 @@ def batches(
     With `rng`: shuffled, sorted by length inside windows of `bucket` batches, then the batches shuffled.
     Without: in order of length, for evaluation. The order is drawn at once, so `rng` moves on even if nothing is read.
     """
+    return (batch_of(encoded, rows, pad_id) for rows in dealt(encoded, batch_size=batch_size, rng=rng, bucket=bucket))
+
+
+def dealt(
+    encoded: Encoded, *, batch_size: int, rng: np.random.Generator | None, bucket: int = 50
+) -> list[NDArray[np.int64]]:
+    """The rows of every batch, as `batches` has them."""
     if batch_size < 1 or bucket < 1:
         raise BadInput(f"--batch-size and the bucket must be at least 1, got {batch_size} and {bucket}.")
     window = len(encoded) if rng is None else batch_size * bucket
@@ -72,7 +79,7 @@ def batches(
         for rows in by_length(encoded, order[start:][:window], batch_size)
     ]
     turns = range(len(parts)) if rng is None else rng.permutation(len(parts))
-    return (batch_of(encoded, parts[turn], pad_id) for turn in turns)
+    return [parts[turn] for turn in turns]
 
 
 def by_length(encoded: Encoded, rows: NDArray[np.int64], batch_size: int) -> list[NDArray[np.int64]]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.encoding import TEXTS_PER_CALL, Encoded, check_length, flat, slices
-from archwright.data.text import SUFFIXES, read_text
+from archwright.data.text import SUFFIXES, following, read_text
 from archwright.errors import BadInput
 from archwright.progress import progress
 
@@ -68,7 +68,10 @@ def lines_in(path: Path) -> Text:
 
 
 def rows_of(text: Text, tokenizer: Any, *, layout: str, max_length: int, causal: bool = False) -> Encoded:
-    """The text as rows of at most `max_length` tokens; a causal network reads it without marks at the beginning."""
+    """The text as rows of at most `max_length` tokens.
+
+    A causal network reads packed rows without marks at the beginning; its targets are the tokens that follow.
+    """
     marks = marks_of(tokenizer)
     marks = Marks((), marks.end) if causal else marks
     check_length(max_length, tokenizer, room=marks.room + 1)
@@ -80,7 +83,15 @@ def rows_of(text: Text, tokenizer: Any, *, layout: str, max_length: int, causal:
         )
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Encoded(np.concatenate(rows), offsets, None, np.zeros(len(rows), np.int64), tokenizer.pad_token_id or 0)
+    targets = read_on(np.stack(rows)) if causal else np.zeros(len(rows), np.int64)
+    return Encoded(np.concatenate(rows), offsets, None, targets, tokenizer.pad_token_id or 0)
+
+
+def read_on(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The token that comes next, for every token of rows that follow each other; after the very last there is none."""
+    targets = following(rows)
+    targets[:-1, -1] = rows[1:, 0]
+    return targets
 
 
 def tokens_of(lines: Sequence[str], tokenizer: Any) -> list[Ids]:

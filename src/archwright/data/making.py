@@ -53,10 +53,15 @@ MADE: dict[str, Callable[[Sequence[str], int], Any]] = {"words": words_of, "bpe"
 """Tokenizers that are learnt from a text: lines and size of the vocabulary -> tokenizer."""
 
 
-def made_tokenizer(name: str, lines: Sequence[str], size: int) -> Any:
+USUAL_SIZES = {"words": 10**7, "bpe": 16384}
+"""Of vocabularies where none is asked for: all words."""
+
+
+def made_tokenizer(name: str, lines: Sequence[str], size: int | None = None) -> Any:
     """A tokenizer of this kind for this text, as transformers knows them."""
     from transformers import PreTrainedTokenizerFast
 
+    size = USUAL_SIZES[name] if size is None else size
     if size < FEWEST_TOKENS:
         raise BadInput(f"--vocabulary must be at least {FEWEST_TOKENS}, got {size}.")
     made = MADE[name](lines, size)

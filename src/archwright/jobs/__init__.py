@@ -10,6 +10,7 @@ from archwright.errors import BadInput
 from archwright.jobs import design_options as do
 from archwright.jobs import options as o
 from archwright.jobs import scoring_options as so
+from archwright.jobs import training_options as to
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,12 @@ COMMANDS: dict[str, Command] = {
         positional=("benchmark",),
         example="archwright discover nas-bert --exhaustive --unary 2 --json out.json --html discover.html",
     ),
+    "train": Command(
+        "pre-train, distil, fine-tune or evaluate one network",
+        "archwright.jobs.train:train",
+        (to.Pupil, to.Lesson, to.Pace, to.Data, to.Checks, to.Output),
+        example="archwright train --design runs/design/design.json --lesson mlm --corpus wiki.txt --out runs/tiny",
+    ),
     "design": Command(
         "search the architecture of a small language model without training any",
         "archwright.jobs.design:design",
@@ -100,14 +107,17 @@ def call(command: Command, options: Mapping[str, Any]) -> Any:
     known = {f.name for group in command.groups for f in fields(group)}
     if unknown := set(options) - known:
         raise BadInput(f"unknown option {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}.")
-    preset = options.get("preset", "default")
-    if preset not in o.PRESETS:
-        raise BadInput(f"preset must be one of {', '.join(o.PRESETS)}, got {preset!r}.")
-    values = {**(o.PRESETS[preset] if "preset" in known else {}), **options}
     for group in command.groups:
         check_choices(group, options)
+    values = {**filled(command, options), **options}
     groups = [group(**{f.name: values[f.name] for f in fields(group) if f.name in values}) for group in command.groups]
     return getattr(import_module(module), name)(*groups)
+
+
+def filled(command: Command, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of other options that the chosen presets bring along."""
+    presets = [f for group in command.groups for f in fields(group) if "fills" in f.metadata]
+    return {k: v for f in presets for k, v in f.metadata["fills"][options.get(f.name, f.default)].items()}
 
 
 def check_choices(group: type, options: Mapping[str, Any]) -> None:

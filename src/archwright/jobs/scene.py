@@ -96,17 +96,23 @@ def build_scene(
     """Everything that can be wrong about model and data is found here, before anything is written or trained."""
     where = device_of(device)
     source = embedded(model.model)
-    config = stock_config(source)
+    return scene_for(stock_config(source), source, data, seed=seed, device=where, held_out=held_out)
+
+
+def scene_for(
+    config: Any, source: str, data: o.Data, *, seed: int, device: torch.device, held_out: float | None = None
+) -> Scene:
+    """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one."""
     words = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
     asked = {key: value for key, value in words.items() if key not in ("task", "max_length")}
     task = load_task(**asked)
     own = own_labels(config, task)
     if own and own != task.labels:
         task = load_task(**asked, labels=own)
-    task = replace(task, vocabulary=config.vocab_size)
+    task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
     tokenizer = load_tokenizer(source)
     encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
-    return Scene(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, where)
+    return Scene(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, device)
 
 
 def device_of(name: str) -> torch.device:

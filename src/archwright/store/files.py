@@ -19,7 +19,7 @@ KEYS = {
     "run.json": ("id", "options"),
     "plan.json": ("original",),
     "order.json": ("heads", "units", "layers"),
-    "result.json": ("schema", "original"),
+    "result.json": ("schema",),
 }
 """What a file must have to be used."""
 

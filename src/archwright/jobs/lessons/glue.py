@@ -1,0 +1,71 @@
+"""Every GLUE task of a folder, one training each, and the averages that papers print."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from archwright.data.official import present_tasks, submission
+from archwright.errors import BadInput
+from archwright.jobs.environment import environment
+from archwright.jobs.lessons.brief import Brief
+from archwright.jobs.lessons.evaluation import GLUE_PREFIX, column_of
+from archwright.jobs.lessons.running import SCHEMA, check_folder, place_of, run_course
+from archwright.judge.glue import AVERAGES, averaged
+from archwright.store import RunFolder, begin, write_whole
+
+ZIP = "submission.zip"
+
+
+def all_tasks(brief: Brief, folder: Path) -> dict[str, Any]:
+    """Trains on all tasks that are there; a task that is done is not done again."""
+    data = brief.data
+    if data.glue is None or data.task or data.data or data.train:
+        raise BadInput("--glue names all tasks of a folder; leave out --task, --data and --train.")
+    if brief.checks.evaluate_only:
+        raise BadInput("--evaluate-only judges one network on one task; give --task and --data instead of --glue.")
+    check_folder(folder)
+    names = present_tasks(data.glue)
+    first = place_of(brief, folder).together.first
+    if first:
+        begin(folder, brief.as_options())
+    results = {name: run_course(one_task(brief, name), folder / name) for name in names}
+    document = {**summary(results), "lesson": brief.name, "preset": brief.lesson.preset, "seed": brief.output.seed}
+    if first:
+        hand_in(folder, names)
+        RunFolder(folder).note("result", document)
+    return document
+
+
+def one_task(brief: Brief, name: str) -> Brief:
+    return replace(brief, data=replace(brief.data, task=f"{GLUE_PREFIX}{name}", data=brief.data.glue, glue=None))
+
+
+def summary(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Scores by column of the leaderboard, and the averages over those that are there."""
+    columns = {column: scores for result in results.values() for column, scores in columns_of(result).items()}
+    averages = {name: averaged(columns, average) for name, average in AVERAGES.items()}
+    return {
+        "schema": SCHEMA,
+        "columns": columns,
+        "averages": {name: asdict(found) for name, found in averages.items() if found is not None},
+        "tasks": dict(results),
+        "notes": {name: result["note"] for name, result in results.items() if result.get("note")},
+        "environment": environment(),
+    }
+
+
+def columns_of(result: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    splits = {**result["validation"]["after"]["splits"]}
+    first = {column_of(result["task"]): splits.pop("test")}
+    splits.pop("validation", None)
+    return first | splits
+
+
+def hand_in(folder: Path, names: list[str]) -> None:
+    """One zip with the answers of all tasks."""
+    found: dict[str, Any] = {}
+    for name in names:
+        found |= RunFolder(folder / name).note("answers") or {}
+    if found:
+        write_whole(folder / ZIP, submission(found))

@@ -1,0 +1,199 @@
+"""Networks to pre-train: built from a design, or loaded to go on from."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
+
+from archwright.errors import BadInput
+from archwright.jobs import training_options as to
+from archwright.jobs.looking import generator
+from archwright.jobs.scene import embedded
+from archwright.jobs.score import read_configs
+from archwright.networks.cells import CellForCausalLM
+from archwright.networks.flexibert import FlexiBertConfig, FlexiBertNetwork
+from archwright.networks.flexibert import untrained as untrained_flexibert
+from archwright.networks.load import UNREADABLE, first_line
+from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
+from archwright.networks.nlu import NluConfig, NluNetwork
+from archwright.networks.nlu import untrained as untrained_nlu
+from archwright.search import Config
+from archwright.spaces import ARCHITECTURES
+from archwright.spaces.architectures import ArchitectureSpace
+
+MODEL = "model"
+"""Folder of the trained network inside a run folder."""
+WEIGHTS = 11
+"""Place that needs random numbers of its own."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """An architecture."""
+
+    space: ArchitectureSpace
+    config: Config
+
+
+def design_of(pupil: to.Pupil) -> Design | None:
+    """The architecture asked for; None when weights are to go on from. BadInput unless exactly one is named."""
+    given = {"--design": pupil.design, "--config": pupil.config, "--model": pupil.model}
+    named = [option for option, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise BadInput(f"give one of {', '.join(given)}, got {', '.join(named) or 'none of them'}.")
+    if pupil.model is not None:
+        return None
+    if pupil.design is not None:
+        return written_design(pupil.design)
+    if pupil.space is None or pupil.config is None:
+        raise BadInput("--config needs --space, the space it is a config of.")
+    configs = read_configs(pupil.config)
+    if len(configs) != 1:
+        raise BadInput(f"--config must hold one config to train, {pupil.config} has {len(configs)}.")
+    return checked(Design(ARCHITECTURES[pupil.space].space(pupil.variant), configs[0]))
+
+
+def written_design(file: Path) -> Design:
+    """What `archwright design` found."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        name, config = found["space"], found["config"]
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+        raise BadInput(f"--design must be a design.json of `archwright design`, got {file} ({error!r}).") from error
+    if name not in ARCHITECTURES or not isinstance(config, dict):
+        raise BadInput(f"--design must name one of the spaces {', '.join(ARCHITECTURES)}, {file} has {name!r}.")
+    return checked(Design(ARCHITECTURES[name].space(found.get("variant")), config))
+
+
+def checked(design: Design) -> Design:
+    design.space.check(design.config)
+    return design
+
+
+def built(design: Design, head: str, *, vocabulary: int, seed: int) -> Any:
+    """The untrained network with this head, BadInput when the space has no such head."""
+    if head not in design.space.losses:
+        known = ", ".join(design.space.losses)
+        raise BadInput(f"networks of {design.space.name} learn by {known} or from a teacher, not by {head}.")
+    made = design.space.network(design.config, generator=generator(seed, WEIGHTS), vocabulary=vocabulary, loss=head)
+    return made
+
+
+def source_of(model: str) -> str:
+    """Where the weights are: of a run folder of `train` the model inside it."""
+    inside = Path(model) / MODEL
+    return str(inside) if (inside / "config.json").is_file() else embedded(model)
+
+
+OURS: dict[str, Any] = {
+    network.config_class.model_type: network
+    for network in (FlexiBertNetwork, NluNetwork, LtsGpt2ForCausalLM, CellForCausalLM)
+}
+STOCK: dict[str, Any] = {"mlm": AutoModelForMaskedLM, "lm": AutoModelForCausalLM}
+"""Stock networks by head; there is none for ELECTRA, whose generator would be missing."""
+
+
+def loaded(source: str, head: str, *, seed: int) -> Any:
+    """The network in a folder or on the hub, with this head; where it had another one the head is new."""
+    try:
+        config = config_in(source)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = class_for(config, head, source).from_pretrained(source, config=config, dtype=torch.float32)
+    except UNREADABLE as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(
+            f"--model must be a folder or hub id of a network, got {source!r}: {first_line(error)}"
+        ) from error
+    return network
+
+
+def config_in(source: str) -> Any:
+    """The config of a checkpoint, ours or another's."""
+    try:
+        kind = json.loads((Path(source) / "config.json").read_text()).get("model_type")
+    except (OSError, ValueError):
+        kind = None
+    reader = OURS[kind].config_class if kind in OURS else AutoConfig
+    return reader.from_pretrained(source)
+
+
+def class_for(config: Any, head: str, source: str) -> Any:
+    """The class that gives the network of this config this head."""
+    if config.model_type in OURS:
+        causal = not hasattr(config, "loss")
+        if causal != (head == "lm"):
+            raise BadInput(f"{source} is a {'causal network' if causal else 'an encoder'}: it cannot learn by {head}.")
+        config.loss = head
+        return OURS[config.model_type]
+    if head not in STOCK:
+        raise BadInput(f"{head} needs a network of the spaces, as `train` wrote it, got {config.model_type!r}.")
+    return STOCK[head]
+
+
+def body(source: str) -> Any:
+    """A teacher without head."""
+    try:
+        return AutoModel.from_pretrained(source, dtype=torch.float32).eval()
+    except UNREADABLE as error:
+        raise BadInput(
+            f"--teacher must be a folder or hub id of an encoder, got {source!r}: {first_line(error)}"
+        ) from error
+
+
+def generator_for(network: Any, *, size: float, seed: int) -> Any:
+    """ELECTRA's generator: the same architecture, every width and number of heads times `size`."""
+    kind = type(network.config)
+    if kind not in NARROWED:
+        raise BadInput(f"ELECTRA needs a network of the spaces with an encoder, got {kind.__name__}.")
+    return NARROWED[kind](network.config, size, generator(seed, WEIGHTS, 1))
+
+
+def narrow_flexibert(config: FlexiBertConfig, size: float, draws: torch.Generator) -> FlexiBertNetwork:
+    width = share(config.hidden_size, size)
+    layers = [
+        [operation, fitting(share(heads, size), width), [share(units, size) for units in widths], *rest]
+        for operation, heads, widths, *rest in config.layers
+    ]
+    return untrained_flexibert(
+        FlexiBertConfig(layers, hidden_size=width, loss="mlm", **common(config)), generator=draws
+    )
+
+
+def narrow_nlu(config: NluConfig, size: float, draws: torch.Generator) -> NluNetwork:
+    width, inner = share(config.hidden_size, size), share(config.inner_size, size)
+    heads = next(n for n in range(share(config.heads, size), 0, -1) if width % n == 0 and inner % n == 0)
+    layers = [[block, share(units, size)] for block, units in config.layers]
+    sizes = {"hidden_size": width, "inner_size": inner, "heads": heads}
+    return untrained_nlu(NluConfig(layers, loss="mlm", **sizes, **common(config)), generator=draws)
+
+
+NARROWED: dict[type, Callable[[Any, float, torch.Generator], Any]] = {
+    FlexiBertConfig: narrow_flexibert,
+    NluConfig: narrow_nlu,
+}
+
+
+def share(value: int, size: float) -> int:
+    return max(1, round(value * size))
+
+
+def fitting(heads: int, width: int) -> int:
+    """The largest number of heads up to this one that divides the width."""
+    return next(number for number in range(heads, 0, -1) if width % number == 0)
+
+
+def common(config: Any) -> dict[str, Any]:
+    """What a generator has in common with its discriminator: the table of tokens, so its width too."""
+    names = ("embedding_size", "vocab_size", "max_position_embeddings", "type_vocab_size", "dropout")
+    return {name: getattr(config, name) for name in names}
+
+
+def room_for(network: Any) -> int | None:
+    """How many tokens a row may have; None for as many as one likes."""
+    return getattr(network.config, "max_position_embeddings", None)

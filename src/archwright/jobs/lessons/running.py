@@ -1,0 +1,317 @@
+"""One training from beginning to end: the run folder, the plan, the log, the result; resumable at any moment."""
+
+import csv
+import math
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, TextIO
+
+import numpy as np
+import torch
+
+from archwright.data.official import submission
+from archwright.errors import BadInput
+from archwright.jobs.environment import environment
+from archwright.jobs.lessons.brief import COMMAND, Brief, Course, Place
+from archwright.jobs.lessons.networks import MODEL
+from archwright.jobs.lessons.recipes import Recipe
+from archwright.jobs.scene import device_of
+from archwright.report.train import train_html
+from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
+from archwright.train import Record, Schedule, join, train
+
+SCHEMA = "archwright/train/1"
+COLUMNS = ("step", "loss", "learning_rate", "tokens", "seconds")
+LOG = "log.csv"
+POINTS = 200
+"""Of the curve of the loss in the result; the log has every step."""
+TIMED_STEPS = 4
+PHASE = "training"
+
+
+def place_of(brief: Brief, folder: Path) -> Place:
+    """Alone, or among the processes that torchrun has started."""
+    if brief.output.seed < 0 or brief.output.threads < 0 or brief.pace.accumulate < 1:
+        raise BadInput("--seed and --threads must not be negative and --accumulate at least 1.")
+    wanted = device_of(brief.output.device)
+    together = join(cpu=wanted.type == "cpu")
+    torch.set_num_threads(brief.output.threads or max(1, (os.cpu_count() or 1) // together.processes))
+    return Place(RunFolder(folder), together, brief.output.seed)
+
+
+def first_process() -> bool:
+    """Whether this process is alone, or the first of those that torchrun has started."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses the folder of another command."""
+    if is_run(folder) and RunFolder(folder).settings.get("command") != COMMAND:
+        raise BadInput(f"--out must be a new folder or one of `archwright train`, {folder} is another command's run.")
+
+
+def run_course(brief: Brief, folder: Path) -> dict[str, Any]:
+    """The result of the training in this folder, now or from an earlier time."""
+    check_folder(folder)
+    place = place_of(brief, folder)
+    done = finished(brief, place.run)
+    if done is not None:
+        return done
+    course = brief.way(brief, place)
+    if place.together.first:
+        begin(folder, brief.as_options())
+    place.together.wait()
+    with locked(place):
+        result = taught(brief, place, course)
+    return result
+
+
+def finished(brief: Brief, run: RunFolder) -> dict[str, Any] | None:
+    """The result of the same command, if it came to its end."""
+    if not is_run(run.path):
+        return None
+    begin(run.path, brief.as_options())  # refuses other options
+    found = run.note("result")
+    return dict(found) if found is not None and (run.path / MODEL).exists() else None
+
+
+def locked(place: Place) -> AbstractContextManager[None]:
+    return place.run.locked() if place.together.first else nullcontext()
+
+
+def taught(brief: Brief, place: Place, course: Course) -> dict[str, Any]:
+    """Prepares, trains, judges, keeps."""
+    run, first, begun = place.run, place.together.first, perf_counter()
+    facts = {**course.facts, **course.prepared()}
+    before = noted(place, "before", course.judged) if brief.way.stage == "pretraining" else None
+    schedule = schedule_for(brief, place, course)
+    prepared = perf_counter() - begun
+    fit(brief, place, course, schedule)
+    if first:
+        result = {**head_of(brief, course, schedule, place.together.processes), **told(run, before, course), **facts}
+        result["seconds"] = {"prepared": prepared, "total": perf_counter() - begun, **result["seconds"]}
+        kept(course, run, result)
+    place.together.wait()
+    return dict(run.note("result"))
+
+
+def fit(brief: Brief, place: Place, course: Course, schedule: Schedule, *, stop: int | None = None) -> None:
+    """The training itself, up to a step or to its end; goes on where the last one ended."""
+    with logging(place.run.path / LOG, place.together.first) as log:
+        train(
+            course.model,
+            course.batches,
+            course.update,
+            schedule,
+            seed=2 * place.seed,
+            checkpoints=place.run.checkpoints(PHASE),
+            every_seconds=brief.pace.checkpoint_seconds,
+            title=f"{brief.name}: {schedule.steps} steps",
+            stop=stop,
+            carry=course.carry,
+            log=log,
+            together=place.together,
+        )
+
+
+def evaluated(brief: Brief) -> dict[str, Any]:
+    """The network as it is, judged; nothing is written."""
+    if brief.pupil.model is None:
+        raise BadInput("--evaluate-only judges trained weights; give --model.")
+    with TemporaryDirectory() as folder:
+        place = place_of(brief, Path(folder))
+        course = brief.way(brief, place)
+        if course.untrained:
+            raise BadInput(
+                f"--evaluate-only needs a network that was trained for this task, {brief.pupil.model} was not."
+            )
+        after = dict(course.judged()) if place.together.first else {}
+    facts = {"rows": course.rows, "parameters": sum(p.numel() for p in course.network.parameters()), **course.facts}
+    head = {"schema": SCHEMA, "lesson": brief.name, "evaluate_only": True, "seed": brief.output.seed, "steps": 0}
+    return {**head, **facts, "validation": {"before": None, "after": after}, "environment": environment()}
+
+
+def noted(place: Place, name: str, judged: Any) -> Any:
+    """What is judged once, by the first process."""
+    found = place.run.note(name)
+    if found is None and place.together.first:
+        found = place.run.note(name, dict(judged()))
+    place.together.wait()
+    return found
+
+
+def head_of(brief: Brief, course: Course, schedule: Schedule, processes: int) -> dict[str, Any]:
+    network = course.network
+    return {
+        "schema": SCHEMA,
+        "lesson": brief.name,
+        "preset": brief.lesson.preset,
+        "pupil": {k: v for k, v in brief.as_options().items() if k in ("design", "space", "config", "model") and v},
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "rows": course.rows,
+        "steps": schedule.steps,
+        "epochs": schedule.steps * schedule.accumulate * processes / len(course.batches(0)),
+        "processes": processes,
+        "batch_size": brief.recipe.batch_size,
+        "schedule": vars(schedule),
+        "seed": brief.output.seed,
+        "environment": environment(),
+    }
+
+
+def told(run: RunFolder, before: Any, course: Course) -> dict[str, Any]:
+    """What the log and the trained network say."""
+    rows = read_log(run.path / LOG)
+    tokens, seconds = (sum(row[name] for row in rows) for name in ("tokens", "seconds"))
+    begun = perf_counter()
+    after = dict(course.judged())
+    return {
+        "tokens": int(tokens),
+        "tokens_per_second": tokens / seconds if seconds else None,
+        "losses": {"first": edge(rows[:10]), "last": edge(rows[-10:]), "curve": curve(rows)},
+        "validation": {"before": before, "after": after},
+        "seconds": {"training": seconds, "validation": perf_counter() - begun},
+        "answers": {column: len(index) for column, (index, _) in submitted(run, course).items()},
+    }
+
+
+def submitted(run: RunFolder, course: Course) -> dict[str, Any]:
+    """Answers to the test rows of the leaderboard; written as a zip where there are any."""
+    found = dict(course.answers())
+    if found:
+        write_whole(run.path / "submission.zip", submission(found))
+        run.note("answers", found)
+    return found
+
+
+def kept(course: Course, run: RunFolder, result: dict[str, Any]) -> None:
+    """The network and its tokenizer on disk, whole or not at all; then nothing is left to resume."""
+    for name, network in {**course.beside, MODEL: course.network}.items():
+        with whole_folder(run.path / name) as beside:
+            network.save_pretrained(beside)
+            course.tokenizer.save_pretrained(beside)
+    write_whole(run.report, train_html(result))
+    run.note("result", result)
+    run.checkpoints(PHASE).remove()
+
+
+def schedule_for(brief: Brief, place: Place, course: Course) -> Schedule:
+    """How long and how fast; decided once per run, so that a resumed one goes on with the same."""
+    recipe, run = brief.recipe, place.run
+    if run.note("schedule") is None and place.together.first:
+        run.note("schedule", {"steps": planned_steps(brief, place, course)})
+    place.together.wait()
+    return Schedule(
+        steps=int(run.note("schedule")["steps"]),
+        accumulate=brief.pace.accumulate,
+        **{name: getattr(recipe, name) for name in PACE},
+    )
+
+
+PACE = ("learning_rate", "warmup", "weight_decay", "layer_decay", "betas", "eps")
+
+
+def planned_steps(brief: Brief, place: Place, course: Course) -> int:
+    """The steps asked for, fewer when --minutes is short."""
+    steps = asked_steps(brief.recipe, len(course.batches(0)), brief.pace.accumulate * place.together.processes)
+    if brief.pace.minutes is None:
+        return steps
+    if brief.pace.minutes <= 0:
+        raise BadInput(f"--minutes must be above zero, got {brief.pace.minutes}.")
+    return max(1, min(steps, int(60 * brief.pace.minutes / seconds_per_step(brief, course))))
+
+
+def asked_steps(recipe: Recipe, batches: int, hand: int) -> int:
+    if recipe.steps is not None:
+        return recipe.steps
+    return max(1, round((recipe.epochs or 1.0) * batches / hand))
+
+
+def seconds_per_step(brief: Brief, course: Course) -> float:
+    """Timed on a few batches; leaves weights and gradients as they were."""
+    rows, rng = course.batches(0), np.random.default_rng(0)
+    course.model.train()
+    times = []
+    for place in range(min(TIMED_STEPS, len(rows))):
+        begun = perf_counter()
+        course.update(rows[place], rng, 0.5)
+        times.append(perf_counter() - begun)
+    course.model.zero_grad(set_to_none=True)
+    return brief.pace.accumulate * float(np.median(times)) * OPTIMIZER
+
+
+OPTIMIZER = 1.15
+"""A step of the optimizer takes about a seventh of the rest."""
+
+
+@contextmanager
+def logging(path: Path, first: bool) -> Iterator[Any]:
+    """What appends a line per step; steps that come again after an interruption are in the file once."""
+    if not first:
+        yield None
+        return
+    with Log(path) as log:
+        yield log
+
+
+class Log:
+    """A CSV file that grows line by line."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.file: TextIO | None = None
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.file is not None:
+            self.file.close()
+
+    def __call__(self, record: Record) -> None:
+        if self.file is None:
+            self.file = self.cut(record.step)
+        csv.writer(self.file, lineterminator="\n").writerow([f"{value:.9g}" for value in record])
+        if record.step % 20 == 0:
+            self.file.flush()
+
+    def cut(self, step: int) -> TextIO:
+        """The file with the lines of earlier steps alone, open for more."""
+        kept = [row for row in read_log(self.path) if row["step"] < step]
+        lines = [",".join(COLUMNS), *(",".join(f"{row[name]:.9g}" for name in COLUMNS) for row in kept)]
+        write_whole(self.path, "\n".join(lines) + "\n")
+        return open(self.path, "a", encoding="utf-8")
+
+
+def read_log(path: Path) -> list[dict[str, float]]:
+    """The whole lines of a log; the last may have been cut short by a kill."""
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{name: float(row[name]) for name in COLUMNS} for row in rows if is_whole(row)]
+
+
+def is_whole(row: dict[str, Any]) -> bool:
+    try:
+        return all(math.isfinite(float(row[name])) for name in COLUMNS)
+    except (TypeError, ValueError, KeyError):
+        return False
+
+
+def edge(rows: list[dict[str, float]]) -> float | None:
+    """The mean loss of some steps."""
+    return float(np.mean([row["loss"] for row in rows])) if rows else None
+
+
+def curve(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    """The loss in at most `POINTS` parts of the training, each the mean of its steps."""
+    parts = np.array_split(np.arange(len(rows)), min(POINTS, len(rows))) if rows else []
+    return [
+        {"step": rows[int(part[-1])]["step"] + 1, "loss": float(np.mean([rows[int(i)]["loss"] for i in part]))}
+        for part in parts
+    ]

@@ -1,0 +1,90 @@
+"""`archwright train`: pre-train, distil, fine-tune or evaluate one network."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archwright.errors import BadInput
+from archwright.jobs import training_options as to
+from archwright.jobs.lessons.ablation import ablated
+from archwright.jobs.lessons.brief import Brief
+from archwright.jobs.lessons.glue import all_tasks
+from archwright.jobs.lessons.running import evaluated, first_process, run_course
+from archwright.report.train import train_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to."""
+
+    document: Mapping[str, Any]
+    folder: Path | None
+    speaks: bool = True
+    """Whether this process is the one that shows it."""
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.document)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Of the trained network on rows that it did not learn from."""
+        return dict(self.document["validation"]["after"])
+
+    def show(self, console: "Console") -> None:
+        for line in train_lines(self.document, self.folder) if self.speaks else ():
+            console.print(line, highlight=False, soft_wrap=True)
+
+
+def train(
+    pupil: to.Pupil, lesson: to.Lesson, pace: to.Pace, data: to.Data, checks: to.Checks, output: to.Output
+) -> Trained:
+    """The trained network with its log and its metrics, in a run folder."""
+    brief = Brief(pupil, lesson, pace, data, checks, output)
+    check_lesson(brief)
+    folder = output.out or usual_folder(brief)
+    for asked, way in WAYS:
+        if asked(brief):
+            return spoken(way(brief, folder), folder)
+    if checks.evaluate_only:
+        return spoken(evaluated(brief), None)
+    return spoken(run_course(brief, folder), folder)
+
+
+WAYS: tuple[tuple[Callable[[Brief], bool], Callable[[Brief, Path], dict[str, Any]]], ...] = (
+    (lambda brief: bool(brief.checks.ablate_steps), ablated),
+    (lambda brief: brief.data.glue is not None, all_tasks),
+)
+"""What is more than one training, and when it is wanted."""
+
+
+def check_lesson(brief: Brief) -> None:
+    """What the lesson cannot use, before anything is read."""
+    brief.recipe  # noqa: B018 - raises for numbers out of range
+    teacher, needs = brief.lesson.teacher, brief.way.teacher
+    if needs and teacher is None:
+        raise BadInput(f"--lesson {brief.name} needs --teacher, for example minilm.")
+    if needs is False and teacher is not None:
+        raise BadInput(f"--lesson {brief.name} learns without a teacher, got --teacher {teacher}; leave it out.")
+    if brief.pace.checkpoint_seconds < 0 or brief.lesson.teacher_epochs < 0:
+        raise BadInput("--checkpoint-seconds and --teacher-epochs must not be negative.")
+    if brief.pace.minutes is not None and brief.pace.minutes <= 0:
+        raise BadInput(f"--minutes must be above zero, got {brief.pace.minutes}.")
+
+
+def spoken(document: Mapping[str, Any], folder: Path | None) -> Trained:
+    return Trained(document, folder, speaks=first_process())
+
+
+def usual_folder(brief: Brief) -> Path:
+    """Of the network, the lesson and the data."""
+    pupil, data = brief.pupil, brief.data
+    network = pupil.model or (pupil.design and pupil.design.parent.name) or pupil.space or "network"
+    what = brief.lesson.corpus or data.task or data.train or data.glue or "task"
+    parts = (Path(str(network)).name, brief.name, Path(str(what)).stem)
+    return Path("runs") / "-".join(
+        "".join(c if c.isalnum() else "-" for c in part).strip("-").lower() for part in parts
+    )

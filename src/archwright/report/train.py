@@ -1,0 +1,113 @@
+"""What `archwright train` shows: a few lines for the terminal, and a small page with the curve of the loss."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from archwright.report.figures.curves import line
+from archwright.report.figures.parts import Panel, figure, styles_of, title
+from archwright.report.measures import DASH
+from archwright.report.page import panels_page
+from archwright.report.panels import Section, facts, plot, section
+from archwright.report.rank.page import SCRIPTS, STYLES, plain
+
+Document = Mapping[str, Any]
+
+
+def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
+    """The result in words; `document` has the schema "archwright/train/1"."""
+    for part, lines in PARTS.items():
+        if document.get(part):
+            yield from lines(document)
+    if folder is not None:
+        yield f"folder: {folder}"
+
+
+def training_lines(document: Document) -> Iterator[str]:
+    losses, speed = document["losses"], document.get("tokens_per_second")
+    seconds = document["seconds"]["training"]
+    yield (
+        f"{document['lesson']}: {document['parameters']:,} parameters, {document['steps']:,} steps, "
+        f"{document['tokens']:,} tokens in {seconds:.0f} s ({number(speed, 4)} per second)"
+    )
+    yield f"training loss {number(losses['first'])} -> {number(losses['last'])}"
+
+
+def validation_lines(document: Document) -> Iterator[str]:
+    before, after = document["validation"].get("before") or {}, document["validation"]["after"]
+    for name, value in after.items():
+        if isinstance(value, int | float):
+            start = f"{number(before[name])} -> " if name in before else ""
+            yield f"{name} {start}{number(value)}"
+    for split, scores in (after.get("splits") or {}).items():
+        yield f"{split}: " + ", ".join(f"{name} {number(value)}" for name, value in scores.items())
+
+
+def teacher_lines(document: Document) -> Iterator[str]:
+    scores = ", ".join(f"{name} {number(value)}" for name, value in document["teacher_metrics"].items())
+    yield f"teacher {document.get('teacher')}: {scores}"
+
+
+def column_lines(document: Document) -> Iterator[str]:
+    for column, scores in document["columns"].items():
+        yield f"{column:8} " + ", ".join(f"{name} {number(100 * value)}" for name, value in scores.items())
+    for name, found in document["averages"].items():
+        missing = f", without {', '.join(found['missing'])}" if found["missing"] else ""
+        yield f"{name}: {number(100 * found['mean_of_present'])}{missing}"
+
+
+def ablation_lines(document: Document) -> Iterator[str]:
+    yield from settling_lines("here", document["ablation"])
+    if document.get("published"):
+        yield from settling_lines("FlexiBERT benchmark, as published", document["published"])
+
+
+def settling_lines(where: str, found: Document) -> Iterator[str]:
+    yield f"{where}: the ranking is settled (Spearman >= 0.9 with the end) from {found['settled_at'] or 'no'} steps on"
+    for moment in found["moments"]:
+        rho = number(moment["spearman"]) if moment["spearman"] is not None else DASH
+        yield f"  {moment['steps']:>9,} steps: mean {number(moment['mean'])}, Spearman with the end {rho}"
+
+
+PARTS = {
+    "losses": training_lines,
+    "teacher_metrics": teacher_lines,
+    "validation": validation_lines,
+    "columns": column_lines,
+    "ablation": ablation_lines,
+}
+"""Part of a document -> what is said about it."""
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    return DASH if value is None else f"{value:.{digits}g}"
+
+
+def train_html(document: Document) -> str:
+    """A page that opens from disk: the loss over the steps, the metrics, and how they were made."""
+    name = f"{document['lesson']}: {document['parameters']:,} parameters"
+    sections = [loss_section(document), made(document)]
+    head = {"eyebrow": "archwright train", "title": name, "lead": lead(document), "cards": []}
+    foot = f"{document.get('schema', DASH)}. This file needs no network."
+    return panels_page({**head, "sections": sections, "footer": foot}, name, styles=STYLES, scripts=SCRIPTS)
+
+
+def lead(document: Document) -> str:
+    return ". ".join(train_lines(document, None)) + "."
+
+
+def loss_section(document: Document) -> Section:
+    points: Sequence[Mapping[str, float]] = document["losses"]["curve"]
+    name = "training loss"
+    curve = line([p["step"] for p in points], [p["loss"] for p in points], name, styles_of([name])[name])
+    drawn = figure([Panel("", [curve], title("steps"), title("loss"))], columns=1, height=360)
+    return section("loss", "Loss over the steps", "Means of neighbouring steps; log.csv has every one.", plot(drawn))
+
+
+def made(document: Document) -> Section:
+    shown = {
+        "Training": plain({k: v for k, v in document.items() if not isinstance(v, Mapping | list)}),
+        "Schedule": plain(document.get("schedule") or {}),
+        "Environment": plain(document.get("environment") or {}),
+    }
+    return section("made", "How it was made", "", facts(shown))
