@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from archwright.errors import BadInput
 from archwright.proxies.formula import Branch, Formula
 from archwright.search import every, sample
-from archwright.spaces.formulas import FormulaSpace
+from archwright.spaces.formulas import FormulaSpace, inputs_of
 
 SPACES = {unary: FormulaSpace(unary) for unary in (1, 2, 3)}
 
@@ -74,3 +74,10 @@ def test_other_bad_input() -> None:
     with pytest.raises(BadInput, match="1 unary operations per branch"):
         FormulaSpace(1).config(Formula(Branch("A", ("abs", "log")), Branch("J", ()), "add"))
     assert len(list(product(*FormulaSpace(1).choices.values()))) == 26_460  # type: ignore[arg-type]
+
+
+def test_inputs_by_name() -> None:
+    assert inputs_of("lpzero") == ("A", "J", "G", "H", "W", "S") and inputs_of("S, W") == ("W", "S")
+    assert set(inputs_of("forward")) == {"A", "H", "W", "S", "Wa", "Wf", "Z", "C", "P"}
+    with pytest.raises(BadInput, match="--inputs must be one of lpzero, forward, extended, or names among"):
+        inputs_of("W,Q")

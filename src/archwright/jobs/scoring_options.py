@@ -115,12 +115,6 @@ REDUCTIONS = {
     "largest": "the layer farthest from zero",
     "logsum": "sum of sign(x) log(1 + |x|), close to a product",
 }
-FORMULA_INPUTS = {
-    "lpzero": "the six of the paper: A, J, G, H, W, S",
-    "forward": "without gradients: A, H, W, S, weights by role, pre-activations, hidden states and outputs of heads",
-    "extended": "also value times gradient element by element, gradients of outputs, hidden states, weights by role, "
-    "and counts",
-}
 
 
 @dataclass(frozen=True)
@@ -133,8 +127,10 @@ class Formulas:
     """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
     unary: int = 1
     """Unary operations per branch, 1 or 2."""
-    inputs: str = choice("lpzero", FORMULA_INPUTS)
-    """What formulas look at."""
+    inputs: str = field(default="lpzero", metadata={"metavar": "NAMES"})
+    """What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A, H, W, S,
+    weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of outputs, value times
+    gradient, counts), or names such as W,S."""
     reduction: str = choice("sum", REDUCTIONS)
     """How the numbers of layers become a score."""
     factor: bool = False

@@ -12,10 +12,13 @@ from archwright.proxies.formula import INPUTS, REDUCTIONS, Branch, Formula
 from archwright.proxies.formula_text import branch_text, read_branch
 from archwright.proxies.operations import BINARY, UNARY
 from archwright.proxies.simplifying import PRUNED, ZERO, Chain
-from archwright.proxies.sources import COUNTS
+from archwright.proxies.sources import COUNTS, EXTENDED, FORWARD
 from archwright.search import Choices, Config, sample
 
 MOST_UNARY = 5
+INPUT_SETS = {"lpzero": INPUTS, "forward": FORWARD, "extended": EXTENDED}
+COUNTED = 3
+"""Operations up to which different formulas are counted."""
 SIDES = ("left", "right")
 MINUS = "negate"
 WITHOUT = ""
@@ -144,13 +147,24 @@ class FormulaSpace:
         factors = (branch.canonical().chain for branch in self.branches if branch)
         return tuple(dict.fromkeys([*(chain for side in self.sides.values() for chain in side.chains), *factors]))
 
-    def size(self) -> dict[str, int]:
-        """Formulas as written down, those that differ, and those that are nothing (both branches pruned)."""
+    def size(self) -> dict[str, int | None]:
+        """Formulas as written down, those that differ, and those of them with one branch; None: too many to count."""
         raw = comb(len(self.inputs), 2) * len(UNARY) ** (2 * self.unary) * len(BINARY)
+        if self.unary > COUNTED:
+            return {"raw": raw * len(self.factors), "canonical": None, "alone": None}
         joined = sum(differing(self.sides[one], self.sides[other]) for one, other in self.pairs)
         alone = sum(sum(side.plus) + sum(side.minus) for side in self.sides.values())
         found = {"raw": raw, "canonical": joined + alone, "alone": alone}
         return {name: count * len(self.factors) for name, count in found.items()}
+
+
+def inputs_of(given: str) -> tuple[str, ...]:
+    """Those of a set, or the ones named, as in W,S, in the order in which formulas name them."""
+    named = INPUT_SETS.get(given) or tuple(name.strip() for name in given.split(","))
+    if unknown := [name for name in named if name not in EXTENDED]:
+        known = f"{', '.join(INPUT_SETS)}, or names among {', '.join(EXTENDED)}"
+        raise BadInput(f"--inputs must be one of {known}, got {', '.join(unknown)}.")
+    return tuple(sorted(set(named), key=EXTENDED.index))
 
 
 def sided(name: str, unary: int) -> Sided:

@@ -19,12 +19,10 @@ from archwright.jobs.rank import benchmark_of
 from archwright.jobs.ranking import LEAST_ROWS, Field
 from archwright.jobs.seeing import Glass, Sight, glass_of
 from archwright.proxies.simplifying import Chain
-from archwright.proxies.sources import EXTENDED, FORWARD, INPUTS
 from archwright.search import Config
-from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace
+from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace, inputs_of
 from archwright.store import Scores, digest
 
-SPACES = {"lpzero": INPUTS, "forward": FORWARD, "extended": EXTENDED}
 TABLED = 2
 """Unary operations up to which statistics of all chains can be taken before a search."""
 
@@ -55,7 +53,7 @@ def land_of(
 ) -> Iterator[Land]:
     """Rows, folds, the statistics of every network and scores of published proxies; BadInput for what cannot be."""
     factors = FACTORS if formulas.factor else (WITHOUT,)
-    space = FormulaSpace(formulas.unary, SPACES[formulas.inputs], formulas.reduction, factors)
+    space = FormulaSpace(formulas.unary, inputs_of(formulas.inputs), formulas.reduction, factors)
     field, glass = field_of(table, recording, marked(mark))
     trial = Trial.of(field.truth, field.networks, field.cells, seed=recording.seed, fitness=formulas.fitness)
     configs = configs_of(field, trial)
