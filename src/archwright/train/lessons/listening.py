@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from archwright.errors import BadInput
-from archwright.networks import pruned
+from archwright.networks.families import FAMILIES
 from archwright.train.lessons.masked import Headed
 
 TEXT = ("input_ids", "attention_mask", "token_type_ids")
@@ -45,10 +45,9 @@ def posts(network: Any) -> list[Post]:
     body = network if hasattr(network, "roles") else network.base_model
     if hasattr(body, "roles"):
         return [Post(roles.output, roles.mixed) for roles in body.roles().layers]
-    families = pruned.FAMILIES
-    family = families.get(body.config.model_type)
+    family = FAMILIES.get(body.config.model_type)
     if family is None or family.causal:
-        known = ", ".join(sorted(name for name, one in families.items() if not one.causal))
+        known = ", ".join(sorted(name for name, one in FAMILIES.items() if not one.causal))
         raise BadInput(f"layers of {body.config.model_type!r} cannot be listened to; take an encoder of {known}.")
     layers = body.get_submodule(family.layers)
     return [Post(layer, part(layer, family.attention_norm)) for layer in layers]
