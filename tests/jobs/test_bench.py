@@ -6,7 +6,8 @@ import torch
 
 from archwright.data.batching import Encoded
 from archwright.jobs.bench import PADDED_LENGTH, Ratio, encoded_part, half_of, padded_batch, ratio
-from archwright.subnet.keep import LayerKeep, anatomy, flops
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import LayerKeep, flops
 from archwright.subnet.masking import masked, zeroed
 from tests.tiny import tiny, tiny_batch
 

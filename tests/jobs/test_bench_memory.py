@@ -14,7 +14,8 @@ from archwright.jobs import options as o
 from archwright.jobs.bench import BENCHES
 from archwright.jobs.bench_memory import COMMAND, PHASES, PLAIN, main, memory, peak_of, random_model, spread
 from archwright.networks.load import stock_config, supernet_config
-from archwright.subnet.keep import anatomy, nonembedding_parameters
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import nonembedding_parameters
 
 TINY = {"hidden_size": 48, "num_attention_heads": 4, "intermediate_size": 64, "num_hidden_layers": 2}
 

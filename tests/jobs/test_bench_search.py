@@ -19,7 +19,7 @@ from archwright.jobs.bench_search import (
 )
 from archwright.search import EPOCHS
 from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.keep import anatomy
+from archwright.subnet.anatomy import anatomy
 from tests.tiny import tiny
 
 

@@ -24,6 +24,7 @@ from transformers import (
 
 from archwright.data.tokenizer import load_tokenizer
 from archwright.errors import BadInput
+from archwright.networks.families import FAMILIES
 from archwright.networks.load import (
     default_pooling,
     embedding_modules,
@@ -32,10 +33,11 @@ from archwright.networks.load import (
     room_of,
     saved_network,
 )
-from archwright.networks.pruned import FAMILIES, HEADS, PrunedForSequenceClassification
+from archwright.networks.pruned import HEADS, PrunedForSequenceClassification
 from archwright.networks.states import from_stock, to_stock
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep, anatomy, nonembedding_parameters, parameters
+from archwright.subnet.keep import LayerKeep, nonembedding_parameters, parameters
 from archwright.subnet.slicing import subnetwork
 from tests.tiny import (
     BATCHES,
@@ -352,7 +354,7 @@ def test_smollm2_in_its_gguf_file(smollm2: Path) -> None:
     source = str(smollm2)
     model, tokenizer = load_supernet(source, kind="lm"), load_tokenizer(source)
     of = anatomy(model.config)
-    assert (of.layers, of.heads, of.units, of.width, of.head_size) == (30, 3, 1536, 576, 64)
+    assert (of.layers, of.heads, of.units, of.width, of.wholes[0].features) == (30, 3, 1536, 576, 3 * 64)
     assert parameters(of, of.full) == sum(p.numel() for p in model.parameters()) == 134_515_008
     assert nonembedding_parameters(of, of.full) == 134_515_008 - 49_152 * 576
     ids = tokenizer("The capital of France is", return_tensors="pt").input_ids

@@ -7,10 +7,12 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from archwright.networks.families import FAMILIES, GROUPINGS, AttentionShape
 from archwright.networks.load import supernet_config
-from archwright.networks.pruned import FAMILIES, GROUPINGS, POOLINGS, AttentionShape, PrunedConfig
+from archwright.networks.pruned import POOLINGS, PrunedConfig
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import Keep, LayerKeep
+from tests.designed import DESIGNED
 from tests.tiny import (
     BATCHES,
     DECODERS,
@@ -43,7 +45,7 @@ ASKED = [
 
 
 def test_every_family_is_tried() -> None:
-    assert {config.model_type for config in STOCK.values()} == set(FAMILIES)
+    assert {config.model_type for config in (*STOCK.values(), *DESIGNED.values())} == set(FAMILIES)
 
 
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
@@ -99,7 +101,7 @@ def test_without_shared_keys_a_head_is_a_head(grouping: str) -> None:
     for name in ("bert", "gpt2", "llama"):
         config = supernet_config(STOCK[name], labels=LABELS, grouping=grouping)
         assert config.layers == [[4, 10]] * 3
-        assert config.attention(3) == AttentionShape(groups=3, queries=1, size=4)
+        assert config.attention(0, 3) == AttentionShape(groups=3, queries=1, size=4)
 
 
 @pytest.mark.parametrize("kind", ORIGINAL, ids=lambda kind: kind.__name__)
@@ -118,14 +120,14 @@ def test_what_these_tests_compute_more_exactly_is_the_same_in_float32(kind: type
 @pytest.mark.parametrize("name", STOCK)
 def test_an_extracted_network_has_only_what_is_left(name: str) -> None:
     small = extract(shared_tiny(name), KEEPS["slim"])
-    family, shape, width = small.config.family, small.config.attention(2), small.config.backbone[family_width(name)]
+    family, shape, width = small.config.family, small.config.attention(0, 2), small.config.backbone[family_width(name)]
     first, second, third = small.backbone.get_submodule(family.layers)
     assert small.config.layers == [[2, 3], [1, 0], [0, 3]]
     assert first.get_submodule(family.query).weight.shape == (shape.inner, width)
     assert first.get_submodule(family.key).weight.shape == (shape.key_inner, width)
     assert first.get_submodule(family.mix).weight.shape == (width, shape.inner)
     assert first.get_submodule(family.up).weight.shape == (3, width)
-    assert shape.inner < shared_tiny(name).config.whole_attention.inner
+    assert shape.inner < shared_tiny(name).config.whole(0).attention.inner
     assert not [n for n, _ in second.named_parameters() if n.startswith((family.up, family.down, family.ffn_norm))]
     gone = ("attention", "attn", "self_attn", family.attention_norm)
     assert not [n for n, _ in third.named_parameters() if n.startswith(gone)]

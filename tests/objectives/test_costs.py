@@ -8,8 +8,9 @@ import torch
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, OBJECTIVES
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep, anatomy
+from archwright.subnet.keep import LayerKeep
 
 KEEP = (LayerKeep(2, 7), LayerKeep(0, 0), LayerKeep((0, 3), 0))
 

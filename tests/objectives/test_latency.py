@@ -12,7 +12,8 @@ from archwright.errors import BadInput
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
 from archwright.objectives.latency import TOGETHER, extracted, joined, random_inputs, sessions_of, timing_of
-from archwright.subnet.keep import LayerKeep, anatomy
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import LayerKeep
 from tests.tiny import BATCHES, DECODERS, shared_tiny
 
 

@@ -26,8 +26,9 @@ from archwright.objectives.quantize import (
     quantized,
     stored_bytes,
 )
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep, anatomy
+from archwright.subnet.keep import LayerKeep
 from tests.tiny import DECODERS, choice_batch, shared_tiny, span_batch, text_batch, tiny, tiny_batch
 
 

@@ -14,7 +14,8 @@ from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import LatencyTable, Timing, Timings
 from archwright.objectives.table import counts
-from archwright.subnet.keep import Keep, LayerKeep, anatomy, sizes
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import Keep, LayerKeep, sizes
 
 from .conftest import tiny
 

@@ -8,7 +8,8 @@ import pytest
 from archwright.search import Config
 from archwright.spaces.frontier import BANDS, MEMORY, Frontier
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
-from archwright.subnet.keep import Keep, anatomy, count, nonembedding_parameters
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import Keep, count, nonembedding_parameters
 from tests.tiny import shared_tiny
 
 

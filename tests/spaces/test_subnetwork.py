@@ -3,7 +3,6 @@
 import itertools
 import json
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,32 +12,11 @@ from hypothesis import strategies as st
 from archwright.search import Bits, Config
 from archwright.search.choices import crossover, dimensions, largest, middle, mutate, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Make, count, nonembedding_parameters, positions, sizes
+from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, nonembedding_parameters, positions, sizes
+from tests.anatomies import encoder, smollm2
 
-
-def sized(layers: int, heads: int, units: int, width: int) -> Anatomy:
-    return Anatomy(
-        layers=layers,
-        heads=heads,
-        units=units,
-        width=width,
-        head_size=width // heads,
-        labels=2,
-        embedding_rows=31_036,
-        embedding_width=width,
-    )
-
-
-def smollm2(make: Make) -> Anatomy:
-    """SmolLM2-135M: three groups of three query heads."""
-    of = sized(30, 9, 1536, 576)
-    return replace(of, heads=3, embedding_rows=49_152, embedding_norm=0, make=make)
-
-
-PLAIN = {"gated": True, "qkv_bias": False, "mix_bias": False, "ffn_bias": False, "norm": 1}
-BY_GROUPS = smollm2(Make(queries=3, keys=1, **PLAIN))
-BY_QUERIES = smollm2(Make(queries=3, keys=0, shared_keys=3, **PLAIN))
-TINY, MINILM, BERT_BASE = sized(3, 4, 5, 16), sized(6, 12, 1536, 384), sized(12, 12, 3072, 768)
+BY_GROUPS, BY_QUERIES = smollm2(shared_keys=False), smollm2(shared_keys=True)
+TINY, MINILM, BERT_BASE = encoder(3, 4, 5, 16), encoder(6, 12, 1536, 384), encoder(12, 12, 3072, 768)
 NOTHING: Keep = (LayerKeep(0, 0),) * 3
 
 

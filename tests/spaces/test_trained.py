@@ -6,7 +6,8 @@ import pytest
 from archwright.search import EPOCHS, largest, sample, smallest
 from archwright.spaces.subnetwork import large_config, layer_config, subnet_space
 from archwright.spaces.trained import TrainedSpace
-from archwright.subnet.keep import LayerKeep, anatomy
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import LayerKeep
 from tests.tiny import shared_tiny
 
 OF = anatomy(shared_tiny("bert", "cls").config)

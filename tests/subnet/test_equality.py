@@ -13,8 +13,9 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Bits, Config
 from archwright.search.choices import largest, middle, smallest
 from archwright.spaces.subnetwork import SPACES, subnet_space
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep, anatomy, positions
+from archwright.subnet.keep import Keep, LayerKeep, positions
 from archwright.subnet.masking import masked
 from archwright.subnet.slicing import FrozenSlice, SlicedLinear, subnetwork
 from tests.subnet import oracle

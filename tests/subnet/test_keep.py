@@ -13,12 +13,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from archwright.networks.load import load_supernet, stock_config, supernet_config
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.keep import (
     Anatomy,
     Keep,
     LayerKeep,
-    anatomy,
     count,
     flops,
     int8_bytes,
@@ -130,7 +130,7 @@ def test_labels_count() -> None:
 def test_minilm_has_the_published_number_of_parameters(minilm: Path) -> None:
     """22,713,216 is the bare encoder with its pooler; our head has the pooler's shape and one more row per label."""
     of = anatomy(supernet_config(stock_config(str(minilm)), labels=("negative", "positive"), pooling="mean"))
-    assert (of.layers, of.heads, of.units, of.width, of.head_size) == (6, 12, 1536, 384, 32)
+    assert (of.layers, of.heads, of.units, of.width, of.wholes[0].features) == (6, 12, 1536, 384, 32)
     assert parameters(of, of.full) == 22_713_216 + 2 * 385 == 22_713_986
     assert of.embeddings == 11_918_592
     assert round(of.embeddings / 22_713_216, 3) == 0.525

@@ -9,7 +9,8 @@ from torch import nn
 
 from archwright.search.choices import largest, sample, smallest
 from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.keep import Keep, LayerKeep, anatomy
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.masking import masked
 from archwright.subnet.strategies import STRATEGIES, Draw, Update
 from archwright.subnet.supernet import plain_update, supernet_update

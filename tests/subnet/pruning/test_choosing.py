@@ -9,9 +9,10 @@ from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, nonembedding
 from archwright.subnet.pruning.baselines import head_pruning, layer_dropping, magnitude_pruning, random_pruning
 from archwright.subnet.pruning.choosing import keep_by_scores, keep_heads, random_keep
 from archwright.train import task_loss
+from tests.anatomies import encoder
 from tests.tiny import shared_tiny, tiny_batch
 
-LITTLE = Anatomy(layers=2, heads=2, units=3, width=4, head_size=2, labels=2, embedding_rows=9, embedding_width=4)
+LITTLE = encoder(layers=2, heads=2, units=3, width=4)
 HEAD, UNIT, EXTRA, TASK = 38, 9, 12, 30
 """By hand: 4 x 4 x 2 weights and 3 x 2 biases; 2 x 4 and 1; bias and norm of a sub-layer; 4 x 4 + 4 + 4 x 2 + 2."""
 WHOLE = 2 * (2 * HEAD + EXTRA + 3 * UNIT + EXTRA) + TASK
@@ -70,7 +71,7 @@ def put_back(keep: Keep, place: int, kind: str, index: int) -> Keep:
 @given(share=st.floats(0, 1), seed=st.integers(0, 1000))
 def test_no_part_goes_without_need(share: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    of = Anatomy(layers=3, heads=4, units=9, width=8, head_size=2, labels=2, embedding_rows=9, embedding_width=8)
+    of = encoder(layers=3, heads=4, units=9, width=8)
     heads, units = rng.random((3, 4)), rng.random((3, 9))
     keep, most = keep_by_scores(of, heads, units, share), share * nonembedding_parameters(of, of.full)
     if keep is None:

@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, anatomy, positions, sizes
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.keep import Anatomy, Keep, LayerKeep, positions, sizes
 from archwright.subnet.pruning.fisher import fisher_block, prunable_flops, rearranged, searched, swapped
 from archwright.subnet.pruning.gradients import MaskGradients
+from tests.anatomies import encoder
 from tests.tiny import DECODERS, STOCK, shared_tiny
 
-LITTLE = Anatomy(layers=2, heads=2, units=3, width=4, head_size=2, labels=2, embedding_rows=9, embedding_width=4)
+LITTLE = encoder(layers=2, heads=2, units=3, width=4)
 HEAD, UNIT = 2 * 5 * (4 * 4 * 2) + 4 * 25 * 2, 2 * 5 * (2 * 4)
 """FLOPs at length 5 by hand: four products with 4 x 2 weights and twice 25 dot products of 2; two with 4 weights."""
 
@@ -23,16 +25,21 @@ HEAD, UNIT = 2 * 5 * (4 * 4 * 2) + 4 * 25 * 2, 2 * 5 * (2 * 4)
 def random_gradients(of: Anatomy, seed: int, texts: int = 6) -> MaskGradients:
     generator = torch.Generator().manual_seed(seed)
     heads, units = (torch.randn(texts, of.layers, n, generator=generator) ** 3 for n in (of.heads, of.units))
-    return MaskGradients(heads.double(), units.double())
+    return by_layer(heads.double(), units.double())
+
+
+def by_layer(heads: torch.Tensor, units: torch.Tensor) -> MaskGradients:
+    """Of texts x layers x heads and texts x layers x units."""
+    return MaskGradients(list(heads.unbind(1)), list(units.unbind(1)))
 
 
 def diagonal_lost(gradients: MaskGradients, keep: Keep) -> float:
     """Mean over texts of the squared gradients of everything that is gone."""
-    heads, units = ((rows.numpy() ** 2).mean(0) for rows in (gradients.heads, gradients.units))
+    heads, units = ([(rows.numpy() ** 2).mean(0) for rows in part] for part in (gradients.heads, gradients.units))
     total = 0.0
     for place, part in enumerate(keep):
         for kept, squares in ((part.heads, heads), (part.units, units)):
-            total += sum(squares[place, i] for i in range(squares.shape[1]) if i not in positions(kept))
+            total += sum(squares[place][i] for i in range(len(squares[place])) if i not in positions(kept))
     return total
 
 
@@ -64,16 +71,16 @@ def test_the_search_by_hand() -> None:
     """A head costs 520 and a unit 80: with 680, either one head and two units, or six units."""
     heads, units = torch.tensor([[3.0, 1.0], [2.0, 1.0]]), torch.tensor([[1.0, 0.1, 0.5], [1.0, 0.2, 1.5]])
     alpha = 680 / (4 * 520 + 6 * 80)
-    found = searched(LITTLE, MaskGradients(heads[None], units[None]), alpha, length=5)
+    found = searched(LITTLE, by_layer(heads[None], units[None]), alpha, length=5)
     assert (HEAD, UNIT) == (520, 80)
     assert found == (LayerKeep(1, 1), LayerKeep(0, (2,)))  # head 3 (9) and units 1.5 and 1 (the first) beat all units
-    dull = MaskGradients(0.1 * heads[None], units[None])
+    dull = by_layer(0.1 * heads[None], units[None])
     assert searched(LITTLE, dull, alpha, length=5) == (LayerKeep(0, 3), LayerKeep(0, 3))
 
 
 def test_only_heads_may_be_left() -> None:
     heads, units = torch.full((1, 2, 2), 9.0), torch.full((1, 2, 3), 0.1)
-    found = searched(LITTLE, MaskGradients(heads, units), 4 * HEAD / (4 * HEAD + 6 * UNIT), length=5)
+    found = searched(LITTLE, by_layer(heads, units), 4 * HEAD / (4 * HEAD + 6 * UNIT), length=5)
     assert sizes(found) == [(2, 0), (2, 0)]
 
 
@@ -140,9 +147,10 @@ def test_the_block_of_a_layer_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_rearranging_works_layer_by_layer_with_the_counts_as_they_are(seed: int) -> None:
-    of = Anatomy(layers=3, heads=4, units=30, width=8, head_size=2, labels=2, embedding_rows=9, embedding_width=8)
+    of = encoder(layers=3, heads=4, units=30, width=8)
     gradients = random_gradients(of, seed, texts=40)
-    gradients.units[:, :, 15:] = -gradients.units[:, :, :15] * 0.9  # pairs of which it is best to remove both
+    for rows in gradients.units:
+        rows[:, 15:] = -rows[:, :15] * 0.9  # pairs of which it is best to remove both
     before = searched(of, gradients, 0.5, length=5)
     after = rearranged(before, gradients)
     assert sizes(after) == sizes(before)
@@ -151,7 +159,7 @@ def test_rearranging_works_layer_by_layer_with_the_counts_as_they_are(seed: int)
         total = 0.0
         for place, part in enumerate(keep):
             for kept, rows in ((part.heads, gradients.heads), (part.units, gradients.units)):
-                on = np.isin(np.arange(rows.shape[2]), positions(kept))
-                total += quadratic(fisher_block(rows[:, place]), on)
+                on = np.isin(np.arange(rows[place].shape[1]), positions(kept))
+                total += quadratic(fisher_block(rows[place]), on)
         values.append(total)
     assert values[1] < values[0]

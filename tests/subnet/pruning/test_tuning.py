@@ -13,8 +13,9 @@ from transformers import AutoTokenizer
 
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep, anatomy, count, positions
+from archwright.subnet.keep import Keep, LayerKeep, count, positions
 from archwright.subnet.pruning.baselines import retraining_free
 from archwright.subnet.pruning.fisher import rearranged, searched
 from archwright.subnet.pruning.gradients import Reader, mask_gradients
@@ -240,7 +241,7 @@ def own_answers(network: PrunedNetwork, name: str, seed: int) -> list[TinyBatch]
 def phase_errors(network: PrunedNetwork, batches: list[TinyBatch], tests: list[TinyBatch], alpha: float) -> list[float]:
     """Reconstruction errors of a random mask and after each of the three phases, on other texts."""
     of, gradients = anatomy(network.config), mask_gradients(network, batches, task_loss)
-    shuffled = type(gradients)(*(torch.rand_like(g[:1]) for g in (gradients.heads, gradients.units)))
+    shuffled = type(gradients)(*([torch.rand_like(g[:1]) for g in part] for part in (gradients.heads, gradients.units)))
     first = searched(of, gradients, alpha, length=7)
     second = rearranged(first, gradients)
     third = fold(network, tuned(network, second, recorded(network, batches)))

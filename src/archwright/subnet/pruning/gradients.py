@@ -43,7 +43,7 @@ def head_reader(network: PrunedNetwork, place: int) -> Reader:
     """What mixes the heads of a layer."""
     placed = network.placed()[place]
     mix = placed.layer.get_submodule(placed.parts.mix) if placed.heads else None
-    return Reader(mix, torch.tensor(head_owners(network.config, placed.shape)), placed.heads)
+    return Reader(mix, torch.tensor(head_owners(network.config, placed.shape), dtype=torch.long), placed.heads)
 
 
 def unit_reader(network: PrunedNetwork, place: int) -> Reader:
