@@ -182,6 +182,20 @@ def test_dropout_acts_in_training_alone() -> None:
     assert not torch.equal(network(ids).last_hidden_state, network(ids).last_hidden_state)
 
 
+def test_an_exported_graph_serves_rows_of_any_length_with_and_without_padding() -> None:
+    body, ids = lively(network_of()).encoder, tokens(time=7)
+    rows, time = torch.export.Dim("rows", min=2, max=64), torch.export.Dim("time", min=2, max=TIME)
+    shapes = ({0: rows, 1: time},) * 3
+    with torch.no_grad():
+        given = (ids, torch.ones_like(ids), torch.zeros_like(ids))
+        graph = torch.export.export(body, given, dynamic_shapes=shapes, strict=False).module()
+        for length in (TIME, 3):
+            ids = torch.randint(VOCABULARY, (5, TIME), generator=torch.Generator().manual_seed(3))
+            mask = (torch.arange(TIME) < length).long().expand(5, -1)
+            one, other = (run(ids, mask, 0 * ids).last_hidden_state for run in (body, graph))
+            torch.testing.assert_close(one[:, :length], other[:, :length])
+
+
 def test_roles_are_complete() -> None:
     network, ids = network_of(), tokens()
     for (_, units), width, layer in zip(LAYERS, (32, 8, 8, 32), network.roles().layers, strict=True):
@@ -220,6 +234,9 @@ def test_the_loss_alone_is_the_loss(loss: str) -> None:
     whole = network(ids, labels, attention_mask=mask)
     alone = network(ids, labels, attention_mask=mask, loss_alone=True)
     assert alone.logits is None and whole.logits is not None
+    nothing = network(ids, attention_mask=mask, loss_alone=True)
+    assert nothing.logits is None and nothing.loss is None
+    assert torch.equal(nothing.last_hidden_state, whole.last_hidden_state)
     torch.testing.assert_close(alone.loss, whole.loss)
 
 

@@ -87,27 +87,28 @@ def answered(
     mask: torch.Tensor | None,
     loss_alone: bool,
 ) -> Answer:
-    """What a network answers; with `loss_alone` logits are made only where a label is, and not given back.
-
-    So without labels no logits are made.
-    """
-    if loss_alone and labels is None:
-        return Answer(last_hidden_state=hidden)
+    """What a network answers; with `loss_alone` there are no logits, and they are made only where a label is."""
     if labels is not None and mask is not None:
         labels = labels.masked_fill(~mask, IGNORED)
-    if loss_alone and labels is not None:
+    if not loss_alone:
+        logits = head(hidden, embeddings)
+        return Answer(None if labels is None else head.loss(logits, labels), logits, hidden)
+    loss = None
+    if labels is not None:
         asked = labels != IGNORED
         loss = head.loss(head(hidden[asked], embeddings), labels[asked])
-        return Answer(loss=loss, last_hidden_state=hidden)
-    logits = head(hidden, embeddings)
-    return Answer(None if labels is None else head.loss(logits, labels), logits, hidden)
+    return Answer(loss=loss, last_hidden_state=hidden)
 
 
 def padding(attention_mask: torch.Tensor | None) -> torch.Tensor | None:
-    """True at real tokens; nothing when there is no padding, which is the faster way."""
-    if attention_mask is None or bool(attention_mask.bool().all()):
+    """True at real tokens; nothing when there is no padding, which is the faster way.
+
+    An exported graph cannot look whether there is any, so it has the mask always.
+    """
+    if attention_mask is None:
         return None
-    return attention_mask.bool()
+    mask = attention_mask.bool()
+    return None if not torch.compiler.is_compiling() and bool(mask.all()) else mask
 
 
 def fill(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:

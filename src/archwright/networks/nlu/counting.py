@@ -1,9 +1,9 @@
 """Sizes of an NLU network by arithmetic: nothing is built."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from archwright.networks.nlu.config import NluConfig
+from archwright.networks.nlu.config import BlockPlan, NluConfig
 from archwright.networks.roles import Counts
 
 TOKENS = 64
@@ -20,24 +20,27 @@ class Numbers(NamedTuple):
     """Multiply-adds per token."""
 
 
-def counted(config: NluConfig) -> Counts:
+def counted(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> Counts:
     """Sizes without the head of the loss; the lookup tables are what does not count as non-embedding.
 
-    What narrows a mobile block counts as attention, what widens it as FFN; norms count as neither.
+    What narrows a mobile block counts as attention, what widens it as FFN; norms count as neither. `plans` stand for
+    the layers of the config where many designs of one config are counted.
     """
-    layers = [LAYERS[plan.block](config.hidden_size, config.inner_size, plan.units) for plan in config.plans]
+    chosen = config.plans if plans is None else plans
+    wide, narrow = config.hidden_size, config.inner_size
+    layers = [LAYERS[plan.block](wide, narrow, plan.units) for plan in chosen]
     attention, ffn, norms, products = (sum(layer[field] for layer in layers) for field in range(4))
-    joining = linear(3 * config.embedding_size, config.hidden_size) + norm(config.hidden_size)
+    joining = linear(3 * config.embedding_size, wide) + norm(wide)
     rows = config.max_position_embeddings + config.type_vocab_size
     nonembedding = joining + attention + ffn + norms
     return Counts(
-        parameters=nonembedding + config.vocab_size * config.embedding_size + rows * config.hidden_size,
+        parameters=nonembedding + config.vocab_size * config.embedding_size + rows * wide,
         nonembedding=nonembedding,
         attention=attention,
         ffn=ffn,
         flops=2 * products,
         depth=len(layers),
-        width=config.hidden_size,
+        width=wide,
     )
 
 

@@ -37,7 +37,8 @@ class NluEmbeddings(nn.Module):
         tokens = self.tokens(input_ids)
         if mask is not None:
             tokens = tokens * mask[..., None]
-        around = torch.cat([pad(tokens[:, 1:], (0, 0, 0, 1)), tokens, pad(tokens[:, :-1], (0, 0, 1, 0))], dim=-1)
+        longer = pad(tokens, (0, 0, 1, 1))
+        around = torch.cat([longer[:, 2:], tokens, longer[:, :-2]], dim=-1)  # next, itself, the one before
         segment = self.segments.weight[0] if segments is None else self.segments(segments)
         wide = self.projection(around) + self.positions.weight[: input_ids.shape[1]] + segment
         return self.dropout(self.norm(wide))  # batch x time x hidden size
