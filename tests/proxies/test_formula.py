@@ -14,7 +14,10 @@ from archwright.probe import Probe, record
 from archwright.proxies.formula import EXTENDED, INPUTS, Branch, Formula, Unscored, from_json, parse, reject
 from archwright.proxies.operations import BINARY, UNARY
 from archwright.proxies.pruning_rules import TABLE_6
+from archwright.proxies.reductions import REDUCTIONS
 from archwright.proxies.simplifying import Given, all_chains, canonical_chain
+from archwright.proxies.sources import COUNTS as NUMBERS
+from archwright.spaces.formulas import CURVES
 from tests.probe.toy import COUNTS, toy, toy_batch
 
 EQUATION_2 = "sum(square(inverse(H)) + log_softmax(frobenius(A)))"
@@ -30,7 +33,8 @@ def random_formula(rng: np.random.Generator, inputs: tuple[str, ...] = EXTENDED,
         Branch(str(rng.choice(inputs)), tuple(rng.choice(list(UNARY), rng.integers(0, most + 1)).tolist()))
         for _ in "ab"
     )
-    return Formula(left, right, str(rng.choice(list(BINARY))), str(rng.choice(["sum", "mean"])))
+    count = Branch(str(rng.choice(NUMBERS)), CURVES[rng.integers(len(CURVES))]) if rng.random() < 0.3 else None
+    return Formula(left, right, str(rng.choice(list(BINARY))), str(rng.choice(list(REDUCTIONS))), count)
 
 
 def score(formula: Formula, probe: Probe) -> float | None:
@@ -219,6 +223,32 @@ def test_no_infinity_is_a_score(probe: Probe) -> None:
 def test_reading_formulas_loads_no_torch() -> None:
     source = f"import sys; from archwright.proxies.formula import parse; parse({EQUATION_2!r}).canonical().latex(); "
     subprocess.run([sys.executable, "-c", source + "assert 'torch' not in sys.modules"], check=True)
+
+
+def test_a_count_multiplies_the_score(probe: Probe) -> None:
+    plain, times = parse("sum(A * W)"), parse("sum(A * W) * sqrt(n_width)")
+    assert times.factor == Branch("n_width", ("sqrt",)) and times.size == plain.size + 3
+    assert times.measure(probe) == pytest.approx(plain.measure(probe) * math.sqrt(COUNTS.width))
+    assert parse("sum(A * n_width)").factor is None and parse("sum(sqrt(A) * n_width)").factor is None
+    assert str(parse("sum(A) * n_width")) == "sum(A) * n_width"
+    for wrong in ("sum(A) * W", "sum(A) * negate(n_width)", "sum(A) * prune(n_width)"):
+        with pytest.raises(BadInput, match="A factor is a count"):
+            parse(wrong)
+    with pytest.raises(Unscored, match="n_depth"):
+        parse("sum(A) * n_depth").measure(record(toy(), toy_batch(), passes=("forward",)))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_numbers_and_of_arrays_agree_and_turn_their_sign(name: str) -> None:
+    of, rng = REDUCTIONS[name], np.random.default_rng(0)
+    terms = rng.normal(size=7) * 10.0 ** rng.integers(-3, 4, size=7)
+    there = rng.random(7) < 0.7
+    sofar = np.zeros(())
+    for term, weight in zip(np.where(there, terms, 0.0), of.weights(there), strict=True):
+        sofar = of.step(sofar, np.asarray(term * weight))
+    kept = terms[there].tolist()
+    assert float(sofar) == pytest.approx(of.of(kept))
+    assert of.of([-term for term in kept]) == pytest.approx(-of.of(kept))
 
 
 def test_lpzeros_inputs() -> None:
