@@ -87,7 +87,7 @@ def test_the_gallery_knows_where_it_comes_from(entry: dict[str, Any]) -> None:
 @given(st.integers(0, 2**32), st.integers(1, 8))
 @settings(max_examples=150, deadline=None)
 def test_nothing_that_is_no_number_is_ever_a_rank(seed: int, layers: int) -> None:
-    """Statistics with gaps, infinities and huge numbers: where a formula exists all of it is finite, and its rank too."""
+    """Statistics with gaps, infinities and huge numbers: where a formula exists it is finite, and so is its rank."""
     rng = np.random.default_rng(seed)
     formula = random_formula(rng, most=2)
     if formula.empty:
