@@ -108,6 +108,7 @@ BENCHES = {
     "memory": "archwright.jobs.bench_memory:bench_memory",
     "probe": "archwright.jobs.bench_probe:bench_probe",
     "search": "archwright.jobs.bench_search:bench_search",
+    "train": "archwright.jobs.bench_train:bench_train",
 }
 """Name to module:function, imported only when asked for."""
 
