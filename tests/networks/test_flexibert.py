@@ -243,6 +243,16 @@ def test_every_role_is_heard_in_its_shape(operation: str) -> None:
         torch.testing.assert_close(probabilities.sum(-1), torch.ones(probabilities.shape[:-1]))
 
 
+@pytest.mark.parametrize("bare", (False, True))
+def test_mixed_is_what_the_ffn_is_given(bare: bool) -> None:
+    network = lively(network_of([("SA/SDP", 4, (24,), bare)]))
+    (layer,), given = network.roles().layers, []
+    layer.pre_activation.register_forward_pre_hook(lambda module, inputs: given.append(inputs[0]))
+    heard = Heard([layer.mixed])
+    network(tokens())
+    assert torch.equal(heard.given[layer.mixed], given[0])
+
+
 @pytest.mark.parametrize(
     ("operation", "projections", "linears"),
     [("SA/SDP", 3, 4), ("SA/WMA", 4, 5), ("LT/DFT", 1, 2), ("LT/DCT", 1, 2), ("DSC/5", 3, 6), ("DSC/9", 3, 6)],
