@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from archwright.report.discover_evolution import EVOLUTION_SECTIONS
 from archwright.report.discover_transfer import transfer_section
-from archwright.report.figures.curves import band, line
 from archwright.report.figures.parts import (
     COLOURS,
     GREY,
@@ -16,7 +16,6 @@ from archwright.report.figures.parts import (
     figure,
     group,
     plain_text,
-    styles_of,
     title,
 )
 from archwright.report.measures import DASH
@@ -29,7 +28,11 @@ from archwright.report.rank.terminal import Cells, Fitting, shortened
 Document = Mapping[str, Any]
 Best = Mapping[str, Any]
 TALLEST = 0.98
-"""Share of the height of a histogram at which names of proxies begin."""
+"""Share of the height of a histogram at which marks of proxies begin."""
+ROWS = 5
+"""Marks above each other, so that neighbours can be told apart."""
+NORMALISED = "_normalised"
+KNOWN = "Where known proxies lie; forms that only divide by a number of modules are in the picture and in --json"
 HISTOGRAM = (
     "How well every formula of the space ranks all rows, by the fitness of the search; published proxies are marked "
     "where they lie. The best formula of a large space looks better here than it is: trust the rows kept away."
@@ -38,7 +41,6 @@ SIZES = (
     "The best formula of each size: on the rows it was chosen on, and cross-fitted on rows that took no part, with "
     "95 % intervals (networks drawn anew, twins together)."
 )
-CURVES = "Best fitness so far on the rows searched, mean over searches with one deviation around it (LPZero, Figure 6)."
 TABLE = (
     "Each formula was chosen on all rows. Its numbers on held-out rows are those of formulas chosen in the same way "
     "without a fifth of the networks, on that fifth; the fifths are pooled and were looked at once."
@@ -128,10 +130,12 @@ def histogram_section(document: Document) -> Section | None:
         return None
     blocks = [plot(histogram(found, document.get("published") or ()))]
     rows = [
-        [str(one["proxy"]), decimal(one["fitness"], 3), f"{one['percentile']:.1f}"]
+        [str(one["proxy"]), str(one.get("origin") or DASH), decimal(one["fitness"], 3), f"{one['percentile']:.1f}"]
         for one in document.get("published") or ()
+        if not str(one["proxy"]).endswith(NORMALISED)
     ]
-    blocks += [table(("proxy", "fitness", "percentile"), rows, caption="Where known proxies lie")] if rows else []
+    head = ("proxy", "origin", "fitness", "formulas below it, %")
+    blocks += [table(head, rows, caption=KNOWN, left=(0, 1))] if rows else []
     return section("space", "The whole space", HISTOGRAM, *blocks, short="Space")
 
 
@@ -145,7 +149,7 @@ def histogram(found: Mapping[str, Any], published: Sequence[Mapping[str, Any]]) 
     top = float(counts.max())
     marks: Trace = {
         "type": "scatter", "mode": "markers", "x": [round(one["fitness"], 4) for one in published],
-        "y": [top * (TALLEST - 0.04 * (place % 20)) for place in range(len(published))],
+        "y": [top * (TALLEST - 0.04 * (place % ROWS)) for place in range(len(published))],
         "text": [plain_text(f"{one['proxy']} ({one['percentile']:.1f} %)") for one in published],
         "marker": {"symbol": "diamond", "size": 8, "color": COLOURS[1]},
         "hovertemplate": "%{text}: %{x:.3f}<extra></extra>", **group("known proxies"),
@@ -187,34 +191,6 @@ def held(best: Sequence[Best], key: str, words: str, place: int) -> Trace:
         "marker": {"color": COLOURS[place], "size": 9}, "text": [plain_text(one["formula"]) for one in known],
         "hovertemplate": "%{text}: %{y:.3f}<extra></extra>", **group(words),
     }  # fmt: skip
-
-
-def curves_section(document: Document) -> Section | None:
-    found = document.get("evolution")
-    if not found:
-        return None
-    looks, traces = styles_of(found), []
-    for name, runs in found.items():
-        curves = np.array([run["curve"] for run in runs], dtype=np.float64)  # None is NaN
-        x = list(range(curves.shape[1]))[:: max(1, curves.shape[1] // 200)]
-        mean, deviation = np.nanmean(curves, axis=0)[x], np.nanstd(curves, axis=0)[x]
-        spread = deviation.tolist() if len(runs) > 1 else [None] * len(x)
-        traces += [*band(x, mean.tolist(), spread, name, looks[name]), line(x, mean.tolist(), name, looks[name])]
-    drawn = figure([Panel("", traces, title("generation"), title("best fitness so far"))], columns=1, height=360)
-    return section("curves", "Evolution", CURVES, plot(drawn), costs_table(document), short="Evolution")
-
-
-def costs_table(document: Document) -> Any:
-    """What each search took, means over its seeds."""
-    head = ("search", "best fitness", "winning rate", "scored", "rejected", "stopped early", "invalid")
-    rows = []
-    for name, runs in (document.get("evolution") or {}).items():
-        means = [float(np.mean([run[key] for run in runs])) for key in ("scored", "rejected", "stopped", "invalid")]
-        last = [run["curve"][-1] for run in runs if run["curve"][-1] is not None]
-        best = decimal(float(np.mean(last)), 3) if last else DASH
-        rate = f"{100 * float(np.mean([run['winning_rate'] for run in runs])):.1f} %"
-        rows.append([name, best, rate, *(f"{value:.0f}" for value in means)])
-    return table(head, rows, caption="What the searches took")
 
 
 def front_section(document: Document) -> Section | None:
@@ -260,7 +236,7 @@ SECTIONS = (
     histogram_section,
     sizes_section,
     transfer_section,
-    curves_section,
+    *EVOLUTION_SECTIONS,
     front_section,
     made_section,
 )
