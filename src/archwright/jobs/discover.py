@@ -10,12 +10,14 @@ import numpy as np
 
 from archwright.errors import BadInput
 from archwright.jobs import scoring_options as so
+from archwright.jobs.discovery.evolving import evolved
 from archwright.jobs.discovery.ground import TABLED, Land, land_of
 from archwright.jobs.discovery.nested import estimated
 from archwright.jobs.discovery.phases import Phases, peak_mb
 from archwright.jobs.discovery.saved import check_name, commit, save
-from archwright.jobs.discovery.searches import Found, all_ranked, evolved
+from archwright.jobs.discovery.searches import Found, all_ranked
 from archwright.jobs.discovery.transfer import Searched, transferred
+from archwright.jobs.discovery.trial import AIMS
 from archwright.jobs.environment import environment
 from archwright.jobs.seeing import check_page
 from archwright.report.discover import discover_html, discover_table
@@ -102,8 +104,10 @@ def page_of(table: so.Table, formulas: so.Formulas, findings: so.Findings, recor
 def check(table: so.Table, formulas: so.Formulas, findings: so.Findings) -> None:
     if formulas.exhaustive == formulas.evolve:
         raise BadInput("give either --exhaustive or --evolve.")
-    if TABLED < formulas.unary <= MOST_UNARY:
-        raise BadInput(f"--unary goes up to {TABLED}: statistics of longer chains are too many, got {formulas.unary}.")
+    if formulas.exhaustive and TABLED < formulas.unary <= MOST_UNARY:
+        raise BadInput(f"--exhaustive ranks up to --unary {TABLED}, got {formulas.unary}; longer chains: --evolve.")
+    if formulas.exhaustive and formulas.fitness in AIMS:
+        raise BadInput("--fitness pareto is a way to evolve; with --exhaustive use both, the report has the front.")
     if findings.samples < 1:
         raise BadInput(f"--samples must be at least 1, got {findings.samples}.")
     if table.benchmark in findings.transfer or len(set(findings.transfer)) < len(findings.transfer):

@@ -10,18 +10,10 @@ from hypothesis import strategies as st
 
 from archwright.errors import BadInput
 from archwright.jobs import scoring_options as so
-from archwright.jobs.discovery.evolution import (
-    Evolved,
-    Evolving,
-    Judge,
-    at_random,
-    crossed,
-    early,
-    evolve,
-    offspring,
-    sampled,
-)
-from archwright.jobs.discovery.searches import settings_of, share
+from archwright.jobs.discovery.births import crossed, of_parents
+from archwright.jobs.discovery.evolution import Evolved, Evolving, Search, at_random, evolve
+from archwright.jobs.discovery.evolving import settings_of, share
+from archwright.jobs.discovery.judging import Judge, early, sampled
 from archwright.jobs.discovery.table import Table
 from archwright.proxies.formula import parse, reject
 from archwright.spaces.formulas import FormulaSpace
@@ -51,27 +43,40 @@ def test_seeded_and_never_worse(search: str) -> None:
 
 
 def test_offspring_come_from_the_best_share_alone() -> None:
-    rng = np.random.default_rng(0)
-    population = [(-float(place), SPACE.sample(rng)) for place in range(20)]
+    table, trial = toys.toy_table(SPACE), toys.toy_trial()
     still = Evolving(population=20, parents=0.1, crossover=0.0, mutation=0.0)
-    found = {offspring(SPACE, population, still, rng) for _ in range(60)}
-    assert found == {formula for _, formula in population[:2]}
+    search = Search(SPACE, Judge(table, trial, trial.sets[-1], True), still, 0, of_parents(SPACE, 0.0, 0.0))
+    population = search._first()
+    found = {search._next(population, generation).formula for generation in range(60)}
+    assert found == {one.formula for one in population[:2]}
 
 
-def test_copies_live_twice_unless_told_otherwise() -> None:
+def test_copies_fill_the_population_unless_told_otherwise() -> None:
     """Algorithm 1 keeps them; without mutation and crossover nothing but copies is born."""
-    still = {"crossover": 0.0, "mutation": 0.0}
-    assert told(distinct=False, **still).winning_rate == told(distinct=True, **still).winning_rate == 0
-    assert told(distinct=False) != told(distinct=True)
+    still = told(crossover=0.0, mutation=0.0)
+    assert (
+        still.winning_rate == 0 and still.counts["copies"] >= QUICK.generations and still.different < QUICK.population
+    )
+    once = told(distinct=True)
+    assert once.counts["copies"] == 0 and once.different == QUICK.population
+    assert (
+        once.evaluations[-1] + once.counts["stopped"] >= QUICK.generations + QUICK.population - once.counts["invalid"]
+    )
+    assert told().different < QUICK.population
+
+
+def test_parents_without_new_children_give_way_to_strangers() -> None:
+    """Nothing but copies is born, and none may be scored twice."""
+    found = told(distinct=True, crossover=0.0, mutation=0.0)
+    assert found.counts["repeated"] > 0 and found.evaluations[-1] > QUICK.population
 
 
 def test_pruning_rejects_what_table_6_names_and_stops_early() -> None:
     with_pps, without = told(pps=True), told(pps=False)
     assert with_pps.counts["rejected"] > 0 and with_pps.counts["stopped"] > 0
     assert without.counts["rejected"] == without.counts["stopped"] == 0
-    looked_at = QUICK.generations + QUICK.population
-    assert with_pps.counts["scored"] < looked_at
-    assert without.counts["scored"] + without.counts["invalid"] >= looked_at
+    assert with_pps.counts["looks"] < 40 * (with_pps.counts["scored"] + with_pps.counts["stopped"])
+    assert without.counts["looks"] == 40 * without.counts["scored"]
 
 
 def test_early_stop() -> None:
@@ -107,8 +112,8 @@ def test_nothing_invalid_gets_a_fitness() -> None:
     table, trial = toys.toy_table(SPACE), toys.toy_trial()
     judge = Judge(table, trial, trial.sets[-1], pps=False)
     broken = Table(table.inputs, table.chains, np.where(np.arange(3) == 0, np.inf, table.values))
-    assert Judge(broken, trial, trial.sets[-1], pps=False)(parse("sum(A + J)")) == -np.inf
-    assert judge(parse("sum(prune(A) + prune(J))")) == -np.inf
+    assert Judge(broken, trial, trial.sets[-1], pps=False)(parse("sum(A + J)")).fitness == -np.inf
+    assert judge(parse("sum(prune(A) + prune(J))")).fitness == -np.inf
     assert reject(parse("sum(exp(log(A)) + J)")) is not None
 
 

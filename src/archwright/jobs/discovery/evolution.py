@@ -1,24 +1,32 @@
-"""LPZero's Algorithm 1 on statistics in memory: one offspring per generation, with or without its pruning strategy."""
+"""LPZero's Algorithm 1: one offspring per generation, with or without its pruning strategy; random search beside it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from archwright.errors import Failed
+from archwright.jobs.discovery.births import (
+    Birth,
+    Born,
+    Refusals,
+    allowed,
+    by_chance,
+    of_parents,
+    same,
+    unless_exhausted,
+)
 from archwright.jobs.discovery.exhaustive import order
-from archwright.jobs.discovery.table import Mask, Table, exists
-from archwright.jobs.discovery.trial import FITNESS, Trial
-from archwright.proxies.formula import Branch, Formula, reject
-from archwright.search import mutate
+from archwright.jobs.discovery.judging import Judge, Worth
+from archwright.jobs.discovery.trial import AIMS
+from archwright.proxies.formula import Formula
+from archwright.search.front import standing
 from archwright.spaces.formulas import FormulaSpace
 
-FIRST = 4
-"""Architectures on which a formula must differ, and be finite, before it is scored on the others."""
-PATIENCE = 10_000
-"""Offspring in a row that the pruning strategy may reject."""
+AHEAD = 12
+"""New formulas that are foreseen, where their statistics have to be taken: many at once are cheaper."""
 
 
 @dataclass(frozen=True)
@@ -34,60 +42,19 @@ class Evolving:
     sample: int = 50
     """Architectures the fitness is taken on; 0 for all."""
     distinct: bool = False
-    """Not in the paper: a copy of a living formula takes its generation, but no second place."""
+    """Not in the paper: an offspring that was scored before is drawn again."""
 
 
-@dataclass
-class Judge:
-    """Fitness of formulas on some rows; what it cost is counted."""
+@dataclass(frozen=True)
+class Living:
+    """One of a population."""
 
-    table: Table
-    trial: Trial
-    rows: Mask
-    pps: bool
-    stopped: int = 0
-    """Formulas that were constant or not finite on the first four architectures."""
-    scored: int = 0
-    invalid: int = 0
-    known: dict[Formula, float] = field(default_factory=dict)
+    worth: Worth
+    birth: Birth
 
-    @cached_property
-    def first(self) -> Any:
-        return np.unique(self.trial.networks[self.rows])[:FIRST]
-
-    @cached_property
-    def rankings(self) -> Any:
-        return self.trial.rankings(np.ones(len(self.trial.names), dtype=bool), [self.rows])
-
-    def __call__(self, formula: Formula) -> float:
-        """Minus infinity for a formula that is no proxy of these rows."""
-        if formula.empty:
-            self.invalid += 1
-            return -np.inf
-        scores = self.table.scores(formula)
-        if self.pps and early(scores[self.first]):
-            self.stopped += 1
-            return -np.inf
-        self.scored += 1
-        fitness = self.fitness(scores)
-        self.invalid += not np.isfinite(fitness)
-        if np.isfinite(fitness):
-            self.known[formula] = fitness
-        return fitness
-
-    def fitness(self, scores: Any) -> float:
-        if not exists(scores, self.trial.rows):
-            return -np.inf
-        there = ~np.isnan(scores)
-        rankings = self.rankings if there.all() else self.trial.rankings(there, [self.rows])
-        found = float(FITNESS[self.trial.fitness](rankings, scores[there][None])[0, 0])
-        return found if np.isfinite(found) else -np.inf
-
-
-def early(scores: Any) -> bool:
-    """Whether a formula says nothing of a few architectures."""
-    known = scores[~np.isnan(scores)]
-    return not np.isfinite(known).all() or (len(known) > 1 and bool(np.ptp(known) == 0))
+    @property
+    def formula(self) -> Formula:
+        return self.birth.formula
 
 
 @dataclass(frozen=True)
@@ -98,101 +65,202 @@ class Evolved:
     """[fitness, size, formula] of everything scored, the best first."""
     curve: list[float | None]
     """Best fitness so far, after every generation."""
+    evaluations: list[int]
+    """Different formulas scored on the whole sample until then."""
     winning_rate: float
     """Share of offspring that improve on the best so far (Table 5)."""
+    different: int
+    """Formulas in the last population that differ."""
+    front: list[str]
+    """With several aims: formulas that no other beats in all."""
+    family: dict[str, Any] | None
+    """Parents of the best and how it came of them; None where it was drawn at random."""
     counts: dict[str, int]
+    seconds: float = field(compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"curve": self.curve, "winning_rate": self.winning_rate, **self.counts, "best": self.best[:1]}
-
-
-Next = Callable[[list[tuple[float, Formula]], np.random.Generator], Formula]
+        """What a report tells."""
+        return {
+            **{name: getattr(self, name) for name in ("curve", "evaluations", "winning_rate", "different", "family")},
+            **self.counts,
+            "initial": self.curve[0],
+            "seconds": self.seconds,
+            "best": self.best[:1],
+        }
 
 
 def evolve(space: FormulaSpace, judge: Judge, settings: Evolving, rng: np.random.Generator) -> Evolved:
     """Algorithm 1: parents from the best share of the population, their offspring joins it, the worst leaves."""
-    return run(space, judge, settings, rng, lambda population, draw: offspring(space, population, settings, draw))
+    born = of_parents(space, settings.crossover, settings.mutation)
+    return Search(space, judge, settings, int(rng.integers(1 << 62)), born).run()
 
 
 def at_random(space: FormulaSpace, judge: Judge, settings: Evolving, rng: np.random.Generator) -> Evolved:
     """The baseline: as many formulas, each drawn by itself."""
-    return run(space, judge, settings, rng, lambda population, draw: space.sample(draw))
+    born = by_chance(space)
+    return Search(space, judge, settings, int(rng.integers(1 << 62)), born, ahead=8 * AHEAD).run()
 
 
-def run(space: FormulaSpace, judge: Judge, settings: Evolving, rng: np.random.Generator, following: Next) -> Evolved:
-    drawn = [allowed(partial(space.sample, rng), settings.pps) for _ in range(settings.population)]
-    rejected = sum(tries for _, tries in drawn)
-    population = ranked([(judge(formula), formula) for formula, _ in drawn])
-    curve, wins = [population[0][0]], 0
-    for _ in range(settings.generations):
-        formula, tries = allowed(partial(following, population, rng), settings.pps)
-        fitness = judge(formula)
-        rejected += tries
-        wins += fitness > curve[-1]
-        curve.append(max(curve[-1], fitness))
-        if not (settings.distinct and any(formula == other for _, other in population)):
-            population = ranked([*population, (fitness, formula)])[: settings.population]
-    counts = {"rejected": rejected, "stopped": judge.stopped, "scored": judge.scored, "invalid": judge.invalid}
-    return Evolved(kept(judge), [finite(value) for value in curve], wins / max(1, settings.generations), counts)
+Population = list[Living]
 
 
-def ranked(population: list[tuple[float, Formula]]) -> list[tuple[float, Formula]]:
-    return sorted(population, key=lambda one: -one[0])
+@dataclass
+class Search:
+    """One search; every generation has random numbers of its own, so that what comes next can be foreseen."""
+
+    space: FormulaSpace
+    judge: Judge
+    settings: Evolving
+    seed: int
+    born: Born
+    ahead: int = AHEAD
+    refused: Refusals = field(default_factory=Refusals)
+
+    def run(self) -> Evolved:
+        begun = perf_counter()
+        population = self._first()
+        curve, evaluations = [best(population)], [self.judge.counts.scored]
+        wins: list[tuple[int, Living]] = []
+        for generation in range(1, self.settings.generations + 1):
+            birth = self._next(population, generation)
+            living = Living(self.judge(birth.formula), birth)
+            if living.worth.fitness > curve[-1]:
+                wins.append((generation, living))
+            curve.append(max(curve[-1], living.worth.fitness))
+            evaluations.append(self.judge.counts.scored)
+            population = self.joined(population, living)
+        return self._told(population, curve, evaluations, wins, perf_counter() - begun)
+
+    def _first(self) -> Population:
+        """Formulas drawn at random."""
+        rng, births, seen = np.random.default_rng((self.seed, 0)), [], self._seen(set())
+        draw = partial(by_chance(self.space), (), rng)
+        for _ in range(self.settings.population):
+            births.append(self._counted(*allowed(draw, pps=self.settings.pps, seen=seen)))
+            seen = self._seen({same(birth.formula) for birth in births})
+        self.judge.prepare([birth.formula for birth in births])
+        return self.ranked([Living(self.judge(birth.formula), birth) for birth in births])
+
+    def _next(self, population: Population, generation: int) -> Birth:
+        birth = self._counted(*self._birth(population, generation, set()))
+        if self.judge.table.lazy and same(birth.formula) not in self.judge.known:
+            self.judge.prepare(self.foreseen(population, generation))
+        return birth
+
+    def _birth(self, population: Population, generation: int, foreseen: set[Formula]) -> tuple[Birth, Refusals]:
+        rng = np.random.default_rng((self.seed, generation))
+        pool = [one.formula for one in population[: max(2, round(self.settings.parents * len(population)))]]
+        exhausting = unless_exhausted(self.born, self.space, pool, rng)
+        draw = exhausting if self.settings.distinct else partial(self.born, pool, rng)
+        return allowed(draw, pps=self.settings.pps, seen=self._seen(foreseen))
+
+    def _seen(self, also: set[Formula]) -> Callable[[Formula], bool]:
+        known = self.judge.known
+        if not self.settings.distinct:
+            return lambda formula: False
+        return lambda formula: same(formula) in known or same(formula) in also
+
+    def _counted(self, birth: Birth, refused: Refusals) -> Birth:
+        self.refused.rejected += refused.rejected
+        self.refused.repeated += refused.repeated
+        return birth
+
+    def foreseen(self, population: Population, generation: int) -> list[Formula]:
+        """New formulas of the next generations, as long as none of them gets among the parents."""
+        found: dict[Formula, None] = {}
+        last = min(self.settings.generations, generation + 4 * self.ahead)
+        while len(found) < self.ahead and generation <= last:
+            birth, _ = self._birth(population, generation, set(found))
+            known = self.judge.known.get(same(birth.formula))
+            if known is None:
+                found[same(birth.formula)] = None
+            else:
+                population = self.joined(population, Living(known, birth))
+            generation += 1
+        return list(found)
+
+    def joined(self, population: Population, one: Living) -> Population:
+        return self.ranked([*population, one])[: self.settings.population]
+
+    def ranked(self, population: Population) -> Population:
+        """The best first; with several aims those on the front, the lonely ones before the crowded (NSGA-II)."""
+        if self.judge.trial.fitness in AIMS:
+            return nondominated(population)
+        return sorted(population, key=lambda one: -one.worth.fitness)
+
+    def _told(
+        self,
+        population: Population,
+        curve: list[float],
+        evaluations: list[int],
+        wins: list[tuple[int, Living]],
+        seconds: float,
+    ) -> Evolved:
+        aims = self.judge.trial.fitness in AIMS
+        known = {str(formula): worth.aims for formula, worth in self.judge.known.items() if worth.aims} if aims else {}
+        return Evolved(
+            best=kept(self.judge.known.items()),
+            curve=[finite(value) for value in curve],
+            evaluations=evaluations,
+            winning_rate=len(wins) / max(1, self.settings.generations),
+            different=len({same(one.formula) for one in population}),
+            front=fronted(known),
+            family=family(wins[-1], self.judge) if wins else None,
+            counts=asdict(self.judge.counts) | asdict(self.refused),
+            seconds=seconds,
+        )
+
+
+def best(population: Population) -> float:
+    return max(one.worth.fitness for one in population)
+
+
+def nondominated(population: Population) -> Population:
+    """What is no proxy stands last."""
+    able = [one for one in population if one.worth.aims]
+    if not able:
+        return population
+    rank, room = standing(-np.array([one.worth.aims for one in able]))
+    places = sorted(range(len(able)), key=lambda place: (rank[place], -room[place]))
+    return [*(able[place] for place in places), *(one for one in population if not one.worth.aims)]
+
+
+def fronted(known: dict[str, tuple[float, ...]]) -> list[str]:
+    if not known:
+        return []
+    rank, _ = standing(-np.array(list(known.values())))
+    return [text for text, place in zip(known, rank, strict=True) if not place]
 
 
 def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def kept(judge: Judge) -> list[list[Any]]:
-    shorter: dict[Formula, float] = {}
-    for formula, fitness in judge.known.items():
-        shorter.setdefault(formula.canonical(), fitness)
-    return sorted(([fitness, formula.size, str(formula)] for formula, fitness in shorter.items()), key=order)
+def kept(known: Iterable[tuple[Formula, Worth]]) -> list[list[Any]]:
+    rows = [[worth.fitness, formula.size, str(formula)] for formula, worth in known if worth.aims]
+    return sorted(rows, key=order)
 
 
-def allowed(draw: Callable[[], Formula], pps: bool) -> tuple[Formula, int]:
-    """The next formula that the pruning strategy lets through, and how many it did not."""
-    for tries in range(PATIENCE):
-        formula = draw()
-        if not pps or reject(formula) is None:
-            return formula, tries
-    raise Failed(f"the pruning strategy rejected {PATIENCE} formulas in a row; use --no-pps.")
+def family(win: tuple[int, Living], judge: Judge) -> dict[str, Any]:
+    """Two parents and the child, with what each is worth."""
+    generation, one = win
+    birth = one.birth
+    parents = [told(parent, judge.known[same(parent)].fitness) for parent in birth.parents]
+    crossed = {"formula": str(birth.crossed), "json": birth.crossed.as_json()} if birth.crossed else None
+    child = told(birth.formula, one.worth.fitness)
+    return {"generation": generation, "parents": parents, "crossed": crossed, "child": child}
 
 
-def offspring(
-    space: FormulaSpace, population: list[tuple[float, Formula]], settings: Evolving, rng: np.random.Generator
-) -> Formula:
-    """Two of the best, crossed or the first of them, then perhaps mutated (lines 7 to 9)."""
-    pool = population[: max(2, round(settings.parents * len(population)))]
-    one, other = (pool[int(place)][1] for place in rng.choice(len(pool), size=2, replace=False))
-    child = crossed(space, one, other, rng) if rng.random() < settings.crossover else one
-    if rng.random() < settings.mutation:
-        return space.build(mutate(space.choices, space.config(child), rng))
-    return child
+def told(formula: Formula, fitness: float) -> dict[str, Any]:
+    return {"formula": str(formula), "json": formula.as_json(), "fitness": finite(fitness)}
 
 
-def crossed(space: FormulaSpace, one: Formula, other: Formula, rng: np.random.Generator) -> Formula:
-    """Each of (input, chain, input, chain, binary) from either parent; drawn again where both inputs are the same."""
-    while True:
-        left, right = (mixed(*pair, rng) for pair in zip(one.branches, other.branches, strict=True))
-        if left.input != right.input:
-            break
-    left, right = sorted((left, right), key=lambda branch: space.inputs.index(branch.input))
-    return replace(one, left=left, right=right, binary=either(one.binary, other.binary, rng))
-
-
-def mixed(one: Branch, other: Branch, rng: np.random.Generator) -> Branch:
-    return Branch(either(one.input, other.input, rng), either(one.chain, other.chain, rng))
-
-
-def either(one: Any, other: Any, rng: np.random.Generator) -> Any:
-    return one if rng.random() < 0.5 else other
-
-
-def sampled(trial: Trial, rows: Mask, count: int, rng: np.random.Generator) -> Mask:
-    """So many of the networks that have these rows, with all of their rows there; 0 for all."""
-    names = np.unique(trial.networks[rows])
-    if count == 0 or count >= len(names):
-        return rows
-    return np.asarray(rows & np.isin(trial.networks, rng.choice(names, size=count, replace=False)))
+def finalists(found: Sequence[Evolved], most: int) -> list[list[Any]]:
+    """Of each search: the best, the best of every size, and the front; [fitness, size, formula]."""
+    rows: dict[str, list[Any]] = {}
+    for one in found:
+        sizes = {row[1]: row for row in reversed(one.best)}
+        front = set(one.front)
+        chosen = [*one.best[:most], *sizes.values(), *(row for row in one.best if row[2] in front)]
+        rows |= {row[2]: row for row in chosen}
+    return list(rows.values())

@@ -10,11 +10,13 @@ import numpy as np
 from archwright.errors import BadInput
 from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery.known import known_scores, marked
+from archwright.jobs.discovery.lazy import Lazy
 from archwright.jobs.discovery.phases import Phases
 from archwright.jobs.discovery.statistics import Statistics, seen, without_proxies
 from archwright.jobs.discovery.table import Table, Values
 from archwright.jobs.discovery.trial import Trial
 from archwright.jobs.eyes import Eyes, eyes
+from archwright.jobs.looking import Look
 from archwright.jobs.rank import benchmark_of
 from archwright.jobs.ranking import LEAST_ROWS, Field
 from archwright.jobs.seeing import Glass, Sight, glass_of
@@ -35,16 +37,21 @@ class Land:
     glass: Glass
     space: FormulaSpace
     trial: Trial
-    table: Table
+    table: Table | Lazy
     known: Mapping[str, Values]
     """Scores of published proxies, one per network."""
     folder: Path
     eyes: Eyes
 
     @property
+    def looks(self) -> list[Look]:
+        """At every network, in the order of the trial."""
+        return looks_of(self.glass, configs_of(self.field, self.trial))
+
+    @property
     def digest(self) -> str:
         """Name of the rows and statistics."""
-        return digest(self.table.values.tobytes(), self.trial.truth.tobytes(), repr(self.trial.groups))
+        return digest(self.table.content, self.trial.truth.tobytes(), repr(self.trial.groups))
 
 
 @contextmanager
@@ -59,7 +66,7 @@ def land_of(
     configs = configs_of(field, trial)
     with eyes(recording.workers, recording.ray) as see:
         with clock.phase("statistics"):
-            found = table_of(glass, configs, space.looked_at, space.chains, recording.out, see)
+            found = statistics_of(glass, configs, space, recording.out, see)
         with clock.phase("known proxies"):
             known = known_scores(glass, configs, Sight(Scores(recording.out), see)) if marked(mark) else {}
         yield Land(field, glass, space, trial, found, known, recording.out, see)
@@ -82,8 +89,23 @@ def configs_of(field: Field, trial: Trial) -> list[Config]:
     return [of[name].config for name in trial.names]
 
 
+def statistics_of(glass: Glass, configs: list[Config], space: FormulaSpace, folder: Path, see: Eyes) -> Table | Lazy:
+    """Of all chains before a search, or of each when it is wanted."""
+    if space.unary > TABLED:
+        return lazily(looks_of(glass, configs), space, folder, see)
+    return table_of(glass, configs, space.looked_at, space.chains, folder, see)
+
+
+def lazily(looks: list[Look], space: FormulaSpace, folder: Path, see: Eyes) -> Lazy:
+    return Lazy(looks, space.looked_at, folder, see)
+
+
+def looks_of(glass: Glass, configs: list[Config]) -> list[Look]:
+    return [without_proxies(glass.look(config)) for config in configs]
+
+
 def table_of(
     glass: Glass, configs: list[Config], inputs: tuple[str, ...], chains: tuple[Chain, ...], folder: Path, see: Eyes
 ) -> Table:
-    looks = [Statistics(without_proxies(glass.look(config)), inputs, chains) for config in configs]
+    looks = [Statistics(look, inputs, chains) for look in looks_of(glass, configs)]
     return Table.of(inputs, chains, seen(looks, folder, see))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from archwright.jobs.discovery.exhaustive import order
-from archwright.jobs.discovery.table import Table, Values
+from archwright.jobs.discovery.table import Scorer, Values
 from archwright.jobs.discovery.trial import Trial
 from archwright.judge import Ground, judge_on
 from archwright.proxies.formula import parse
@@ -47,7 +47,7 @@ def below(best: Sequence[Sequence[Row]], size: int) -> Chosen | None:
     return Chosen(tuple(row for row in rows if row is not None)) if None not in rows else None
 
 
-def predicted(chosen: Chosen, table: Table, trial: Trial) -> Values:
+def predicted(chosen: Chosen, table: Scorer, trial: Trial) -> Values:
     """For every row what the formula chosen without its fold says, as a place among the rows it was chosen on.
 
     Formulas have scales of their own; the place, between 0 and 1, is what they have in common.
@@ -72,7 +72,7 @@ def places(scores: Values, known: Values) -> Values:
     return np.asarray((inside + outside) / len(known))
 
 
-def estimated(chosen: Chosen, table: Table, trial: Trial, against: Ground) -> dict[str, Any]:
+def estimated(chosen: Chosen, table: Scorer, trial: Trial, against: Ground) -> dict[str, Any]:
     """The entry of a report: the formula for all rows, and what formulas chosen like it are worth on rows kept away."""
     fitness, size, text = chosen.final
     formula = parse(text)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -11,7 +12,28 @@ from archwright.proxies.operations import BINARY
 from archwright.proxies.reductions import REDUCTIONS, Mask, Values
 from archwright.proxies.simplifying import Chain
 
-__all__ = ["LEAST_SHARE", "Mask", "Table", "Values", "exists", "reduced"]
+__all__ = ["LEAST_SHARE", "Mask", "Scorer", "Table", "Values", "exists", "reduced", "scored"]
+
+
+class Scorer(Protocol):
+    """Scores of formulas, from statistics that lie ready or are taken when they are wanted."""
+
+    @property
+    def lazy(self) -> bool:
+        """Whether they are taken when wanted: many at once are cheaper."""
+
+    @property
+    def content(self) -> bytes:
+        """Equal for equal statistics."""
+
+    def scores(self, formula: Formula, networks: Any = ...) -> Values:
+        """One per network: NaN where no layer has what it looks at, infinite where a number on the way is."""
+
+    def fetch(self, formulas: Sequence[Formula], networks: Any) -> None:
+        """Takes what these formulas need of these networks."""
+
+    def rest(self) -> None:
+        """Gives back what only a search needs."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +44,7 @@ class Table:
     chains: tuple[Chain, ...]
     values: Values
     """Networks x inputs x chains x layers; networks with fewer layers are filled up with NaN."""
+    lazy: ClassVar[bool] = False
 
     @classmethod
     def of(cls, inputs: tuple[str, ...], chains: tuple[Chain, ...], looks: Sequence[Values]) -> "Table":
@@ -43,13 +66,20 @@ class Table:
         place = self._places[chain if sign > 0 else chain[:-1]]
         return np.asarray(sign * self.values[:, self.inputs.index(branch.input), place])
 
-    def scores(self, formula: Formula) -> Values:
+    @property
+    def content(self) -> bytes:
+        return self.values.tobytes()
+
+    def fetch(self, formulas: Sequence[Formula], networks: Any) -> None:
+        """Everything lies ready."""
+
+    def rest(self) -> None:
+        """There is nothing to give back."""
+
+    def scores(self, formula: Formula, networks: Any = slice(None)) -> Values:
         """One per network: NaN where no layer has what it looks at, infinite where a number on the way is."""
-        columns = [self.column(branch) for branch in formula.kept]
-        there: Mask = np.asarray(~np.isnan(np.stack(columns)).any(axis=0))
-        with np.errstate(all="ignore"):
-            joined = columns[0] if len(columns) == 1 else BINARY[formula.binary].apply(*columns)  # type: ignore[arg-type]
-            return reduced(np.asarray(joined), there, formula.reduction) * self.factor(formula.factor)
+        factor = self.column(formula.factor)[networks] if formula.factor else None
+        return scored(formula, [self.column(branch)[networks] for branch in formula.kept], factor)
 
     def factor(self, branch: Branch | None) -> Values:
         """What the score of every network is multiplied with: a count is the same in all layers."""
@@ -58,6 +88,15 @@ class Table:
     def many(self, formulas: Sequence[Formula]) -> Values:
         """Networks x formulas."""
         return np.stack([self.scores(formula) for formula in formulas], axis=1)
+
+
+def scored(formula: Formula, columns: Sequence[Values], factor: Values | None) -> Values:
+    """Of networks x layers for each branch that is kept, and for what the score is multiplied with."""
+    there: Mask = np.asarray(~np.isnan(np.stack(columns)).any(axis=0))
+    with np.errstate(all="ignore"):
+        joined = columns[0] if len(columns) == 1 else BINARY[formula.binary].apply(*columns)  # type: ignore[arg-type]
+        found = reduced(np.asarray(joined), there, formula.reduction)
+        return found if factor is None else found * factor[:, 0]  # a count is the same in all layers
 
 
 def reduced(terms: Values, there: Mask, reduction: str) -> Values:

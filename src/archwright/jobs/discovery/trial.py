@@ -16,8 +16,12 @@ FITNESS: dict[str, Callable[[Rankings, Values], Values]] = {
     "spearman": lambda rankings, scores: rankings.spearman(scores),
     "within": lambda rankings, scores: rankings.within(scores),
     "both": lambda rankings, scores: (rankings.spearman(scores) + rankings.within(scores)) / 2,
+    "pareto": lambda rankings, scores: (rankings.spearman(scores) + rankings.within(scores)) / 2,
 }
 """Vectors x sets of vectors x networks; a score turned round has its fitness turned round."""
+
+AIMS: dict[str, tuple[str, ...]] = {"pareto": ("spearman", "within")}
+"""What is traded off, together with size; the fitness above then picks one formula of a size."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,178 @@
+"""Evolution as a command has it: for every set of rows, beside its rivals, each search kept once it is done."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from archwright.errors import BadInput, Failed
+from archwright.jobs import scoring_options as so
+from archwright.jobs.discovery.ablations import ablated
+from archwright.jobs.discovery.comparing import compared
+from archwright.jobs.discovery.evolution import Evolved, Evolving, at_random, evolve, finalists
+from archwright.jobs.discovery.exhaustive import keys, order, read
+from archwright.jobs.discovery.ground import Land
+from archwright.jobs.discovery.judging import Judge, sampled
+from archwright.jobs.discovery.nested import ladder, merged
+from archwright.jobs.discovery.searches import NOTHING, Found, front
+from archwright.jobs.discovery.table import Table
+from archwright.jobs.discovery.trial import AIMS
+from archwright.progress import progress
+from archwright.proxies.formula import parse
+from archwright.spaces.formulas import COUNTED
+from archwright.store import digest, write_whole
+
+FINALISTS, FEWER = 200, 10
+"""Formulas of a search that are compared on all rows of its set; fewer where their statistics have to be taken."""
+WITH, WITHOUT, RANDOM = "evolution with PPS", "evolution without PPS", "random search"
+SEARCHES: dict[str, tuple[Callable[..., Evolved], bool]] = {
+    WITH: (evolve, True),
+    WITHOUT: (evolve, False),
+    RANDOM: (at_random, False),
+}
+"""The lines of LPZero's Figure 6: what searches, and whether formulas are pruned."""
+
+
+def evolved(land: Land, options: so.Evolution) -> Found:
+    """Evolution for every set of rows, and on all rows its curves beside those of its rivals."""
+    settings = settings_of(options, land.trial.fitness)
+    seeds = range(options.seeds)
+    with progress("evolution", options.seeds * (land.trial.count + len(SEARCHES)), "searches") as bar:
+        curves: dict[str, list[Evolved]] = {name: [] for name in SEARCHES}
+        for name, seed in [(name, seed) for name in SEARCHES for seed in seeds]:
+            search, pps = SEARCHES[name]
+            curves[name].append(one_search(land, replace(settings, pps=pps), search, -1, seed))
+            bar.advance()
+        best: list[list[list[Any]]] = []
+        for place in range(land.trial.count):
+            found = []
+            for seed in seeds:
+                found.append(one_search(land, settings, evolve, place, seed))
+                bar.advance()
+            best.append(finalists(found, most(land)))
+    best.append(finalists(curves[WITH if settings.pps else WITHOUT], most(land)))
+    chosen = ladder([rescored(rows, land, place) for place, rows in enumerate(best)])
+    if not chosen:
+        raise Failed(NOTHING)
+    land.table.fetch([parse(row[2]) for one in chosen for row in one.rows], slice(None))
+    ablation = ablated(land, settings, seeds, one_search) if options.ablate else None
+    told = {**numbers(curves), **close(curves, land), "ablation": ablation, **fronts(land, best[-1])}
+    return Found(chosen, told, notes(land, settings))
+
+
+def most(land: Land) -> int:
+    return FEWER if land.table.lazy else FINALISTS
+
+
+def notes(land: Land, settings: Evolving) -> list[str]:
+    found = []
+    if land.space.unary == 1 and settings.pps:
+        found.append("with one unary operation per branch Table 6 has nothing to prune: compare with --unary 2.")
+    if land.space.unary > COUNTED:
+        found.append(f"with {land.space.unary} unary operations per branch different formulas are too many to count.")
+    return found
+
+
+def settings_of(options: so.Evolution, fitness: str = "spearman") -> Evolving:
+    """With several aims no formula is scored twice: copies would crowd the front."""
+    least = {"generations": 1, "population": 2, "sample": 0, "seeds": 1}
+    for name, value in least.items():
+        if getattr(options, name) < value:
+            raise BadInput(f"--{name} must be at least {value}, got {getattr(options, name)}.")
+    for name in ("crossover", "mutation"):
+        if not 0 <= getattr(options, name) <= 1:
+            raise BadInput(f"--{name} must be between 0 and 1, got {getattr(options, name)}.")
+    shared = {name: getattr(options, name) for name in ("generations", "population", "pps", "sample")}
+    rates = {name: getattr(options, name) for name in ("crossover", "mutation")}
+    distinct = options.distinct or fitness in AIMS
+    return Evolving(parents=share(options.parents), distinct=distinct, **shared, **rates)
+
+
+def share(text: str) -> float:
+    """10% or 0.1 as a number."""
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 < found <= 1:
+        raise BadInput(f"--parents must be a share such as 10%, got {text!r}.")
+    return found
+
+
+def one_search(land: Land, settings: Evolving, search: Callable[..., Evolved], place: int, seed: int) -> Evolved:
+    """A search on the rows of one set (-1: all), on a sample of its architectures; one done before is read."""
+    file = land.folder / "discover" / f"search-{name_of(land, settings, search, place, seed)}.json"
+    if file.exists():
+        return remembered(file)
+    rng = np.random.default_rng((land.glass.seed, seed, place + 1))
+    rows = sampled(land.trial, land.trial.sets[place], settings.sample, rng)
+    found = search(land.space, Judge(land.table, land.trial, rows, settings.pps), settings, rng)
+    land.table.rest()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, json.dumps(asdict(found)))
+    return found
+
+
+def name_of(land: Land, settings: Evolving, search: Callable[..., Evolved], place: int, seed: int) -> str:
+    """Everything that a search depends on, this code included."""
+    trial = (land.trial.cells, land.trial.fitness, land.trial.fold.tolist(), land.space, settings)
+    return digest(land.digest, repr(trial), repr((search.__name__, place, seed, land.glass.seed)), code())
+
+
+@cache
+def code() -> str:
+    return digest(*(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))))
+
+
+def remembered(file: Path) -> Evolved:
+    try:
+        return Evolved(**json.loads(file.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise Failed(f"{file} is damaged; delete it and run the same command again.") from error
+
+
+def rescored(rows: Sequence[Sequence[Any]], land: Land, place: int) -> list[list[Any]]:
+    """The finalists on all rows of their set."""
+    judge = Judge(land.table, land.trial, land.trial.sets[place], pps=False)
+    formulas = {str(text): parse(str(text)) for _, _, text in rows}
+    judge.prepare(list(formulas.values()))
+    found: list[list[Any]] = [[judge(formula).fitness, formula.size, text] for text, formula in formulas.items()]
+    return sorted((row for row in found if np.isfinite(row[0])), key=order)
+
+
+def numbers(curves: Mapping[str, Sequence[Evolved]]) -> dict[str, Any]:
+    """Curves of every search, and how many formulas were looked at."""
+    told = {name: [one.as_dict() for one in runs] for name, runs in curves.items()}
+    valid = len({row[2] for runs in curves.values() for one in runs for row in one.best})
+    shared = {"search": "evolve", "formulas_valid": valid, "histogram": None, "published": []}
+    return {**shared, "evolution": told, "comparison": compared(curves, RANDOM)}
+
+
+def close(curves: Mapping[str, Sequence[Evolved]], land: Land) -> dict[str, Any]:
+    """The best of all formulas on all rows, where they were ranked before, and how near each search came to it."""
+    if not isinstance(land.table, Table):
+        return {"exhaustive_best": None, "on_all_rows": None}
+    reached = {
+        name: [rescored(finalists([one], FINALISTS), land, -1)[0][0] for one in runs if one.best]
+        for name, runs in curves.items()
+    }
+    return {"exhaustive_best": known_best(land, land.table), "on_all_rows": reached}
+
+
+def known_best(land: Land, table: Table) -> dict[str, Any] | None:
+    names = [*(" ".join(pair) for pair in land.space.pairs), *land.space.inputs]
+    found = keys(land.space, table, land.trial, names)
+    files = [land.folder / "discover" / f"{key}.json" for key in found.values()]
+    if not all(file.exists() for file in files):
+        return None
+    fitness, size, text = merged([read(file) for file in files], land.trial.count + 1)[-1][0]
+    return {"fitness": fitness, "size": size, "formula": text}
+
+
+def fronts(land: Land, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """With several aims: the front of the finalists on all rows."""
+    return {"front": front(rescored(rows, land, -1), land)} if land.trial.fitness in AIMS else {}
