@@ -61,6 +61,7 @@ def evolved(land: Land, options: so.Evolution) -> Found:
     land.table.fetch([parse(row[2]) for one in chosen for row in one.rows], slice(None))
     ablation = ablated(land, settings, seeds, one_search) if options.ablate else None
     told = {**numbers(curves), **close(curves, land), "ablation": ablation, **fronts(land, best[-1])}
+    land.table.rest()
     return Found(chosen, told, notes(land, settings))
 
 
