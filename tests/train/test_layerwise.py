@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, GPT2Config, GPT2Model
+from transformers import AlbertConfig, AutoModel, GPT2Config, GPT2Model
 
 from archwright.errors import BadInput
 from archwright.train import ALONE
@@ -62,16 +62,29 @@ def test_the_loss_of_logits_by_hand() -> None:
     assert float(prediction_loss(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [0.0]]), ALONE)) == 5.0
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+TEACHERS = {
+    **ENCODERS,
+    "albert": AlbertConfig(
+        vocab_size=40,
+        hidden_size=16,
+        embedding_size=6,
+        num_attention_heads=4,
+        intermediate_size=10,
+        num_hidden_layers=3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEACHERS)
 def test_every_family_is_heard_as_it_tells_itself(name: str) -> None:
     """Hidden states are compared with those that transformers gives; attention with the last norm done by hand."""
     with torch.random.fork_rng(devices=[]):
-        network = AutoModel.from_config(ENCODERS[name]).double().eval()
-    batch = tiny_batch(name)
+        network = AutoModel.from_config(TEACHERS[name]).double().eval()
+    batch = tiny_batch("distilbert" if name == "albert" else name)
     with torch.no_grad(), listening(network) as told:
         assert not quiet(network)
         answer = network(**batch.inputs, output_hidden_states=True)
-    states = [told.first, *(told.hidden[number] for number in sorted(told.hidden))]
+    states = [told.embeddings, *(told.hidden[number] for number in sorted(told.hidden))]
     assert len(states) == 4 and all(map(torch.equal, states, answer.hidden_states))
     assert sorted(told.mixed) == [1, 2, 3]
     for mixed in told.mixed.values():  # what a norm gave, weights 1 and bias 0
@@ -87,10 +100,13 @@ def quiet(network: nn.Module) -> bool:
     return not any(getattr(hook, "func", None) in (note_input, note_output) for hook in hooks)
 
 
+UNUSED = {"segments", "token_type_embeddings", "pooler"}
+"""Parts of a body that these batches, or nobody, need."""
 STUDENTS = {
     "nlu": lambda: mlm_network(NLU),
     "flexibert": lambda: mlm_network(FLEXI),
     "pruned": lambda: tiny("electra-narrow"),
+    "albert": lambda: AutoModel.from_config(TEACHERS["albert"]).double().eval(),
     "distilbert": lambda: AutoModel.from_config(ENCODERS["distilbert"]).double().eval(),
 }
 """Networks that may learn, as different from one another as they come."""
@@ -105,8 +121,8 @@ def test_gradients_reach_the_student_and_the_matrices_never_the_teacher(name: st
     assert all(p.grad is None for p in teacher.parameters()) and not teacher.training and student.training
     assert all(torch.equal(value, before[key]) for key, value in teacher.state_dict().items())
     assert all(p.grad.any() for p in between.parameters())
-    body = student.base_model if name in ("pruned", "distilbert") else student.encoder
-    assert all(p.grad is not None for key, p in body.named_parameters() if "segment" not in key and "type" not in key)
+    body = student.base_model if name in ("pruned", "distilbert", "albert") else student.encoder
+    assert all(p.grad is not None for key, p in body.named_parameters() if not set(key.split(".")) & UNUSED)
     assert quiet(student) and quiet(teacher)
 
 

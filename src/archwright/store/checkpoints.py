@@ -52,6 +52,8 @@ class FileCheckpoints:
     def load(self) -> dict[str, Any] | None:
         from safetensors import safe_open
 
+        for left in self.path.parent.glob(f".{self.path.name}.*"):  # a kill came while it was being written
+            left.unlink(missing_ok=True)
         if not self.path.exists():
             return None
         state: dict[str, Any] = {"model": {}, "optimizer": {}}

@@ -14,7 +14,7 @@ from archwright.progress import Bar, progress, quiet
 from archwright.train.optimizer import adamw, set_rates
 from archwright.train.order import Epochs, remaining
 from archwright.train.schedule import Schedule
-from archwright.train.state import Carry, Checkpoints, resume, snapshot
+from archwright.train.state import Carry, Checkpoints, resume, snapshot, tensors_of
 from archwright.train.together import ALONE, Together
 
 Update = Callable[[Any, np.random.Generator, float], float | torch.Tensor]
@@ -62,6 +62,7 @@ def train(
     end = schedule.steps if stop is None else min(stop, schedule.steps)
     optimizer = adamw(model, schedule)
     start = resume(model, optimizer, checkpoints, carry, together)
+    together.share(tensors_of(model).values())
     keep = Keeper(checkpoints, every_seconds, together)
     step_of = Step(model, update, schedule, seed, optimizer, together, resumable=checkpoints is not None)
     optimizer.zero_grad()
@@ -86,7 +87,7 @@ def talking(together: Together) -> AbstractContextManager[Any]:
 
 
 def tell(record: Record, bar: Bar, log: Callable[[Record], None] | None) -> None:
-    speed = {"tokens/s": record.tokens / record.seconds} if record.tokens else {}
+    speed = {"k tokens/s": record.tokens / record.seconds / 1000} if record.tokens else {}
     bar.advance(1, loss=record.loss, **speed)
     if log:
         log(record)

@@ -65,6 +65,11 @@ class Together:
         distributed.all_gather_object(found, here)
         return found
 
+    def share(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Everyone has what the first process has in these."""
+        for tensor in tensors if self.processes > 1 else ():
+            distributed.broadcast(tensor, 0)
+
     def wait(self) -> None:
         """Until all processes have come here."""
         if self.processes > 1:

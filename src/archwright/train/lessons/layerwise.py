@@ -52,7 +52,7 @@ def state_loss(
     together: Together,
 ) -> torch.Tensor:
     """Sum over the pairs of layers, and the embeddings, of the mean squared errors; padding has no part in them."""
-    both = [(projections.embeddings(heard.first[real]), told.first)]
+    both = [(projections.embeddings(heard.embeddings[real]), told.embeddings)]
     both += [(projections.hidden(heard.hidden[i][real]), told.hidden[j]) for i, j in pairs]
     both += [(projections.attention(i, heard.mixed[i][real]), told.mixed[j]) for i, j in pairs if i in heard.mixed]
     count = together.count(real.sum(), tokens_of)

@@ -1,7 +1,7 @@
 """What goes on inside an encoder: its embeddings, and every layer's states after attention and at its end."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,27 +30,44 @@ class Post(NamedTuple):
 class Heard:
     """Of one pass, batch x time x width each; by number of the layer, counted from 1."""
 
-    embeddings: list[torch.Tensor] = field(default_factory=list)
-    """The input of the first layer, once it was heard."""
+    inputs: list[torch.Tensor] = field(default_factory=list)
+    """Of the first layer, every time it was run."""
     mixed: dict[int, torch.Tensor] = field(default_factory=dict)
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
 
     @property
-    def first(self) -> torch.Tensor:
-        return self.embeddings[-1]
+    def embeddings(self) -> torch.Tensor:
+        return self.inputs[0]
 
 
 def posts(network: Any) -> list[Post]:
-    """All layers of a network of our spaces, of a pruned one, or of a Hugging Face encoder that norms last."""
+    """All layers of a network of our spaces, of a pruned one, or of a Hugging Face encoder that norms last.
+
+    A layer that is run again and again, as in ALBERT, is there as often.
+    """
     body = network if hasattr(network, "roles") else network.base_model
     if hasattr(body, "roles"):
         return [Post(roles.output, roles.mixed) for roles in body.roles().layers]
-    family = FAMILIES.get(body.config.model_type)
+    kind = body.config.model_type
+    if kind in SHARED:
+        return SHARED[kind](body)
+    family = FAMILIES.get(kind)
     if family is None or family.causal:
-        known = ", ".join(sorted(name for name, one in FAMILIES.items() if not one.causal))
-        raise BadInput(f"layers of {body.config.model_type!r} cannot be listened to; take an encoder of {known}.")
-    layers = body.get_submodule(family.layers)
-    return [Post(layer, part(layer, family.attention_norm)) for layer in layers]
+        known = ", ".join(sorted({*SHARED, *(name for name, one in FAMILIES.items() if not one.causal)}))
+        raise BadInput(f"layers of {kind!r} cannot be listened to; take an encoder of {known}.")
+    return [Post(layer, part(layer, family.attention_norm)) for layer in body.get_submodule(family.layers)]
+
+
+def albert_posts(body: Any) -> list[Post]:
+    """Groups follow one another; the layers of each are run several times in a row."""
+    groups = body.encoder.albert_layer_groups
+    turns = body.config.num_hidden_layers // len(groups)
+    layers = [layer for group in groups for _ in range(turns) for layer in group.albert_layers]
+    return [Post(layer, layer.attention.LayerNorm) for layer in layers]
+
+
+SHARED: dict[str, Callable[[Any], list[Post]]] = {"albert": albert_posts}
+"""Families that run a layer more than once."""
 
 
 def part(layer: nn.Module, path: str) -> nn.Module | None:
@@ -62,24 +79,35 @@ def part(layer: nn.Module, path: str) -> nn.Module | None:
 
 @contextmanager
 def listening(network: Any) -> Iterator[Heard]:
-    """Notes what every pass inside the block says; no hook is left behind."""
+    """Notes what one pass inside the block says; no hook is left behind."""
     heard, layers = Heard(), posts(network)
     with ExitStack() as hooks:
         first = layers[0].layer.register_forward_pre_hook(partial(note_input, heard), with_kwargs=True)
         hooks.callback(first.remove)
-        for number, post in enumerate(layers, 1):
-            for module, notes in ((post.layer, heard.hidden), (post.mixed, heard.mixed)):
-                if module is not None:
-                    hooks.callback(module.register_forward_hook(partial(note_output, notes, number)).remove)
+        for modules, notes in (
+            ([post.layer for post in layers], heard.hidden),
+            ([post.mixed for post in layers], heard.mixed),
+        ):
+            for module, numbers in places_of(modules).items():
+                hooks.callback(module.register_forward_hook(partial(note_output, notes, iter(numbers))).remove)
         yield heard
 
 
+def places_of(modules: Sequence[nn.Module | None]) -> dict[nn.Module, list[int]]:
+    """The numbers of the layers that each module serves, in the order in which it is run."""
+    places: dict[nn.Module, list[int]] = {}
+    for number, module in enumerate(modules, 1):
+        if module is not None:
+            places.setdefault(module, []).append(number)
+    return places
+
+
 def note_input(heard: Heard, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    heard.embeddings.append(args[0] if args else kwargs["hidden_states"])
+    heard.inputs.append(args[0] if args else kwargs["hidden_states"])
 
 
-def note_output(notes: dict[int, torch.Tensor], number: int, _: nn.Module, __: Any, output: Any) -> None:
-    notes[number] = output[0] if isinstance(output, tuple) else output
+def note_output(notes: dict[int, torch.Tensor], turns: Iterator[int], _: nn.Module, __: Any, output: Any) -> None:
+    notes[next(turns)] = output[0] if isinstance(output, tuple) else output
 
 
 def answer(network: Any, inputs: dict[str, torch.Tensor], *, logits: bool) -> torch.Tensor | None:

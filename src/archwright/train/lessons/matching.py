@@ -34,7 +34,7 @@ class Projections(nn.Module):
     def __init__(self, student: Heard, teacher: Heard, kinds: dict[int, str]):
         super().__init__()
         self.kinds = kinds
-        self.embeddings = between(student.first, teacher.first)
+        self.embeddings = between(student.embeddings, teacher.embeddings)
         self.hidden = between(student.hidden[1], teacher.hidden[1])
         aim = teacher.mixed[1]
         self.mixed = nn.ModuleDict({kinds[number]: between(one, aim) for number, one in student.mixed.items()})
