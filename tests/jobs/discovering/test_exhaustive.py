@@ -121,6 +121,17 @@ def test_an_interrupted_ranking_goes_on_where_it_was(tmp_path: Path) -> None:
         run(100)
 
 
+def test_large_pairs_are_done_factor_by_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = FormulaSpace(1, toys.INPUTS[:2], "sum", ("", "log(n_width)"))
+    table, trial = toys.with_counts(space), toys.toy_trial()
+    whole = merged(list(ranked(space, table, trial, tmp_path / "whole", toys.here).values()), trial.count + 1)
+    monkeypatch.setattr("archwright.jobs.discovery.exhaustive.LARGEST", 100)
+    found = ranked(space, table, trial, tmp_path / "parts", toys.here)
+    assert {"A J 0", "A J 1", "A", "J"} == found.keys()
+    best = merged(list(found.values()), trial.count + 1)
+    assert [rows[:50] for rows in best] == [rows[:50] for rows in whole]
+
+
 def test_an_input_that_too_few_networks_have_makes_no_formula(tmp_path: Path) -> None:
     table = toys.toy_table(SPACE, gaps=False)
     table.values[:10, 2] = np.nan

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ __all__ = ["BINS", "keys", "order", "pairs", "ranked", "read"]
 FOLDER = "discover"
 REVISION = 2
 """Of how formulas are ranked: what an earlier one left on disk is not taken for this one's."""
+LARGEST = 500_000
+"""Formulas of a pair above which its factors are work of their own."""
 WORTH_PROCESSES = 200_000
 """Formulas below which starting processes would take longer than ranking them here."""
 
@@ -32,7 +35,14 @@ def pairs(space: FormulaSpace, table: Table, trial: Trial) -> dict[str, Pair]:
     shared = trial, space.reduction, tuple((branch, table.factor(branch)) for branch in space.branches)
     alone = {name: Pair(side, None, *shared) for name, side in sides.items()}
     both = {f"{a} {b}": Pair(sides[a], sides[b], *shared) for a, b in space.pairs}
-    return both | alone
+    return {name: part for whole in (both | alone).items() for name, part in parts(*whole).items()}
+
+
+def parts(name: str, pair: Pair) -> dict[str, Pair]:
+    """The pair as it is, or factor by factor where it has many formulas: what is done is seen, and kept."""
+    if pair.total <= LARGEST or len(pair.factors) == 1:
+        return {name: pair}
+    return {f"{name} {place}": replace(pair, factors=(factor,)) for place, factor in enumerate(pair.factors)}
 
 
 def side_of(sided: Sided, table: Table) -> Side:
