@@ -1,7 +1,5 @@
 """A pruned network with its real, small tensors and the file that describes it."""
 
-import json
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,26 +9,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from archwright.export.kinds import plain_logits
-from archwright.networks import pruned
+from archwright.export.trained import save_trained
 from archwright.networks.kinds import STOCK_HEADS
-from archwright.networks.pruned import PrunedConfig, PrunedNetwork
-
-MODELING = "modeling_archwright"
+from archwright.networks.pruned import PrunedNetwork
 
 
 def write_compact(network: PrunedNetwork, folder: Path) -> None:
-    network.save_pretrained(folder)
-    shutil.copyfile(pruned.__file__, folder / f"{MODELING}.py")
-    config = folder / "config.json"
-    values = json.loads(config.read_text(encoding="utf-8")) | {"auto_map": auto_map(network)}
-    config.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def auto_map(network: PrunedNetwork) -> dict[str, str]:
-    """Which class of the modeling file serves which auto class."""
-    auto: str = STOCK_HEADS[network.config.kind].auto.__name__
-    served = {"AutoConfig": PrunedConfig.__name__, auto: type(network).__name__}
-    return {auto: f"{MODELING}.{ours}" for auto, ours in served.items()}
+    save_trained(network, None, folder)
 
 
 def load_compact(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tensor]:

@@ -51,25 +51,33 @@ class CellLayer(nn.Module):
         self.output = nn.Identity()
         self.activations = nn.ModuleDict({_key(n): nn.Identity() for n in nodes if OPS[recipe[n]["op"]].activation})
 
-    def forward(self, x: torch.Tensor, state: State | None = None) -> tuple[torch.Tensor, State]:
-        """The main state after every step (batch x time x units), and all states after the last one."""
+    def forward(
+        self, x: torch.Tensor, state: State | None = None, mask: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, State]:
+        """The main state after every step (batch x time x units), and all states after the last one.
+
+        Where `mask` (batch x time) is False there is no step: the states stay as they were.
+        """
         weights = self._weights()
         known: Values = {INPUT: x.transpose(0, 1).contiguous()}  # time x batch x units: a step is one piece of memory
         for name in self.still:
             value = self._value(name, known, self._ahead(name, known, weights))
             known[name] = self._tapped(name, value.transpose(0, 1)).transpose(0, 1)
         first = state or tuple(x.new_zeros(x.shape[0], self.units) for _ in range(self.states))
-        main, last = self._loop(known, self._products(known, weights), first)
+        main, last = self._loop(known, self._products(known, weights), first, mask)
         return self.output(torch.stack(main, 1)), last
 
-    def _loop(self, known: Values, products: Mapping[str, Products], state: State) -> tuple[list[torch.Tensor], State]:
+    def _loop(
+        self, known: Values, products: Mapping[str, Products], state: State, mask: torch.Tensor | None
+    ) -> tuple[list[torch.Tensor], State]:
         """The main state after each step, and all states after the last one."""
         fixed = {name: known[name].unbind() for name in self.still}
         main = []
         for step in range(len(known[INPUT])):
             now = {name: values[step] for name, values in fixed.items()}
             self._step(step, now, products, state)
-            state = tuple(now[leaving(k)] for k in range(self.states))
+            after = tuple(now[leaving(k)] for k in range(self.states))
+            state = after if mask is None else _where(mask[:, step, None], after, state)
             main.append(state[0])
         return main, state
 
@@ -144,6 +152,10 @@ class CellLayer(nn.Module):
 def _key(name: str) -> str:
     """Name of a node's module: a node may be called like a method of nn.ModuleDict."""
     return f"{name}_"
+
+
+def _where(real: torch.Tensor, after: State, before: State) -> State:
+    return tuple(torch.where(real, new, old) for new, old in zip(after, before, strict=True))
 
 
 def _has_weights(node: Mapping[str, str]) -> bool:

@@ -6,12 +6,13 @@ from typing import Any, ClassVar, cast
 
 import torch
 from torch import nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import ModelOutput
 
 from archwright.networks.cells.layer import CellLayer, State
 from archwright.networks.cells.recipe import Recipe, check_recipe
+from archwright.networks.pretraining import padding
 from archwright.networks.roles import LayerRoles, Roles
 
 PLAIN: Recipe = {
@@ -74,7 +75,7 @@ class CellAnswer(ModelOutput):
     """States of all layers after the last step, without their history: give them to the next call to go on reading."""
 
 
-class CellForCausalLM(PreTrainedModel):
+class CellForCausalLM(PreTrainedModel, GenerationMixin):
     """Embeddings, layers of one recipe, and a decoder that shares the embeddings' weights and adds a bias."""
 
     config_class = CellConfig
@@ -114,15 +115,20 @@ class CellForCausalLM(PreTrainedModel):
         labels: torch.Tensor | None = None,
         state: Sequence[State] | None = None,
         inputs_embeds: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
         **_: Any,
     ) -> CellAnswer:
-        """`labels` are the inputs themselves, shifted here; `state` of the answer before goes on where it ended."""
+        """`labels` are the inputs themselves, shifted here; `state` of the answer before goes on where it ended.
+
+        Padding, where `attention_mask` is 0, is no step, so it may stand before a text as well as behind it.
+        """
+        mask = padding(attention_mask)
         hidden = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
         hidden = self._locked(self.embedded(hidden), self.config.input_dropout)
         after = []
         for place, layer in enumerate(self.layers):
             share = self.config.hidden_dropout if place + 1 < len(self.layers) else self.config.output_dropout
-            hidden, last = layer(hidden, state[place] if state else None)
+            hidden, last = layer(hidden, state[place] if state else None, mask)
             hidden = self._locked(hidden, share)
             after.append(tuple(each.detach() for each in last))
         logits = self.decoder(hidden)
@@ -130,6 +136,25 @@ class CellForCausalLM(PreTrainedModel):
         if labels is not None:
             loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
         return CellAnswer(loss=loss, logits=logits, last_hidden_state=hidden, state=tuple(after))
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        state: Sequence[State] | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """The prompt, then one token after another with the state that the one before has left."""
+        if state is None:
+            return {"input_ids": input_ids, "attention_mask": attention_mask}
+        return {"input_ids": input_ids[:, -1:], "state": state}
+
+    def _reorder_cache(self, state: Sequence[State], beam_idx: torch.Tensor) -> tuple[State, ...]:
+        return tuple(tuple(each.index_select(0, beam_idx.to(each.device)) for each in layer) for layer in state)
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
 
     def _embed(self, input_ids: torch.Tensor | None) -> torch.Tensor:
         """Embeddings; while training some words are zero wherever they stand."""
