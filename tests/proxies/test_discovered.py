@@ -16,6 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archwright.benchmarks import BENCHMARKS
 from archwright.jobs.discovery.table import Table, exists
 from archwright.jobs.looking import Look, chosen_proxies
 from archwright.judge.many import Rankings
@@ -32,6 +33,7 @@ from tests.proxies.test_formula import executed, random_formula
 ENTRIES = json.loads((Path(sys.modules[as_proxy.__module__].__file__ or "").parent / GALLERY).read_text())
 SPACES = ("flexibert", "gpt2", "rnn")
 NETWORKS = 20
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def probes(name: str) -> Iterator[Probe]:
@@ -82,6 +84,18 @@ def test_the_gallery_knows_where_it_comes_from(entry: dict[str, Any]) -> None:
     assert {"benchmark", "seed", "commit", "data", "fitness"} <= entry["provenance"].keys()
     low, value, high = (entry["held_out"][end] for end in ("low", "value", "high"))
     assert low <= value <= high <= 1
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
+def test_the_gallery_has_a_page(entry: dict[str, Any]) -> None:
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    chapter = page.split(f"\n## {entry['name']}\n")[1].split("\n## ")[0]
+    formula = parse(entry["formula"])
+    assert str(formula) in chapter and formula.latex() in chapter and entry["meaning"] in chapter
+    assert f"{entry['held_out']['value']:.3f}" in chapter
+    picture = DOCS / "gallery" / f"{entry['name']}.svg"
+    assert f"(gallery/{picture.name})" in chapter and picture.stat().st_size < 30_000
+    assert all(f"| {name}" in chapter for name in BENCHMARKS)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 8))

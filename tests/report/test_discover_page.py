@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from archwright.report.discover import discover_html, discover_table, estimate
+from archwright.report.discover_transfer import transfer_table
 from archwright.report.measures import DASH
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -32,7 +33,10 @@ def transfer() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def document() -> dict[str, Any]:
-    run = {"winning_rate": 0.1, "scored": 9, "rejected": 2, "stopped": 1, "invalid": 0, "best": []}
+    run = {
+        "winning_rate": 0.1, "scored": 9, "rejected": 2, "stopped": 1, "invalid": 0, "best": [], "copies": 0,
+        "looks": 90, "seconds": 0.5, "evaluations": [1, 2, 3],
+    }  # fmt: skip
     return {
         "schema": "archwright/discover/1", "benchmark": "nas-bert", "formulas_total": 26460,
         "formulas_canonical": 13546, "formulas_valid": 9000, "best": [entry("sum(A * S)", 3), entry("sum(A)", 1)],
@@ -73,6 +77,13 @@ def test_the_terminal_has_every_formula_with_its_held_out_number(document: dict[
     console.print(discover_table(document))
     shown = console.export_text()
     assert "13,546 different formulas of 26,460" in shown and "sum(A * S)" in shown and "0.900 (0.80 to 0.95)" in shown
+
+
+def test_the_terminal_has_what_is_found_on_every_benchmark(document: dict[str, Any]) -> None:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(transfer_table(document))
+    (row,) = [line for line in console.export_text().splitlines() if line.startswith("sum(S)")]
+    assert row.split() == ["sum(S)", "nas-bert", "0.910", "(0.700)*", DASH]
 
 
 def test_nothing_found_is_said() -> None:

@@ -21,6 +21,7 @@ from archwright.jobs.discovery.trial import AIMS
 from archwright.jobs.environment import environment
 from archwright.jobs.seeing import check_page
 from archwright.report.discover import discover_html, discover_table
+from archwright.report.discover_transfer import transfer_table
 from archwright.spaces.formulas import MOST_UNARY
 from archwright.store import write_whole
 
@@ -49,6 +50,8 @@ class Discovered:
 
     def show(self, console: "Console") -> None:
         console.print(discover_table(self.document))
+        if self.document["transfer"]:
+            console.print(transfer_table(self.document))
         for note in (*self.document["notes"], *([f"saved: {self.saved}"] if self.saved else [])):
             console.print(note, soft_wrap=True, highlight=False, markup=False)
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)

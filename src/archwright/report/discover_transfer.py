@@ -7,6 +7,7 @@ from archwright.report.figures.parts import COLOURS, Figure, Panel, Trace, figur
 from archwright.report.measures import DASH
 from archwright.report.panels import Section, plot, section, table
 from archwright.report.rank.rows import decimal
+from archwright.report.rank.terminal import Cells, Fitting, shortened
 
 MOST_KNOWN = 15
 """Published proxies on the page; all are in --json."""
@@ -15,6 +16,22 @@ NOTE = (
     "part: Spearman, in brackets Kendall's tau-b. Where it was found its number (*) is cross-fitted. Dashes say what "
     "the networks there do not have."
 )
+
+
+def transfer_table(document: Mapping[str, Any]) -> Fitting:
+    """Found formulas on every benchmark, for `Console.print`."""
+    rows = [row for row in document["transfer"] if row.get("found_on")]
+    names = list(rows[0]["on"])
+    columns = [
+        Cells("formula", [shortened(str(row["formula"]), 50) for row in rows], left=True),
+        Cells("found on", [str(row["found_on"]) for row in rows], left=True),
+        *(Cells(name, [short(row["on"][name]) for row in rows]) for name in names),
+    ]
+    return Fitting(columns, "Spearman (Kendall's tau-b) of each on all benchmarks; * cross-fitted, where it was found.")
+
+
+def short(entry: Mapping[str, Any]) -> str:
+    return DASH if entry.get("missing") else cell(entry)
 
 
 def transfer_section(document: Mapping[str, Any]) -> Section | None:
