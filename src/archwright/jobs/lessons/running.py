@@ -15,6 +15,7 @@ import torch
 
 from archwright.data.official import submission
 from archwright.errors import BadInput
+from archwright.export.trained import save_trained
 from archwright.jobs.environment import environment
 from archwright.jobs.lessons.brief import COMMAND, Brief, Course, Place
 from archwright.jobs.lessons.networks import MODEL
@@ -192,8 +193,7 @@ def kept(course: Course, run: RunFolder, result: dict[str, Any]) -> None:
     """The network and its tokenizer on disk, whole or not at all; then nothing is left to resume."""
     for name, network in {**course.beside, MODEL: course.network}.items():
         with whole_folder(run.path / name) as beside:
-            network.save_pretrained(beside)
-            course.tokenizer.save_pretrained(beside)
+            save_trained(network, course.tokenizer, beside)
     write_whole(run.report, train_html(result))
     run.note("result", result)
     run.checkpoints(PHASE).remove()
