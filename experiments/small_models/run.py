@@ -1,0 +1,145 @@
+"""Small encoders from nothing: does distillation help, and is the architecture that a proxy chose better than chance?
+
+    python experiments/small_models/run.py runs/small_models --data DATA [--steps 150] [--seeds 0]
+
+`nlu-tiny` designs of (nearly) equal size: those found with W-PCA, V-PCA, the number of parameters and proxies of the
+gallery, and five random ones. Each is distilled from MiniLM on WikiText-2, then fine-tuned on RTE, MRPC, CoLA, SST-2
+and SQuAD (parts of them); the W-PCA design also from scratch. Resumable; what is finished is not repeated. Writes
+results.csv beside this file; summary.py makes the text and the figure.
+"""
+
+import argparse
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import archwright as aw
+from archwright.spaces import ARCHITECTURES
+
+HERE = Path(__file__).parent
+SPACE = "nlu-tiny"
+PROXIES = ("w_pca", "v_pca", "parameters")
+RANDOM = 5
+NEAR = 0.02
+"""Random designs differ at most so much from the W-PCA design in parameters, as a share."""
+LENGTH = 64
+VALIDATION_LINES = 300
+"""Of WikiText-2's validation text: what the loss of the distillation is looked at."""
+TASKS: dict[str, dict[str, Any]] = {
+    "glue/RTE": {"epochs": 2, "train_rows": 1500},
+    "glue/MRPC": {"epochs": 2, "train_rows": 2000},
+    "glue/CoLA": {"epochs": 2, "train_rows": 4000},
+    "glue/SST-2": {"epochs": 2, "train_rows": 4000},
+    "squad": {"epochs": 2, "train_rows": 800, "test_rows": 400, "max_length": 128},
+}
+SHARED = {"batch_size": 32, "learning_rate": 3e-4, "threads": 1, "validation_rows": 200, "max_length": LENGTH}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--proxies", default=",".join(PROXIES))
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for seed in map(int, options.seeds.split(",")):
+        for row in judged(options, seed):
+            rows.append(row)
+            print(row, flush=True)
+            write(rows)
+
+
+def write(rows: Sequence[dict[str, Any]]) -> None:
+    with open(HERE / "results.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def judged(options: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
+    """Every design on every task: distilled, and the first of them from scratch too."""
+    found = designs(options, seed)
+    first = next(iter(found))
+    for name, file in found.items():
+        taught = distilled(options, name, file, seed)
+        for task, how in TASKS.items():
+            yield row_of(options, name, "distilled", task, seed, fine_tuned(options, name, taught, task, how, seed))
+            if name == first:
+                yield row_of(options, name, "scratch", task, seed, fine_tuned(options, name, file, task, how, seed))
+
+
+def designs(options: argparse.Namespace, seed: int) -> dict[str, Path]:
+    """Name of each design to its file; that of the first proxy, the random ones, those of the other proxies."""
+    found = {}
+    names = options.proxies.split(",")
+    for proxy in names:
+        folder = options.out / f"design-{proxy}-{seed}"
+        if not (folder / "design.json").exists():
+            aw.design(space=SPACE, proxy=(proxy,), seed=seed, workers=1, out=folder)
+        found[proxy] = folder / "design.json"
+    size = json.loads(found[PROXIES[0]].read_text())["counts"]["parameters"]
+    for place, config in enumerate(chance(size, seed)):
+        file = options.out / f"design-random{place}-{seed}" / "design.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"schema": "archwright/design/1", "space": SPACE, "config": config}))
+        found[f"random{place}"] = file
+    return {name: found[name] for name in (names[0], *sorted(set(found) - set(names)), *names[1:])}
+
+
+def chance(size: int, seed: int) -> list[dict[str, Any]]:
+    """Random designs of about this size."""
+    space, rng = ARCHITECTURES[SPACE].space(), np.random.default_rng((seed, 6))
+    found: list[dict[str, Any]] = []
+    while len(found) < RANDOM:
+        config = space.sample(rng)
+        if abs(space.counts(config).parameters / size - 1) <= NEAR:
+            found.append(dict(config))
+    return found
+
+
+def distilled(options: argparse.Namespace, name: str, file: Path, seed: int) -> Path:
+    out = options.out / f"distil-{name}-{seed}"
+    texts, few = options.data / "wikitext-2", options.out / "valid.txt"
+    few.write_text("\n".join((texts / "valid.txt").read_text().splitlines()[:VALIDATION_LINES]))
+    lesson = {"lesson": "distil", "teacher": "minilm", "corpus": texts / "train.txt", "corpus_validation": few}
+    trained({**SHARED, **lesson, "learning_rate": 6e-4, "design": file, "steps": options.steps}, out, seed)
+    return out
+
+
+def fine_tuned(
+    options: argparse.Namespace, name: str, start: Path, task: str, how: dict[str, Any], seed: int
+) -> dict[str, Any]:
+    kind = "scratch" if start.suffix == ".json" else "distilled"
+    out = options.out / f"{task.replace('/', '-')}-{name}-{kind}-{seed}"
+    begin = {"design": start} if start.suffix == ".json" else {"model": str(start)}
+    return trained({**SHARED, "task": task, "data": options.data / task, **begin, **how}, out, seed)
+
+
+def trained(asked: dict[str, Any], out: Path, seed: int) -> dict[str, Any]:
+    """The result of a training, done now unless its folder has it."""
+    noted = out / "result.json"
+    if not noted.exists():
+        aw.train(**asked, out=out, seed=seed)
+    result: dict[str, Any] = json.loads(noted.read_text())
+    return result
+
+
+def row_of(
+    options: argparse.Namespace, name: str, start: str, task: str, seed: int, result: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "design": name, "start": start, "task": task, "seed": seed, "parameters": result["parameters"],
+        "metrics": json.dumps(result["test"]), "steps": result["steps"], "distilled_steps": options.steps,
+        "seconds": round(result["seconds"], 1), "commit": result["environment"]["commit"],
+        "processor": result["environment"]["cpu"],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
