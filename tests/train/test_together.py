@@ -23,7 +23,7 @@ CLOSE = 1e-6
 
 LAUNCHERS = {
     "torchrun": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"],
-    "accelerate": ["accelerate.commands.launch", "--cpu", "--multi_gpu", "--num_processes", "2", "-m"],
+    "accelerate": ["accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "-m"],
 }
 
 
