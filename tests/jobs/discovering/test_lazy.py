@@ -1,8 +1,10 @@
 """Chains taken when they are wanted: the numbers of a direct look, kept for good, also after kill -9."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from archwright.jobs import COMMANDS, call
 from archwright.jobs import scoring_options as so
 from archwright.jobs.discovery import direct, lazy
 from archwright.jobs.discovery.direct import Taking, stored
+from archwright.jobs.discovery.evolution import Evolved, Evolving, evolve
+from archwright.jobs.discovery.evolving import one_search
 from archwright.jobs.discovery.ground import Land, land_of, lazily
 from archwright.jobs.discovery.lazy import FILE, Drawer, Lazy
 from archwright.jobs.discovery.phases import Phases
@@ -24,7 +28,7 @@ from archwright.proxies.sources import passes_needed, roles_needed
 from archwright.spaces.formulas import FormulaSpace
 from tests.jobs.discovering import toys
 from tests.jobs.discovering.test_interrupted import killed_when
-from tests.jobs.runs import words_of
+from tests.jobs.runs import ROOT
 
 GROUPS = (so.Table, so.Formulas, so.Recording)
 
@@ -49,9 +53,9 @@ def test_the_same_number_as_a_direct_look(options: dict[str, Any], unary: int, i
     where = land(options, unary=unary, inputs=inputs, evolve=True)
     table, rng, places = where.table, np.random.default_rng(unary), [0, len(where.looks) // 2]
     assert isinstance(table, Lazy)
-    formulas = [formula for formula in (where.space.sample(rng) for _ in range(16)) if not formula.empty]
+    formulas = [formula for formula in (where.space.sample(rng) for _ in range(10)) if not formula.empty]
     probes = [recorded(where.looks[one], passes_needed(EXTENDED), roles_needed(EXTENDED)) for one in places]
-    table.fetch(formulas[:8], places)  # the others are taken of what lies on disk
+    table.fetch(formulas[:5], places)  # the others are taken of what lies on disk
     expected = [[measured(formula, probe) for probe in probes] for formula in formulas]
     for of in (table, again := lazily(where.looks, where.space, where.folder, toys.here)):
         for formula, direct_look in zip(formulas, expected, strict=True):
@@ -88,42 +92,53 @@ def test_a_damaged_drawer_is_told(tmp_path: Path) -> None:
         Drawer(tmp_path).of("one")
 
 
-EVOLVING = {
-    "evolve": True, "unary": 4, "generations": 6, "population": 5, "seeds": 1, "sample": 4, "published": "none",
-}  # fmt: skip
+SEARCHING = """
+import json, sys
+from dataclasses import asdict
+from pathlib import Path
+from tests.jobs.discovering.test_lazy import searched
+
+given = {k: Path(v) if k in ("data", "text", "out") else v for k, v in json.loads(sys.argv[1]).items()}
+searched(given)
+"""
+QUICK = Evolving(generations=8, population=6, sample=4, parents=0.4)
 
 
-def told(document: dict[str, Any]) -> Any:
-    runs = [run for runs in document["evolution"].values() for run in runs]
-    return document["best"], document["formulas_total"], [{**run, "seconds": None} for run in runs]
+def searched(options: dict[str, Any]) -> Evolved:
+    where = land(options, unary=4, evolve=True)
+    return one_search(replace(where, eyes=toys.here), QUICK, evolve, -1, 0)
 
 
-def test_four_operations_by_evolution_killed_and_resumed(
+def test_a_search_that_was_killed_ends_as_if_it_had_not_been(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {**options, **EVOLVING}
-    whole = call(COMMANDS["discover"], given).as_json()
-    assert whole["formulas_total"] == 15 * 21**8 * 4 and whole["formulas_canonical"] is None
-    assert any("too many to count" in note for note in whole["notes"])
-    assert whole["best"] and whole["exhaustive_best"] is None and not (options["out"] / "tensors").exists()
-
-    file, out = tmp_path / "out.json", tmp_path / "killed"
-    words = words_of("discover", given.pop("benchmark"), **{**given, "out": out, "json": file})
-    command = [sys.executable, "-m", "archwright", *words]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    killed_when(process, lambda: len(list((out / "discover").glob("search-*.json"))) >= 2)
-    before = Drawer(out / "statistics").of(next(iter(known(out))))
-    subprocess.run(command, check=True, capture_output=True)
-    assert before and told(json.loads(file.read_text())) == told(whole)
+    whole, out = searched(options), tmp_path / "killed"
+    assert whole.evaluations[-1] > 1 and not (options["out"] / "tensors").exists()
+    given = json.dumps({k: str(v) if isinstance(v, Path) else v for k, v in {**options, "out": out}.items()})
+    settings = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    words = [sys.executable, "-c", SEARCHING, given]
+    process = subprocess.Popen(words, start_new_session=True, env=settings, cwd=ROOT)
+    killed_when(process, lambda: (out / "statistics" / FILE).exists() and len(known(out)) >= 2)
+    before = {network: Drawer(out / "statistics").of(network) for network in known(out)}
+    assert before and not list((out / "discover").glob("search-*"))
+    assert searched({**options, "out": out}) == whole
 
     monkeypatch.setattr(Taking, "__call__", lambda self: pytest.fail("taken again"))
-    again = call(COMMANDS["discover"], {**given, "benchmark": "nas-bert", "out": out}).as_json()
-    assert told(again) == told(whole)
+    assert searched({**options, "out": out}) == whole
 
 
 def known(out: Path) -> list[str]:
     with Drawer(out / "statistics")._open() as base:
         return [row[0] for row in base.execute("SELECT DISTINCT network FROM numbers")]
+
+
+@pytest.mark.slow
+def test_four_operations_from_the_command(options: dict[str, Any]) -> None:
+    given = {"generations": 6, "population": 5, "seeds": 1, "sample": 4, "published": "none"}
+    found = call(COMMANDS["discover"], {**options, **given, "evolve": True, "unary": 4}).as_json()
+    assert found["formulas_total"] == 15 * 21**8 * 4 and found["formulas_canonical"] is None
+    assert any("too many to count" in note for note in found["notes"])
+    assert found["best"] and found["exhaustive_best"] is None and not (options["out"] / "tensors").exists()
 
 
 def test_what_is_foreseen_changes_nothing(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
