@@ -4,6 +4,8 @@ Tokens of the whole batch are pooled: one covariance per layer, of the output of
 smallest number of components whose share of the variance exceeds eta, at most min(tokens - 1, units, input width).
 """
 
+from collections.abc import Callable
+
 import torch
 
 from archwright.probe import Layer, Probe, shared
@@ -23,27 +25,35 @@ def spectra(probe: Probe) -> list[torch.Tensor]:
     return [spectrum(layer) for layer in layers]
 
 
-def spectrum(layer: Layer) -> torch.Tensor:
-    """By the smallest of the matrices with the same eigenvalues: units, tokens, or input width."""
+def factor_of(weight: torch.Tensor) -> torch.Tensor | None:
+    """L with L L^T = W^T W; nothing where W has not full rank."""
+    factor, failed = torch.linalg.cholesky_ex(weight.double().mT @ weight.double())
+    return None if int(failed) else factor
+
+
+Factor = Callable[[torch.Tensor], torch.Tensor | None]
+
+
+def spectrum(layer: Layer, factor: Factor = factor_of) -> torch.Tensor:
+    """By the smallest of the matrices with the same eigenvalues: units, tokens, or input width.
+
+    `factor` is `factor_of`, or something that remembers what that gave for the weight of this layer.
+    """
     assert layer.pre_activation is not None
     outputs = layer.pre_activation.value.flatten(0, -2)  # tokens x units
     if layer.first is not None and layer.ffn_input is not None and layer.first.shape[1] < min(outputs.shape):
-        found = input_spectrum(layer.ffn_input.flatten(0, -2), layer.first)
-        if found is not None:
-            return found
+        known = factor(layer.first)
+        if known is not None:
+            return input_spectrum(layer.ffn_input.flatten(0, -2), known)
     centred = outputs.double() - outputs.double().mean(dim=0)
     smaller = centred.mT @ centred if outputs.shape[1] <= outputs.shape[0] else centred @ centred.mT
     return eigenvalues(smaller / len(outputs))
 
 
-def input_spectrum(inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tensor | None:
-    """W C W^T and L^T C L with L L^T = W^T W have the same eigenvalues but zeros; nothing where W has not full rank."""
-    inputs, weight = inputs.double(), weight.double()
-    centred = inputs - inputs.mean(dim=0)
-    factor, failed = torch.linalg.cholesky_ex(weight.mT @ weight)
-    if int(failed):
-        return None
-    small = centred @ factor
+def input_spectrum(inputs: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+    """W C W^T and L^T C L with L L^T = W^T W have the same eigenvalues but zeros."""
+    inputs = inputs.double()
+    small = (inputs - inputs.mean(dim=0)) @ factor
     return eigenvalues(small.mT @ small / len(inputs))
 
 

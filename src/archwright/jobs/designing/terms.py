@@ -5,10 +5,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from archwright.networks.roles import Counts
+from archwright.probe import Probe
 from archwright.proxies import PROXIES
+from archwright.proxies.pca import Factor, dimensions, spectrum
 from archwright.proxies.proxy import average, total
 
 Terms = Sequence[Any]
+
+
+def terms_of(name: str) -> Callable[[Probe, Factor], Terms]:
+    """What the function of this proxy gives of one layer: several terms, or one number."""
+
+    def terms(probe: Probe, factor: Factor) -> Terms:
+        found = PROXIES[name].load(PROXIES[name].target)(probe)
+        return found if isinstance(found, list | tuple) else (found,)
+
+    return terms
+
+
+def components(probe: Probe, factor: Factor) -> Terms:
+    """As `v_pca` has them."""
+    return [dimensions(spectrum(layer, factor)) for layer in probe.layers]
 
 
 @dataclass(frozen=True)
@@ -19,6 +36,15 @@ class Layerwise:
     """Proxy whose terms, on one layer, are these numbers."""
     joined: Callable[[Terms, Counts], float]
     """The score, of the terms of all layers in order."""
+
+    @property
+    def terms(self) -> Callable[[Probe, Factor], Terms]:
+        """Of a recording of one layer; the factor of its FFN is given, because one layer serves many designs."""
+        return CHEAPER.get(self.of) or terms_of(self.of)
+
+
+CHEAPER: dict[str, Callable[[Probe, Factor], Terms]] = {"v_pca": components}
+"""Proxies whose terms need something that depends on weights alone."""
 
 
 def summed(name: str) -> Layerwise:
@@ -43,8 +69,3 @@ LAYERWISE: dict[str, Layerwise] = {
     "hidden_covariance_inputs": Layerwise("hidden_covariance_inputs", lambda terms, counts: average(terms)),
 }
 """Of all others with a forward pass alone, whole recordings are kept."""
-
-
-def as_terms(found: Any) -> Terms:
-    """What a proxy's function gave of one layer: several terms, or one number."""
-    return found if isinstance(found, list | tuple) else (found,)

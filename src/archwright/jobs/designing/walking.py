@@ -15,15 +15,18 @@ from typing import Generic, TypeVar
 import torch
 
 from archwright.jobs.designing.stacks import STACKS, OneLayer, Prefix, Stack
-from archwright.jobs.designing.terms import LAYERWISE, Terms, as_terms
+from archwright.jobs.designing.terms import LAYERWISE, Layerwise, Terms
 from archwright.jobs.looking import NOISE, Look, Seen, chosen_proxies, generator
 from archwright.probe import Layer, Probe, Signal, Weight, record
-from archwright.proxies import PROXIES, Proxy, Unscored, passes_of, roles_of
+from archwright.proxies import Unscored, passes_of, roles_of
+from archwright.proxies.pca import Factor, factor_of
 from archwright.store import digest
 
 MEGABYTE = 1 << 20
-STATES, LAYERS = 512 * MEGABYTE, 384 * MEGABYTE
-"""Most memory of hidden states, and of weights, that a process keeps."""
+STATES, LAYERS = 640 * MEGABYTE, 768 * MEGABYTE
+"""Most memory of hidden states, and of weights, that a process keeps: about all blocks of nlu-small."""
+DEEP = 0.75
+"""Share of the layers up to which hidden states are kept: a child seldom has all but the last blocks of its parent."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -71,20 +74,22 @@ class Walk:
     def __init__(self, at: Look) -> None:
         self.work, self._counts = Work(), at.space.counts
         self._stack: Stack = STACKS[type(at.space)](at)
-        self._proxies = chosen_proxies(at)
+        self._proxies, self._depth = chosen_proxies(at), len(self._stack.words(at.config))
         self._draw = float(torch.rand((), generator=generator(at.seed[0], NOISE, at.seed[1]), dtype=torch.float64))
         self._judge = self._by_terms if set(at.proxies) <= set(LAYERWISE) else self._by_probe
         self._roles = tuple({"output", *roles_of(self._proxies.values())})
-        self._first = self._stack.first()
         self._states: Kept[Prefix, torch.Tensor] = Kept(STATES, lambda state: state.nbytes)
         self._records: Kept[Prefix, Probe] = Kept(STATES, signal_bytes)
+        self._path: dict[Prefix, torch.Tensor] = {(): self._stack.first()}
         self._layers: Kept[tuple[int, str], OneLayer] = Kept(LAYERS, weight_bytes)
+        self._factors: dict[tuple[int, str], torch.Tensor | None] = {}
         self._terms: dict[tuple[str, Prefix], Terms | Unscored] = {}
 
     def look(self, at: Look) -> Seen:
         """The scores of this design; what cannot be computed is missing, with the reason."""
         begun, words = process_time(), self._stack.words(at.config)
         scores, missing = {}, {}
+        self._path = {prefix: state for prefix, state in self._path.items() if prefix in ((), words[: len(prefix)])}
         measure = self._judge(words, at)
         for name in at.proxies:
             try:
@@ -109,9 +114,8 @@ class Walk:
         """What the last layer of this beginning contributes."""
         if (name, prefix) not in self._terms:
             probe = self._recorded(prefix)
-            self._states.keep(prefix, output_of(probe))
-            for of in {LAYERWISE[one].of for one in self._proxies}:
-                self._terms[of, prefix] = terms_of(PROXIES[of], probe)
+            for of in {LAYERWISE[one].of: LAYERWISE[one] for one in self._proxies}.values():
+                self._terms[of.of, prefix] = attempted(of, probe, lambda weight: self._factor(prefix, weight))
         found = self._terms[name, prefix]
         if isinstance(found, Unscored):
             raise found
@@ -122,7 +126,9 @@ class Walk:
         passes = passes_of(self._proxies.values())
         prefixes = [words[: depth + 1] for depth in range(len(words)) if passes]
         self.work.asked += len(prefixes)
-        records = [self._records.find(prefix) or self._kept_record(prefix) for prefix in prefixes]
+        records = [
+            self._records.find(prefix) or self._records.keep(prefix, self._recorded(prefix)) for prefix in prefixes
+        ]
         before, behind = self._stack.ends()
         weights = [*map(as_weight, before), *(w for one in records for w in one.parameters), *map(as_weight, behind)]
         probe = Probe(
@@ -137,33 +143,46 @@ class Walk:
         )
         return lambda name: self._proxies[name].measure(probe)
 
-    def _kept_record(self, prefix: Prefix) -> Probe:
-        found = self._records.keep(prefix, self._recorded(prefix))
-        self._states.keep(prefix, output_of(found))
-        return found
-
     def _recorded(self, prefix: Prefix) -> Probe:
+        """The last layer of this beginning, run and recorded."""
         self.work.runs += 1
         given, layer = self._state(prefix[:-1]), self._layer(len(prefix) - 1, prefix[-1])
-        return record(layer, {"input_ids": given}, passes=("forward",), keep=self._roles)
+        found = record(layer, {"input_ids": given}, passes=("forward",), keep=self._roles)
+        self._reached(prefix, output_of(found))
+        return found
 
     def _state(self, prefix: Prefix) -> torch.Tensor:
         """What the layer behind this beginning is given."""
-        found = self._states.find(prefix) if prefix else self._first
+        kept = self._states.find(prefix)
+        found = self._path.get(prefix) if kept is None else kept
         if found is not None:
             return found
         self.work.runs += 1
         given, layer = self._state(prefix[:-1]), self._layer(len(prefix) - 1, prefix[-1])
         with torch.no_grad():
-            return self._states.keep(prefix, layer(given))
+            return self._reached(prefix, layer(given))
+
+    def _reached(self, prefix: Prefix, state: torch.Tensor) -> torch.Tensor:
+        """Keeps a state for this design, and for later ones where it is likely to be of use."""
+        self._path[prefix] = state
+        if len(prefix) <= DEEP * self._depth:
+            self._states.keep(prefix, state)
+        return state
+
+    def _factor(self, prefix: Prefix, weight: torch.Tensor) -> torch.Tensor | None:
+        """What `factor_of` gives for the layer at the end of this beginning."""
+        key = (len(prefix) - 1, prefix[-1])
+        if key not in self._factors:
+            self._factors[key] = factor_of(weight)
+        return self._factors[key]
 
     def _layer(self, place: int, word: str) -> OneLayer:
         return self._layers.find((place, word)) or self._layers.keep((place, word), self._stack.layer(place, word))
 
 
-def terms_of(proxy: Proxy, probe: Probe) -> Terms | Unscored:
+def attempted(of: Layerwise, probe: Probe, factor: Factor) -> Terms | Unscored:
     try:
-        return as_terms(proxy.load(proxy.target)(probe))
+        return of.terms(probe, factor)
     except Unscored as reason:
         return reason
 
