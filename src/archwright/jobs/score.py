@@ -109,10 +109,15 @@ def read_configs(file: Path) -> list[Config]:
         raise BadInput(f"--config must be JSON of ordinary depth, {file} is not.") from error
     except json.JSONDecodeError:
         found = [parsed(line, file) for line in text.splitlines() if line.strip()]
-    configs = found if isinstance(found, list) else [found]
+    configs = [designed(one) for one in (found if isinstance(found, list) else [found])]
     if not configs or not all(isinstance(config, dict) for config in configs):
         raise BadInput(f"--config must hold a JSON object, or a list of them, got something else in {file}.")
     return configs
+
+
+def designed(entry: Any) -> Any:
+    """The config that `archwright design` found, where this is its design.json; anything else as it is."""
+    return entry["config"] if isinstance(entry, dict) and {"schema", "config"} <= set(entry) else entry
 
 
 def parsed(line: str, file: Path) -> Any:
