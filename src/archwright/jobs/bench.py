@@ -105,6 +105,7 @@ def bench(settings: o.Bench) -> Benched:
 
 BENCHES = {
     "compress": "archwright.jobs.bench:bench_compress",
+    "design": "archwright.jobs.bench_design:bench_design",
     "memory": "archwright.jobs.bench_memory:bench_memory",
     "probe": "archwright.jobs.bench_probe:bench_probe",
     "search": "archwright.jobs.bench_search:bench_search",
