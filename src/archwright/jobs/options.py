@@ -296,6 +296,7 @@ class Which:
 
 BENCHES = {
     "compress": "evaluation, training steps and extracted networks",
+    "design": "what a search saves by running no design and no common beginning twice; three minutes",
     "memory": "peaks of the phases of compress against plain fine-tuning, on a BERT-base-sized model; ten minutes",
     "probe": "what a look at an untrained network costs, and whether a small batch ranks like a large one; ten minutes",
     "search": "epochs of fine-tuning that MO-ASHA saves against random search; six minutes",
