@@ -87,7 +87,7 @@ def recipe_of(preset: str, stage: str, task: str | None, given: Mapping[str, Any
     special = found.tasks.get(task or "", {})
     said = {name: value for name, value in given.items() if name in names and value is not None}
     length = {name: None for name in ("steps", "epochs") if {"steps", "epochs"} & set(said)}
-    return checked(replace(found, **special, **(length | said)))
+    return checked(replace(found, **{**special, **length, **said}))
 
 
 RULES = {

@@ -1,0 +1,42 @@
+"""Scores over the steps of pre-training."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archwright.jobs.lessons.ablation import published
+from tests.jobs.training.lessons import QUICK, trained
+
+
+def test_architectures_over_steps(text: Path, rows: Path, bert: Path, tmp_path: Path) -> None:
+    words: dict[str, Any] = {**QUICK, "space": "flexibert", "tokenizer": "words", "corpus": text, "lesson": "mlm"}
+    words |= {"ablate_steps": (0, 3, 6), "random": 3, "batch_size": 4}
+    document = trained(tmp_path / "run", **words).as_json()
+    found = document["ablation"]
+    assert [moment["steps"] for moment in found["moments"]] == [0, 3, 6]
+    assert found["moments"][-1]["spearman"] == pytest.approx(1.0)
+    assert found["moments"][2]["mean"] > found["moments"][0]["mean"]
+    assert len(found["architectures"]) == 3
+    again = trained(tmp_path / "run", **words).as_json()
+    assert again["ablation"] == found
+
+
+@pytest.mark.slow
+def test_with_a_task_each_is_fine_tuned(text: Path, rows: Path, minilm: Path, tmp_path: Path) -> None:
+    words: dict[str, Any] = {**QUICK, "space": "flexibert", "tokenizer": str(minilm), "corpus": text, "lesson": "mlm"}
+    words |= {"ablate_steps": (0, 2), "random": 3, "batch_size": 4, "train": rows, "train_rows": 16, "max_length": 48}
+    words |= {"steps": None, "learning_rate": None, "corpus_validation": text}
+    found = trained(tmp_path / "run", **{k: v for k, v in words.items() if v is not None}).as_json()["ablation"]
+    scores = [score for one in found["architectures"] for score in one["scores"].values()]
+    assert all(0 <= score <= 1 for score in scores)
+    assert (tmp_path / "run" / "architecture-0" / "task-2" / "model").exists()
+
+
+def test_the_published_table(data_dir: Path) -> None:
+    found = published()
+    assert found is not None
+    assert len(found["moments"]) == 21
+    assert found["moments"][-1]["spearman"] == pytest.approx(1.0)
+    by_step = {moment["steps"]: moment for moment in found["moments"]}
+    assert by_step[100_000]["spearman"] > by_step[0]["spearman"]
