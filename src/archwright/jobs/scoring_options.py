@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from archwright.jobs.options import choice, listed
 
@@ -107,6 +108,7 @@ FITNESS = {
     "spearman": "rank correlation over all rows (LPZero)",
     "within": "mean rank correlation inside cells of equal depth and width",
     "both": "the mean of the two",
+    "pareto": "the two and size traded off: evolution towards a front (NSGA-II), one formula per size",
 }
 REDUCTIONS = {
     "sum": "over layers",
@@ -126,7 +128,7 @@ class Formulas:
     evolve: bool = False
     """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
     unary: int = 1
-    """Unary operations per branch, 1 or 2."""
+    """Unary operations per branch: 1 or 2, with --evolve up to 5."""
     inputs: str = field(default="lpzero", metadata={"metavar": "NAMES"})
     """What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A, H, W, S,
     weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of outputs, value times
@@ -139,25 +141,53 @@ class Formulas:
     """What the best formula is best at."""
 
 
+LPZERO = {
+    "unary": 2, "generations": 1000, "population": 80, "parents": "10%", "crossover": 0.5, "mutation": 0.5,
+    "pps": True, "sample": 50, "distinct": False, "fitness": "spearman", "inputs": "lpzero", "reduction": "sum",
+    "seed": 42,
+}  # fmt: skip
+DISCOVERIES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "lpzero": {**LPZERO, "batch_rows": 128},
+    "lpzero-gpt2": {**LPZERO, "batch_rows": 16},
+}
+"""Options that go together; what the user gives beside a preset wins."""
+DISCOVERY_HELP = {
+    "default": "nothing but the defaults of the options",
+    "lpzero": "the settings of the paper on encoders: two operations per branch, batch of 128, seed 42",
+    "lpzero-gpt2": "the same on GPT-2: batch of 16",
+}
+
+
 @dataclass(frozen=True)
 class Evolution:
     """How to evolve."""
 
+    preset: str = field(default="default", metadata={"choices": DISCOVERY_HELP, "fills": DISCOVERIES})
+    """Settings that go together."""
     generations: int = 1000
     """Offspring, one after another."""
     population: int = 80
     """Formulas that live together."""
     parents: str = field(default="10%", metadata={"metavar": "N%"})
     """Share of the population that has offspring."""
+    crossover: float = 0.5
+    """How often an offspring has two parents rather than being a copy of one."""
+    mutation: float = 0.5
+    """How often one choice of an offspring is changed."""
     pps: bool = True
     """Predictive-Pruning Strategy: throw away formulas that Table 6 of the paper rules out, and those that are constant
     on four architectures."""
     sample: int = 50
     """Architectures a fitness is taken on, 0 for all; the finalists are compared on all."""
     distinct: bool = False
-    """Not in the paper: no formula lives twice in a population. Algorithm 1 keeps copies."""
+    """Not in the paper: an offspring that was scored before is drawn again. Algorithm 1 scores copies, and soon has
+    little else."""
     seeds: int = 3
     """Searches of each kind, with random numbers of their own."""
+    ablate: bool = False
+    """Also the paper's ablations: populations of 80, 100 and 200, two to five unary operations (Figures 7 and 13,
+    Table 5), and what it helps to score no formula twice."""
 
 
 PUBLISHED = {
