@@ -61,7 +61,7 @@ def test_every_section_is_there(document: dict[str, Any]) -> None:
     tables = [block for block in found["ablations"]["blocks"] if block["kind"] == "table"]
     assert [len(block["rows"]) for block in tables] == [3, 3, 1]
     page = discover_html(document)
-    assert "Figure 13 and Table 5" in page and "less random search" in page
+    assert "Figure 13 and Table 5" in page and "minus random search" in page
 
 
 def test_nothing_is_shown_of_what_is_not_there() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from archwright.report.discover_evolution import EVOLUTION_SECTIONS
 from archwright.report.discover_transfer import transfer_section
-from archwright.report.figures.curves import band, line
 from archwright.report.figures.parts import (
     COLOURS,
     GREY,
@@ -16,7 +16,6 @@ from archwright.report.figures.parts import (
     figure,
     group,
     plain_text,
-    styles_of,
     title,
 )
 from archwright.report.measures import DASH
@@ -42,7 +41,6 @@ SIZES = (
     "The best formula of each size: on the rows it was chosen on, and cross-fitted on rows that took no part, with "
     "95 % intervals (networks drawn anew, twins together)."
 )
-CURVES = "Best fitness so far on the rows searched, mean over searches with one deviation around it (LPZero, Figure 6)."
 TABLE = (
     "Each formula was chosen on all rows. Its numbers on held-out rows are those of formulas chosen in the same way "
     "without a fifth of the networks, on that fifth; the fifths are pooled and were looked at once."
@@ -195,34 +193,6 @@ def held(best: Sequence[Best], key: str, words: str, place: int) -> Trace:
     }  # fmt: skip
 
 
-def curves_section(document: Document) -> Section | None:
-    found = document.get("evolution")
-    if not found:
-        return None
-    looks, traces = styles_of(found), []
-    for name, runs in found.items():
-        curves = np.array([run["curve"] for run in runs], dtype=np.float64)  # None is NaN
-        x = list(range(curves.shape[1]))[:: max(1, curves.shape[1] // 200)]
-        mean, deviation = np.nanmean(curves, axis=0)[x], np.nanstd(curves, axis=0)[x]
-        spread = deviation.tolist() if len(runs) > 1 else [None] * len(x)
-        traces += [*band(x, mean.tolist(), spread, name, looks[name]), line(x, mean.tolist(), name, looks[name])]
-    drawn = figure([Panel("", traces, title("generation"), title("best fitness so far"))], columns=1, height=360)
-    return section("curves", "Evolution", CURVES, plot(drawn), costs_table(document), short="Evolution")
-
-
-def costs_table(document: Document) -> Any:
-    """What each search took, means over its seeds."""
-    head = ("search", "best fitness", "winning rate", "scored", "rejected", "stopped early", "invalid")
-    rows = []
-    for name, runs in (document.get("evolution") or {}).items():
-        means = [float(np.mean([run[key] for run in runs])) for key in ("scored", "rejected", "stopped", "invalid")]
-        last = [run["curve"][-1] for run in runs if run["curve"][-1] is not None]
-        best = decimal(float(np.mean(last)), 3) if last else DASH
-        rate = f"{100 * float(np.mean([run['winning_rate'] for run in runs])):.1f} %"
-        rows.append([name, best, rate, *(f"{value:.0f}" for value in means)])
-    return table(head, rows, caption="What the searches took")
-
-
 def front_section(document: Document) -> Section | None:
     front = document.get("front") or ()
     rows = [
@@ -266,7 +236,7 @@ SECTIONS = (
     histogram_section,
     sizes_section,
     transfer_section,
-    curves_section,
+    *EVOLUTION_SECTIONS,
     front_section,
     made_section,
 )

@@ -28,7 +28,7 @@ COMPARED = (
 VARIED = {
     "population": ("Size of the population", "Figure 7"),
     "unary": ("Unary operations per branch", "Figure 13 and Table 5"),
-    "distinct, parents": ("No formula scored twice, by share of parents", "not in the paper"),
+    "distinct, parents": ("No formula twice", "not in the paper"),
 }
 ABLATIONS = (
     "The paper's ablations on the same architectures, mean over seeds with one deviation. Initial: best of the first "
@@ -109,7 +109,7 @@ def compared_table(document: Document) -> list[Block]:
     if not found:
         return []
     reached = document.get("on_all_rows") or {}
-    head = ("search", "best", "less random search", "at equal evaluations", "different at the end", "on all rows")
+    head = ("search", "best", "minus random search", "at equal evaluations", "different at the end", "on all rows")
     keys = ("best", "minus_random", "minus_random_at_equal_evaluations")
     rows = [
         [

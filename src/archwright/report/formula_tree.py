@@ -50,9 +50,8 @@ def shown(formula: Formula) -> Nodes:
     return {place: name for place, name in nodes.items() if place not in hidden}
 
 
-def height(formulas: Sequence[Formula]) -> float:
-    longest = max(len(formula[side]["chain"]) for formula in formulas for side in SIDES)
-    return (longest + 4) * ROW + 2 * MARGIN
+def height(formula: Formula, nodes: Nodes) -> float:
+    return max(spot(formula, nodes, place, 0.0)[1] for place in nodes) + TALL / 2 + MARGIN
 
 
 def width() -> float:
@@ -63,7 +62,7 @@ def formula_svg(formula: Formula, name: str) -> str:
     """The tree of a formula, its inputs at the bottom."""
     nodes = shown(formula)
     colours = {place: KINDS[kind(place)] for place in nodes}
-    return image(tree(formula, nodes, colours, 0.0), width(), height([formula]), name)
+    return image(tree(formula, nodes, colours, 0.0), width(), height(formula, nodes), name)
 
 
 def kind(place: str) -> str:
@@ -140,7 +139,7 @@ def family_svg(parents: Sequence[Formula], crossed: Formula | None, child: Formu
         drawn = tree(formula, nodes, {one: colours[one] for one in nodes}, place * step, fresh)
         parts.append(f'<g transform="translate(0 {top})">{"".join(drawn)}</g>')
         parts.append(f'<text class="words" x="{place * step + width() / 2:.1f}" y="15">{words}</text>')
-    return image(parts, len(stages) * step, height([one for one, _, _ in stages]) + top, name)
+    return image(parts, len(stages) * step, max(height(one, nodes_of(one)) for one, _, _ in stages) + top, name)
 
 
 def origins(formula: Formula, parents: Sequence[Formula], place: int) -> dict[str, str]:
