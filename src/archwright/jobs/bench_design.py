@@ -94,11 +94,8 @@ def same(at: Look, walked: Measured) -> None:
 
 def ratios(rounds: Sequence[Round], work: Work, parts: int) -> list[Ratio]:
     """Of the whole search; the range is over equal parts of it, for later generations share more."""
-    every = [
-        whole(part)
-        for part in np.array_split(np.arange(len(rounds)), min(parts, len(rounds)))
-        for part in [[rounds[place] for place in part]]
-    ]
+    cuts = np.array_split(np.arange(len(rounds)), min(parts, len(rounds)))
+    every = [whole([rounds[place] for place in cut]) for cut in cuts]
     seen = sum(one.asked for one in rounds) / max(1, sum(one.scored for one in rounds))
     layers = work.asked / work.runs
     return [

@@ -7,6 +7,7 @@ from typing import Any
 
 from archwright.jobs import design_options as do
 from archwright.jobs.designing.judging import Court, glass_for, watching
+from archwright.jobs.designing.spos import one_shot
 from archwright.search.together import Judge
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import Scores
@@ -51,5 +52,13 @@ def by_proxy(question: Question) -> Iterator[Jury]:
         )
 
 
-JURIES: dict[str, Callable[[Question], AbstractContextManager[Jury]]] = {"proxy": by_proxy}
+@contextmanager
+def by_accuracy(question: Question) -> Iterator[Jury]:
+    spent: dict[str, float] = {}
+    done: list[str] = []
+    shot = one_shot(question.space, question.shot, question.looking, question.known)
+    yield Jury((shot.name,), lambda repeat: shot.judge(repeat, spent, done), spent, done, shot.told)
+
+
+JURIES: dict[str, Callable[[Question], AbstractContextManager[Jury]]] = {"proxy": by_proxy, "spos": by_accuracy}
 """By the name of the method."""
