@@ -7,7 +7,7 @@ convolution sees zeros there, as beyond the ends. So a row's answer does not dep
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -122,13 +122,30 @@ class SpanConvolution(Attention):
         return self.context(torch.cat(parts, -1))
 
 
+class Waves(NamedTuple):
+    """A fixed linear transform over time and features, not normalised."""
+
+    at_once: Callable[[torch.Tensor], torch.Tensor]
+    """Of rows without padding: ... x time x features."""
+    matrices: Callable[[torch.Tensor, torch.Tensor], list[torch.Tensor]]
+    """The same as matrices: for places (rows x n) in rows of these lengths (rows x 1 x 1), each rows x n x n."""
+    signs: tuple[float, ...]
+    """The transform is the sum of matrix over time x row x matrix over features, with these signs."""
+
+
 def fourier(rows: torch.Tensor) -> torch.Tensor:
-    """Real part of the discrete Fourier transform over time and features, not normalised (Lee-Thorp et al. 2021)."""
+    """Real part of the discrete Fourier transform over time and features (Lee-Thorp et al. 2021)."""
     return torch.fft.fft2(rows).real
 
 
+def fourier_matrices(places: torch.Tensor, length: torch.Tensor) -> list[torch.Tensor]:
+    """Real and imaginary part: the real part of a product is that of both minus that of the others."""
+    turns = (places[:, :, None] * places[:, None, :] % length) / length  # of a whole turn, exact before it is divided
+    return [torch.cos(2 * math.pi * turns), torch.sin(2 * math.pi * turns)]
+
+
 def cosine(rows: torch.Tensor) -> torch.Tensor:
-    """Discrete cosine transform (type II) over time and features, not normalised."""
+    """Discrete cosine transform (type II) over time and features."""
     time, features = (cosines(size, rows) for size in rows.shape[-2:])
     return time @ rows @ features.mT
 
@@ -139,12 +156,21 @@ def cosines(size: int, like: torch.Tensor) -> torch.Tensor:
     return (2 * torch.cos(math.pi / size * torch.outer(places, places + 0.5))).to(like.dtype)
 
 
+def cosine_matrices(places: torch.Tensor, length: torch.Tensor) -> list[torch.Tensor]:
+    quarters = places[:, :, None] * (2 * places[:, None, :] + 1) % (4 * length) / length  # of a whole turn
+    return [2 * torch.cos(math.pi / 2 * quarters)]
+
+
+FOURIER = Waves(fourier, fourier_matrices, (1.0, -1.0))
+COSINE = Waves(cosine, cosine_matrices, (1.0,))
+
+
 class Transform(nn.Module):
     """A linear, then a fixed transform of each head."""
 
     probabilities = None
 
-    def __init__(self, config: FlexiBertConfig, heads: int, *, of: Callable[[torch.Tensor], torch.Tensor]):
+    def __init__(self, config: FlexiBertConfig, heads: int, *, of: Waves):
         super().__init__()
         self.heads, self.of = heads, of
         self.input, self.context = nn.Linear(config.hidden_size, config.hidden_size), nn.Identity()
@@ -164,21 +190,28 @@ class Transform(nn.Module):
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         rows = split(self.input(hidden), self.heads)
-        mixed = self.of(rows) if mask is None else self.row_by_row(rows, mask)
+        mixed = self.of.at_once(rows) if mask is None else self.of_real(rows, mask)
         return self.context(side_by_side(mixed))
 
-    def row_by_row(self, rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        mixed = torch.zeros_like(rows)
-        for place, kept in enumerate(mask):
-            mixed[place, :, kept] = self.of(rows[place][:, kept])
-        return mixed
+    def of_real(self, rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Each row as long as it has real tokens; padding, wherever it stands, becomes zero."""
+        places, lengths = mask.cumsum(1) - 1, mask.sum(1)[:, None, None].clamp(min=1)
+        features = torch.arange(rows.shape[-1], device=rows.device)[None]
+        over_time, over_features = (
+            [matrix.to(rows.dtype)[:, None] for matrix in self.of.matrices(*at)]  # row x 1 x n x n
+            for at in ((places, lengths.to(rows.dtype)), (features, features.new_tensor(rows.shape[-1]).to(rows.dtype)))
+        )
+        both = (mask[:, :, None] & mask[:, None, :])[:, None]
+        pairs = zip(self.of.signs, over_time, over_features, strict=True)
+        mixed = [sign * ((time * both) @ rows @ wave.mT) for sign, time, wave in pairs]
+        return torch.stack(mixed).sum(0)
 
 
 MIXERS: dict[str, Callable[[FlexiBertConfig, int], Mixer]] = {
     "SA/SDP": Attention,
     "SA/WMA": MultiplicativeAttention,
-    "LT/DFT": partial(Transform, of=fourier),
-    "LT/DCT": partial(Transform, of=cosine),
+    "LT/DFT": partial(Transform, of=FOURIER),
+    "LT/DCT": partial(Transform, of=COSINE),
     "DSC/5": partial(SpanConvolution, kernel=5),
     "DSC/9": partial(SpanConvolution, kernel=9),
 }
