@@ -60,6 +60,8 @@ def ablation_lines(document: Document) -> Iterator[str]:
     yield from settling_lines("here", document["ablation"])
     if document.get("published"):
         yield from settling_lines("FlexiBERT benchmark, as published", document["published"])
+        for step, other in document["published"]["copies"].items():
+            yield f"  {int(step):>9,} steps: left out, a copy of the scores after {other:,} steps"
 
 
 def settling_lines(where: str, found: Document) -> Iterator[str]:
