@@ -128,6 +128,7 @@ def family_svg(parents: Sequence[Formula], crossed: Formula | None, child: Formu
     """Parents, what they gave together, and the child: coloured by where each part comes from."""
     before = crossed or parents[0]
     new = frozenset(place for place, what in nodes_of(child).items() if nodes_of(before).get(place) != what)
+    stages: list[tuple[Formula, str, frozenset[str]]]
     stages = [(parents[0], "one parent", frozenset()), (parents[1], "the other parent", frozenset())]
     stages += [(crossed, "crossover", frozenset())] if crossed else []
     stages += [(child, "mutation", new)] if new else ([] if crossed else [(child, "copy", frozenset())])

@@ -9,11 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
+from archwright.jobs import COMMANDS, filled
 from archwright.jobs import scoring_options as so
-from archwright.jobs.discovery.births import crossed, of_parents
-from archwright.jobs.discovery.evolution import Evolved, Evolving, Search, at_random, evolve
+from archwright.jobs.discovery.births import Birth, crossed, of_parents
+from archwright.jobs.discovery.comparing import after, compared
+from archwright.jobs.discovery.evolution import (
+    Evolved,
+    Evolving,
+    Living,
+    Search,
+    at_random,
+    evolve,
+    finalists,
+    nondominated,
+)
 from archwright.jobs.discovery.evolving import settings_of, share
-from archwright.jobs.discovery.judging import Judge, early, sampled
+from archwright.jobs.discovery.judging import Judge, Worth, early, sampled
 from archwright.jobs.discovery.table import Table
 from archwright.proxies.formula import parse, reject
 from archwright.spaces.formulas import FormulaSpace
@@ -133,3 +144,67 @@ def test_bad_settings(name: str, value: int) -> None:
 def test_bad_shares(parents: str) -> None:
     with pytest.raises(BadInput, match="--parents must be a share such as 10%"):
         share(parents)
+
+
+PLANTED = parse("sum(sqrt(exp(A)) * frobenius(J))")
+
+
+def planted(seed: int, search: str, **changes: Any) -> Evolved:
+    """A table on which one formula ranks everything rightly, and those close to it nearly."""
+    space = FormulaSpace(2, ("A", "J"))
+    table = toys.toy_table(FormulaSpace(2, toys.INPUTS), gaps=False)
+    table = Table(table.inputs, table.chains, table.values - np.nanmin(table.values) + 1)
+    trial = toys.toy_trial(truth=table.scores(PLANTED))
+    chosen = Evolving(**{"generations": 1000, "population": 40, "parents": 0.2, **changes})
+    judge = Judge(table, trial, trial.sets[-1], chosen.pps)
+    return SEARCHES[search](space, judge, chosen, np.random.default_rng(seed))
+
+
+def test_a_planted_optimum_is_found_by_evolution_and_not_by_chance() -> None:
+    """4 x 21^4 formulas of two inputs: as many draws as evolution has do not meet it, parents and mutation do."""
+    ours = [planted(seed, "evolve", distinct=True) for seed in range(3)]
+    chance = [planted(seed, "at_random") for seed in range(3)]
+    assert sum(one.best[0][2] == str(PLANTED.canonical()) for one in ours) >= 2
+    assert all(one.best[0][2] != str(PLANTED.canonical()) for one in chance)
+    told_apart = compared({"ours": ours, "random search": chance}, "random search")["ours"]
+    assert told_apart["minus_random"]["value"] > 0 and told_apart["minus_random_at_equal_evaluations"]["value"] > 0
+
+
+def test_fitness_after_so_many_different_formulas() -> None:
+    one = told()
+    assert after(one, one.evaluations[0]) == one.curve[0] and after(one, one.evaluations[-1]) == one.curve[-1]
+
+
+def pareto(seed: int = 0) -> Evolved:
+    table, trial = toys.toy_table(SPACE), toys.toy_trial(fitness="pareto")
+    chosen = Evolving(**{**vars(QUICK), "distinct": True})
+    return evolve(SPACE, Judge(table, trial, trial.sets[-1], True), chosen, np.random.default_rng(seed))
+
+
+def test_several_aims_give_a_front() -> None:
+    found = pareto()
+    trial = toys.toy_trial(fitness="pareto")
+    judge = Judge(toys.toy_table(SPACE), trial, trial.sets[-1], pps=False)
+    aims = [judge(parse(text)).aims for text in found.front]
+    assert len(aims) > 2 and len({one[2] for one in aims}) > 1
+    for one in aims:
+        assert not any(all(a >= b for a, b in zip(other, one, strict=True)) and other != one for other in aims)
+    rows = finalists([found], 3)
+    assert {text for _, _, text in rows} >= set(found.front) and len({row[1] for row in rows}) > 1
+
+
+def test_the_order_of_several_aims_is_front_by_front() -> None:
+    births = Birth(parse("sum(A + J)"))
+    aims = [(0.1, 0.1, -9.0), (0.9, 0.1, -3.0), (0.1, 0.9, -3.0), (0.5, 0.5, -3.0), (0.4, 0.4, -3.0)]
+    population = [Living(Worth(-np.inf), births), *(Living(Worth(sum(one), one), births) for one in aims)]
+    found = [one.worth.aims for one in nondominated(population)]
+    assert set(found[:3]) == {aims[1], aims[2], aims[3]} and found[3:] == [aims[4], aims[0], ()]
+
+
+def test_the_preset_has_the_papers_settings() -> None:
+    given = filled(COMMANDS["discover"], {"preset": "lpzero"})
+    assert (given["unary"], given["batch_rows"], given["seed"]) == (2, 128, 42)
+    assert filled(COMMANDS["discover"], {"preset": "lpzero-gpt2"})["batch_rows"] == 16
+    names = so.Evolution.__dataclass_fields__
+    chosen = so.Evolution(**{name: value for name, value in given.items() if name in names})
+    assert settings_of(chosen) == Evolving()
