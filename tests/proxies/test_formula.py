@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from archwright.errors import BadInput
+from archwright.jobs.discovery.layers import LAYERS
 from archwright.probe import Probe, record
 from archwright.proxies.formula import EXTENDED, INPUTS, Branch, Formula, Unscored, from_json, parse, reject
 from archwright.proxies.operations import BINARY, UNARY
@@ -240,12 +241,12 @@ def test_a_count_multiplies_the_score(probe: Probe) -> None:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_numbers_and_of_arrays_agree_and_turn_their_sign(name: str) -> None:
-    of, rng = REDUCTIONS[name], np.random.default_rng(0)
+    of, many, rng = REDUCTIONS[name], LAYERS[name], np.random.default_rng(0)
     terms = rng.normal(size=7) * 10.0 ** rng.integers(-3, 4, size=7)
     there = rng.random(7) < 0.7
     sofar = np.zeros(())
-    for term, weight in zip(np.where(there, terms, 0.0), of.weights(there), strict=True):
-        sofar = of.step(sofar, np.asarray(term * weight))
+    for term, weight in zip(np.where(there, terms, 0.0), many.weights(there), strict=True):
+        sofar = many.step(sofar, np.asarray(term * weight))
     kept = terms[there].tolist()
     assert float(sofar) == pytest.approx(of.of(kept))
     assert of.of([-term for term in kept]) == pytest.approx(-of.of(kept))

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from archwright.jobs.discovery.layers import LAYERS
 from archwright.jobs.discovery.table import LEAST_SHARE, Mask, Values
 from archwright.jobs.discovery.trial import FITNESS, Trial
 from archwright.proxies.formula import Branch, Formula
-from archwright.proxies.reductions import REDUCTIONS
 from archwright.proxies.simplifying import PRUNED
 from archwright.spaces.formulas import Sided, products
 
@@ -109,7 +109,7 @@ class Pair:
 
     def blocks(self, networks: Mask, there: Mask) -> Iterator[tuple[int, slice, Values]]:
         """Place of the binary operation and of some left chains, and their scores: left x right chains x networks."""
-        of = REDUCTIONS[self.reduction]
+        of = LAYERS[self.reduction]
         weights = of.weights(there[networks]).T[:, None, None]  # layers x 1 x 1 x networks
         left = layered(self.left, networks)[:, :, None]
         right = layered(self.right, networks)[:, None] if self.right else np.zeros_like(left[:, :1])

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from archwright.jobs.discovery.layers import LAYERS, Mask, Values
 from archwright.proxies.formula import Branch, Formula
 from archwright.proxies.operations import BINARY
-from archwright.proxies.reductions import REDUCTIONS, Mask, Values
 from archwright.proxies.simplifying import Chain
 
 __all__ = ["LEAST_SHARE", "Mask", "Scorer", "Table", "Values", "exists", "reduced", "scored"]
@@ -101,7 +101,7 @@ def scored(formula: Formula, columns: Sequence[Values], factor: Values | None) -
 
 def reduced(terms: Values, there: Mask, reduction: str) -> Values:
     """Over the layers that are there; networks x layers to one number each."""
-    of = REDUCTIONS[reduction]
+    of = LAYERS[reduction]
     finite = np.where(there, np.where(np.isfinite(terms), terms, np.inf), 0.0)
     total = np.zeros(len(terms))
     with np.errstate(all="ignore"):
