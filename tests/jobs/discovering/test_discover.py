@@ -19,6 +19,9 @@ KEYS = {
 }  # fmt: skip
 
 
+OURS = "evolution, no formula twice"
+
+
 def discover(**options: Any) -> Any:
     return call(COMMANDS["discover"], options)
 
@@ -55,7 +58,7 @@ def test_exhaustive_then_evolution_then_again(options: dict[str, Any], monkeypat
     evolved = discover(**options, evolve=True, generations=40, population=10, seeds=2, sample=0).as_json()
     assert evolved.keys() >= KEYS
     lines = evolved["evolution"]
-    assert set(lines) == {"evolution with PPS", "evolution without PPS", "random search"}
+    assert set(lines) == {*(f"evolution {how} PPS" for how in ("with", "without")), "random search", OURS}
     assert all(len(run["curve"]) == 41 for runs in lines.values() for run in runs)
     assert evolved["exhaustive_best"]["fitness"] == pytest.approx(document["best"][0]["fitness"])
     most = max(run["curve"][-1] for runs in lines.values() for run in runs)
@@ -78,7 +81,9 @@ def test_a_saved_formula_is_the_formula() -> None:
     [
         ({}, "give either --exhaustive or --evolve"),
         ({"exhaustive": True, "evolve": True}, "give either --exhaustive or --evolve"),
-        ({"exhaustive": True, "unary": 3}, "--unary goes up to 2"),
+        ({"exhaustive": True, "unary": 3}, "--exhaustive ranks up to --unary 2"),
+        ({"exhaustive": True, "fitness": "pareto"}, "--fitness pareto is a way to evolve"),
+        ({"evolve": True, "mutation": 1.5}, "--mutation must be between 0 and 1"),
         ({"exhaustive": True, "unary": 0}, "--unary must be between 1 and 5"),
         ({"evolve": True, "unary": 6}, "--unary must be between 1 and 5"),
         ({"exhaustive": True, "save": "No Name"}, "--save must be a name of small letters"),

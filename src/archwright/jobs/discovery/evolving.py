@@ -28,13 +28,14 @@ from archwright.store import digest, write_whole
 
 FINALISTS, FEWER = 200, 10
 """Formulas of a search that are compared on all rows of its set; fewer where their statistics have to be taken."""
-WITH, WITHOUT, RANDOM = "evolution with PPS", "evolution without PPS", "random search"
-SEARCHES: dict[str, tuple[Callable[..., Evolved], bool]] = {
-    WITH: (evolve, True),
-    WITHOUT: (evolve, False),
-    RANDOM: (at_random, False),
+RANDOM = "random search"
+SEARCHES: dict[str, tuple[Callable[..., Evolved], dict[str, bool]]] = {
+    "evolution with PPS": (evolve, {"pps": True, "distinct": False}),
+    "evolution without PPS": (evolve, {"pps": False, "distinct": False}),
+    RANDOM: (at_random, {"pps": False, "distinct": False}),
+    "evolution, no formula twice": (evolve, {"pps": True, "distinct": True}),
 }
-"""The lines of LPZero's Figure 6: what searches, and whether formulas are pruned."""
+"""The lines of LPZero's Figure 6, and ours: what searches, and how."""
 
 
 def evolved(land: Land, options: so.Evolution) -> Found:
@@ -44,8 +45,8 @@ def evolved(land: Land, options: so.Evolution) -> Found:
     with progress("evolution", options.seeds * (land.trial.count + len(SEARCHES)), "searches") as bar:
         curves: dict[str, list[Evolved]] = {name: [] for name in SEARCHES}
         for name, seed in [(name, seed) for name in SEARCHES for seed in seeds]:
-            search, pps = SEARCHES[name]
-            curves[name].append(one_search(land, replace(settings, pps=pps), search, -1, seed))
+            search, changes = SEARCHES[name]
+            curves[name].append(one_search(land, replace(settings, **changes), search, -1, seed))
             bar.advance()
         best: list[list[list[Any]]] = []
         for place in range(land.trial.count):
@@ -54,7 +55,7 @@ def evolved(land: Land, options: so.Evolution) -> Found:
                 found.append(one_search(land, settings, evolve, place, seed))
                 bar.advance()
             best.append(finalists(found, most(land)))
-    best.append(finalists(curves[WITH if settings.pps else WITHOUT], most(land)))
+    best.append(finalists([one_search(land, settings, evolve, -1, seed) for seed in seeds], most(land)))
     chosen = ladder([rescored(rows, land, place) for place, rows in enumerate(best)])
     if not chosen:
         raise Failed(NOTHING)
