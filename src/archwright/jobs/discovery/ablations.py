@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from archwright.jobs.discovery.comparing import mean
 from archwright.jobs.discovery.evolution import Evolved, Evolving, evolve
 from archwright.jobs.discovery.ground import Land, lazily
+from archwright.judge.seeds import mean_of_seeds as mean
 from archwright.progress import progress
 
 POPULATIONS = (80, 100, 200)

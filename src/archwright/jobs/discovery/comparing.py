@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from archwright.jobs.discovery.evolution import Evolved
-
-SURE = 0.95
+from archwright.judge.seeds import mean_of_seeds as mean
 
 
 def compared(curves: Mapping[str, Sequence[Evolved]], baseline: str) -> dict[str, dict[str, Any]]:
@@ -46,15 +44,3 @@ def after(one: Evolved, evaluations: int) -> float | None:
 
 def difference(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other
-
-
-def mean(values: Sequence[float | None]) -> dict[str, float | None]:
-    """With its 95 % interval by Student's t; no interval for a single seed."""
-    known = np.array([value for value in values if value is not None], dtype=np.float64)
-    if not len(known):
-        return {"value": None, "low": None, "high": None}
-    value = float(known.mean())
-    if len(known) < 2:
-        return {"value": value, "low": None, "high": None}
-    half = float(stats.t.ppf((1 + SURE) / 2, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
-    return {"value": value, "low": value - half, "high": value + half}
