@@ -136,7 +136,7 @@ def row_of(
     return {
         "design": name, "start": start, "task": task, "seed": seed, "parameters": result["parameters"],
         "metrics": json.dumps(result["validation"]["after"]["splits"]["test"]), "steps": result["steps"], "distilled_steps": options.steps,
-        "seconds": round(sum(result["seconds"].values()), 1), "commit": result["environment"]["commit"],
+        "seconds": round(result["seconds"]["total"], 1), "commit": result["environment"]["commit"],
         "processor": result["environment"]["cpu"],
     }  # fmt: skip
 
