@@ -189,7 +189,8 @@ class Formula:
         """The score of the numbers of each kept branch by layer; NaN where a layer does not have the role."""
         layers = [numbers for numbers in zip(*found, strict=True) if not any(map(math.isnan, numbers))]
         if not layers:
-            raise Unscored(f"No layer of this network has {' and '.join(self.inputs)}.")
+            lacking = [branch.input for branch, of in zip(self.kept, found, strict=True) if all(map(math.isnan, of))]
+            raise Unscored(f"No layer of this network has {' and '.join(lacking or self.inputs)}.")
         join = BINARY[self.binary].apply
         terms = [numbers[0] if len(numbers) == 1 else join(*numbers) for numbers in layers]
         if not all(map(math.isfinite, terms)):

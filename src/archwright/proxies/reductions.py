@@ -36,7 +36,7 @@ REDUCTIONS: dict[str, Reduction] = {
     ),
     "logsum": Reduction(
         "sum of sign(x) log(1 + |x|), close to a product of layers",
-        r"\sum_{l} \operatorname{sgn}\log_{1+|\cdot|}",
+        r"\sum_{l} \operatorname{slog}",
         "sum(math.copysign(math.log1p(abs(term)), term) for term in terms)",
         lambda terms: math.fsum(map(logarithm, terms)),
     ),

@@ -1,0 +1,142 @@
+"""The gallery of found proxies: what goes into the package, and the page docs/gallery.md with its pictures.
+
+    python experiments/discover/gallery.py entries results      # src/archwright/proxies/discovered.json
+    python experiments/discover/gallery.py page runs/gallery    # docs/gallery.md, docs/gallery/*.svg
+
+`results` holds what `archwright discover ... --json` wrote, by the names in picks.json; `runs/gallery` keeps scores.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+import archwright as aw
+from archwright.benchmarks import BENCHMARKS
+from archwright.jobs.discover import provenance
+from archwright.proxies.discovered import SCHEMA
+from archwright.proxies.formula import parse
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PACKAGE = ROOT / "src" / "archwright" / "proxies" / "discovered.json"
+PAGE = ROOT / "docs" / "gallery.md"
+PICTURES = ROOT / "docs" / "gallery"
+NUMBERS = ("formula", "json", "size", "train", "held_out", "within_cells", "kendall_b", "verdict", "n")
+MEASURES = {"held_out": "spearman", "within_cells": "within_cells", "kendall_b": "kendall_b"}
+SIDE, GAP, TOP = 190, 30, 24
+DASH = "-"
+
+
+def entries(results: Path) -> None:
+    """One entry of the package for every pick: name, file, size of the formula in it, and what it means."""
+    picks = json.loads((HERE / "picks.json").read_text())
+    made = [entry_of(pick, json.loads((results / f"{pick['result']}.json").read_text())) for pick in picks]
+    PACKAGE.write_text(json.dumps(made, indent=1) + "\n")
+
+
+def entry_of(pick: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    (best,) = [one for one in document["best"] if one["formula"] == pick["formula"]]
+    told = {"schema": SCHEMA, "name": pick["name"], "summary": pick["summary"], "meaning": pick["meaning"]}
+    made = provenance(document)
+    made.pop("folds")  # the same for the same data and seed
+    return {**told, **{key: best[key] for key in NUMBERS}, "provenance": {**made, "inputs": document["inputs"]}}
+
+
+def page(scores: Path) -> None:
+    found = json.loads(PACKAGE.read_text())
+    names = tuple(entry["name"] for entry in found)
+    ranked = {name: aw.rank(benchmark=name, proxies=names, ablation=False, out=scores) for name in BENCHMARKS}
+    documents = {name: one.as_json() for name, one in ranked.items()}
+    PICTURES.mkdir(exist_ok=True)
+    for entry in found:
+        (PICTURES / f"{entry['name']}.svg").write_text(picture(entry["name"], documents))
+    PAGE.write_text("\n".join([head(found), *(chapter(entry, documents) for entry in found)]))
+
+
+def judged(entry: Mapping[str, Any], name: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Cross-fitted where it was found, on all rows elsewhere; the reason where it does not exist."""
+    if entry["provenance"]["benchmark"] == name:
+        return {key: entry[key] for key in MEASURES}
+    (row,) = [row for row in document["rows"] if row["proxy"] == entry["name"]]
+    if row["missing"]["count"] or row["spearman"] is None:
+        return {"missing": f"{row['missing']['count']} of {document['n']} rows: {row['missing']['reason']}"}
+    ends = {"value": "", "low": "_low", "high": "_high"}
+    return {key: {end: row[f"{of}{tail}"] for end, tail in ends.items()} for key, of in MEASURES.items()}
+
+
+def told(of: Mapping[str, Any] | None) -> str:
+    if not of or of["value"] is None:
+        return DASH
+    return f"{of['value']:.3f} ({of['low']:.2f} to {of['high']:.2f})"
+
+
+def head(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        f"| [`{entry['name']}`](#{entry['name']}) | `{entry['formula']}` | {entry['provenance']['benchmark']} "
+        f"| {told(entry['held_out'])} | {told(entry['within_cells'])} | {told(entry['kendall_b'])} |"
+        for entry in found
+    ]
+    return (HERE / "gallery_head.md").read_text() + "\n".join(rows) + "\n"
+
+
+def chapter(entry: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> str:
+    formula, made = parse(entry["formula"]), entry["provenance"]
+    on = {name: judged(entry, name, document) for name, document in documents.items()}
+    rows = "\n".join(row(name, of, found=name == made["benchmark"]) for name, of in on.items())
+    return f"""## {entry["name"]}
+
+    {formula}
+
+$${formula.latex()}$$
+
+{entry["meaning"]} Size {entry["size"]}; passes: {", ".join(formula.passes)}.
+
+![scores against trained results](gallery/{entry["name"]}.svg)
+
+| benchmark | Spearman | within cells | Kendall tau-b |
+|---|---|---|---|
+{rows}
+
+Found on {made["benchmark"]} ({made["variant"]}, {made["n"]} rows, fitness {made["fitness"]}, {made["unary"]} unary per
+branch, seed {made["seed"]}); on the rows it was chosen on Spearman {entry["train"]["spearman"]:.3f}, within cells
+{entry["train"]["within_cells"]:.3f}.
+"""
+
+
+def row(name: str, of: Mapping[str, Any], *, found: bool) -> str:
+    if "missing" in of:
+        return f"| {name} | missing for {of['missing']} | | |"
+    return f"| {name}{' (cross-fitted)' if found else ''} | {' | '.join(told(of[key]) for key in MEASURES)} |"
+
+
+def picture(proxy: str, documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """A panel per benchmark: rank of the score to the right, rank of the trained result upwards."""
+    width, height = len(documents) * (SIDE + GAP) + GAP, SIDE + 2 * TOP + 12
+    panels = [panel(proxy, name, of, GAP + at * (SIDE + GAP)) for at, (name, of) in enumerate(documents.items())]
+    style = "<style>text{font:11px sans-serif;fill:#666}</style>"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">{style}{"".join(panels)}</svg>\n'
+
+
+def panel(proxy: str, name: str, document: Mapping[str, Any], left: int) -> str:
+    rows = [one for one in document["architectures"] if one["scores"].get(proxy) is not None]
+    frame = f'<rect x="{left}" y="{TOP}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#bbb"/>'
+    words = f'<text x="{left}" y="{TOP - 8}">{name}</text>'
+    axis = f'<text x="{left}" y="{TOP + SIDE + 16}">rank of the score, up: rank of the trained result</text>'
+    if len(rows) < 2:
+        return frame + words + f'<text x="{left + 70}" y="{TOP + SIDE // 2}">missing</text>'
+    sides = [np.array([one["scores"][proxy] for one in rows]), np.array([one["trained"] for one in rows])]
+    x, y = (6 + (SIDE - 12) * (rankdata(side) - 1) / (len(rows) - 1) for side in sides)
+    dots = "".join(f"M{left + a:.0f} {TOP + SIDE - b:.0f}h0" for a, b in zip(x, y, strict=True))
+    line = 'stroke-width="4" stroke-linecap="round" stroke-opacity=".6"'
+    return frame + words + axis + f'<path d="{dots}" stroke="#3b6fb6" {line}/>'
+
+
+COMMANDS = {"entries": entries, "page": page}
+
+if __name__ == "__main__":
+    COMMANDS[sys.argv[1]](Path(sys.argv[2]))
