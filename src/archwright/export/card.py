@@ -10,11 +10,11 @@ HEADER = """\
 ---
 library_name: {library}
 pipeline_tag: {tag}
-tags: [archwright, pruned, {family}]
+tags: [archwright, {family}]
 ---
 # {name}
 
-A pruned {family} network with {parameters:,} parameters, as `{format}`: {summary}.
+A {family} network with {parameters:,} parameters, as `{format}`: {summary}.
 """
 
 
@@ -33,7 +33,7 @@ def layer_table(parity: Parity) -> str:
 
 
 def parity_lines(parity: Parity, weights: str) -> str:
-    lines = ["## Parity", "", f"Against the sub-network inside its super-network: {described(parity.difference)}."]
+    lines = ["## Parity", "", f"Against the network that was exported: {described(parity.difference)}."]
     lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
     if (beside := f"{weights}.data") in parity.files:
         lines.append(f"`{weights}` needs `{beside}` beside it.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from archwright.errors import BadInput, Failed
 from archwright.export.card import model_card
@@ -18,14 +18,14 @@ from archwright.export.folder import CARD, REPORT, whole
 from archwright.export.formats import FORMATS, Format
 from archwright.export.parity import Difference, Int8, Latency, Parity, Run, difference
 from archwright.export.silence import silenced
-from archwright.networks.pruned import PrunedNetwork
+from archwright.export.subjects import Subject, subject
 from archwright.progress import progress
 
 Batches = Sequence[Mapping[str, Tensor]]
 
 
 def export(
-    network: PrunedNetwork,
+    network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
     *,
@@ -37,17 +37,19 @@ def export(
 ) -> Parity:
     """The parity report of the checkpoint now in `folder`: the difference to `reference` after loading it from there.
 
-    `reference` gives the logits of the sub-network inside the super-network. Above the format's limit this raises
+    The network is a pruned one or one of a space. `reference` gives the logits that are wanted: of a sub-network those
+    inside its super-network. Above the format's limit this raises
     Failed, and nothing is left in the folder.
     """
-    form = format_named(to, int8=int8)
+    form, of = format_named(to, int8=int8), subject(network)
+    check_stock(form, of)
     with silenced(), progress(f"export to {to}", 3, "steps") as bar, whole(folder) as place:
         with readied(network, tokenizer) as ready:
             write(form, ready, tokenizer, place, batches[0])
         bar.advance()
-        kind = network.config.kind
+        kind = of.kind
         run = form.load(place, kind)
-        limit = max(form.limit, precision(network))
+        limit = max(form.limit, precision(of))
         apart = difference(reference, run, batches, kind=kind)
         check(apart, limit, to, form)
         timed = latency(run) if latency else None
@@ -57,9 +59,9 @@ def export(
         parity = Parity(
             format=to,
             kind=kind,
-            family=network.config.backbone["model_type"],
-            layers=network.config.layers,
-            pooling=network.config.pooling,
+            family=of.family,
+            layers=of.layers,
+            pooling=of.pooling,
             limit=limit,
             difference=apart,
             parameters=sum(tensor.numel() for tensor in network.parameters()),
@@ -75,12 +77,12 @@ def export(
 
 
 @contextmanager
-def readied(network: PrunedNetwork, tokenizer: PreTrainedTokenizerBase) -> Iterator[PrunedNetwork]:
+def readied(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[PreTrainedModel]:
     """The network in evaluation mode and single precision, with the same tensors if they have it; then as it was."""
     single = all(tensor.dtype == torch.float32 for tensor in network.parameters())
     ready = copy.copy(network) if single else copy.deepcopy(network).float()
     ready.config = copy.deepcopy(network.config)  # saving writes into it
-    if ready.config.pad_token_id is None:
+    if getattr(ready.config, "pad_token_id", None) is None:
         ready.config.pad_token_id = tokenizer.pad_token_id  # by which stock decoders find the last token
     modes = [(module, module.training) for module in ready.modules()]
     try:
@@ -90,9 +92,18 @@ def readied(network: PrunedNetwork, tokenizer: PreTrainedTokenizerBase) -> Itera
             module.training = training
 
 
-def precision(network: PrunedNetwork) -> float:
+def precision(of: Subject) -> float:
     """The difference of logits that single precision explains, as a share of the largest logit or of 1."""
-    return 1e-4 if network.config.family.causal else 1e-5
+    return 1e-4 if of.causal else 1e-5
+
+
+def check_stock(form: Format, of: Subject) -> None:
+    """Raises BadInput where a format of stock classes is asked for and there are none with such layers."""
+    if form.stock and not of.stock:
+        raise BadInput(
+            f"this format needs a family that transformers has classes for, got {of.family}, whose embeddings and "
+            "layers no stock class has; export to compact."
+        )
 
 
 def format_named(name: str, *, int8: bool) -> Format:
@@ -108,7 +119,7 @@ def format_named(name: str, *, int8: bool) -> Format:
 
 def write(
     form: Format,
-    network: PrunedNetwork,
+    network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     place: Path,
     batch: Mapping[str, Tensor],

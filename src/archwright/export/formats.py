@@ -10,8 +10,7 @@ from archwright.export.kinds import Kind
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from archwright.networks.pruned import PrunedNetwork as Network
+    from transformers import PreTrainedModel as Network
 
     Run = Callable[[Mapping[str, Tensor]], Tensor]
     """A batch's inputs to its logits, on the CPU and without gradients."""
@@ -36,6 +35,8 @@ class Format:
     """What to do when the difference is above the limit."""
     stored: Callable[[Path], int]
     """How many numbers the file with the weights holds."""
+    stock: bool = False
+    """Whether it is one of transformers' own classes."""
     library: str = "transformers"
     trust: str = ""
     """What the loading functions of transformers need to be told beside the folder."""
@@ -135,6 +136,7 @@ FORMATS: dict[str, Format] = {
         description="stock Hugging Face classes, for layers of equal units and all heads",
         write=write_hf,
         load=load_stock,
+        stock=True,
         weights="model.safetensors",
         stored=stored_in_safetensors,
         limit=1e-5,
@@ -146,6 +148,7 @@ FORMATS: dict[str, Format] = {
         description="stock Hugging Face classes for any sizes: what was removed is filled with zeros, so not faster",
         write=write_padded,
         load=load_stock,
+        stock=True,
         weights="model.safetensors",
         stored=stored_in_safetensors,
         limit=1e-5,

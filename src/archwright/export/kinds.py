@@ -20,6 +20,19 @@ def real_tokens(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     return logits[inputs["attention_mask"].bool()] if "attention_mask" in inputs else logits.flatten(0, 1)
 
 
+def doubts(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+    """Tokens x (original, replaced)."""
+    import torch
+
+    found = real_tokens(logits, inputs)
+    return torch.stack([-found, found], -1)
+
+
+def no_answers(states: "Tensor", inputs: "Inputs") -> "Tensor":
+    """Hidden states decide nothing: nothing x 1."""
+    return states.new_zeros(0, 1)
+
+
 def open_places(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     """Start and end score of every place that may be an answer: places x 2."""
     return logits.mT[answerable(inputs)]
@@ -34,6 +47,12 @@ def answerable(inputs: "Inputs") -> "Tensor":
 def plain_logits(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
     logits: Tensor = model(**inputs).logits
     return logits
+
+
+def states(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
+    """Of a network without a head: its last hidden states."""
+    found: Tensor = model(**inputs).last_hidden_state
+    return found
 
 
 def span_logits(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
@@ -88,6 +107,32 @@ from transformers import pipeline
 write = pipeline("text-generation", model="{folder}"{trust})
 print(write("Once upon a time", max_new_tokens=20, do_sample=False)[0]["generated_text"])
 """
+FILL = """\
+from transformers import pipeline
+
+fill = pipeline("fill-mask", model="{folder}"{trust})
+print(fill(f"one {{fill.tokenizer.mask_token}} here", top_k=3))
+"""
+DOUBT = """\
+import torch
+from transformers import AutoModelForPreTraining, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{folder}"{trust})
+model = AutoModelForPreTraining.from_pretrained("{folder}"{trust})
+with torch.no_grad():
+    logits = model(**tokenizer("a text", return_tensors="pt")).logits  # above 0 where a token seems to be replaced
+print(logits)
+"""
+EMBED = """\
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{folder}"{trust})
+model = AutoModel.from_pretrained("{folder}"{trust})
+with torch.no_grad():
+    states = model(**tokenizer("a text", return_tensors="pt")).last_hidden_state  # texts x tokens x width
+print(states.shape)
+"""
 ONNX_BEGIN = """\
 import numpy as np
 import onnxruntime
@@ -102,6 +147,15 @@ ONNX_LABELS = (
 inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
 logits = session.run(["logits"], dict(inputs))[0]  # texts x labels; the names of the labels are in config.json
 print(logits)
+"""
+)
+ONNX_TOKENS = (
+    ONNX_BEGIN.replace("import numpy as np\n", "")
+    + """\
+inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
+names = [needed.name for needed in session.get_inputs()]
+logits = session.run(["logits"], {{name: inputs[name] for name in names}})[0]  # for every token
+print(logits.shape)
 """
 )
 ONNX_CHOOSE = (
@@ -159,6 +213,8 @@ class Kind:
     """The logits that mean something, of logits and inputs."""
     decided: "Select" = everything
     """The logits of which the largest in the last dimension is the answer."""
+    answer: "Callable[[Callable[..., Any], Inputs], Tensor]" = plain_logits
+    """What a network of ours answers, as one tensor."""
     stock_logits: "Callable[[Callable[..., Any], Inputs], Tensor]" = plain_logits
     """A stock class's answer in our shape."""
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -195,6 +251,18 @@ KINDS: dict[str, Kind] = {
         counted=open_places,
         stock_logits=span_logits,
         notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
+    ),
+    "mlm": Kind(tag="fill-mask", usage=FILL, onnx_usage=ONNX_TOKENS, counted=real_tokens, decided=real_tokens),
+    "electra": Kind(
+        tag="token-classification", usage=DOUBT, onnx_usage=ONNX_TOKENS, counted=real_tokens, decided=doubts
+    ),
+    "features": Kind(
+        tag="feature-extraction",
+        usage=EMBED,
+        onnx_usage=ONNX_TOKENS,
+        counted=real_tokens,
+        decided=no_answers,
+        answer=states,
     ),
     "lm": Kind(
         tag="text-generation",

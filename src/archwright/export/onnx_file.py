@@ -9,12 +9,13 @@ import onnx
 import onnxruntime
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.export.kinds import KINDS
 from archwright.export.onnx_int8 import WAYS
 from archwright.export.silence import silenced
-from archwright.export.stock import labelled_config
-from archwright.networks.load import room_of
+from archwright.export.stock import labelled, labelled_config
+from archwright.export.subjects import Subject, subject
 from archwright.networks.pruned import PrunedNetwork
 
 EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0, "context_mask": 1}
@@ -24,15 +25,15 @@ SIZES = {"batch": 2, "choices": 3, "sequence": 8}
 ONE_FILE = 2**31 - 2**24
 """Bytes of weights that fit into one file; those of larger networks lie in a second file beside it."""
 CAUSAL = "causal"
-"""The file's mark, "True" or "False", for whether each token sees only those before it: a decoder."""
+"""The file's mark, "True" or "False", for whether it is a decoder: each token sees only those before it."""
 
 
 class Logits(nn.Module):
     """The network with a tensor for an answer."""
 
-    def __init__(self, network: PrunedNetwork):
+    def __init__(self, network: PreTrainedModel, of: Subject):
         super().__init__()
-        self.network = network
+        self.network, self.answer = network, KINDS[of.kind].answer
 
     def forward(
         self,
@@ -41,18 +42,18 @@ class Logits(nn.Module):
         token_type_ids: Tensor | None = None,
         context_mask: Tensor | None = None,
     ) -> Tensor:
-        more = {"token_type_ids": token_type_ids, "context_mask": context_mask}
+        more = {"attention_mask": attention_mask, "token_type_ids": token_type_ids, "context_mask": context_mask}
         given = {name: tensor for name, tensor in more.items() if tensor is not None}
-        logits: Tensor = self.network(input_ids=input_ids, attention_mask=attention_mask, **given).logits
-        return logits
+        return self.answer(self.network, {"input_ids": input_ids, **given})
 
 
-def write_onnx(network: PrunedNetwork, folder: Path, *, names: Sequence[str]) -> None:
+def write_onnx(network: PreTrainedModel, folder: Path, *, names: Sequence[str]) -> None:
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
-    axes = KINDS[network.config.kind].axes
-    dynamic = {place: torch.export.Dim(name, max=longest(network, name)) for place, name in enumerate(axes)}
+    of = subject(network)
+    axes = KINDS[of.kind].axes
+    dynamic = {place: torch.export.Dim(name, max=longest(of, name)) for place, name in enumerate(axes)}
     program: Any = torch.onnx.export(
-        Logits(network).eval(),
+        Logits(network, of).eval(),
         kwargs={name: torch.full([SIZES[axis] for axis in axes], EXAMPLE[name]) for name in names},
         input_names=list(names),
         output_names=["logits"],
@@ -60,15 +61,20 @@ def write_onnx(network: PrunedNetwork, folder: Path, *, names: Sequence[str]) ->
         dynamo=True,
         verbose=False,
     )
-    program.model.metadata_props[CAUSAL] = str(network.config.family.causal)
+    program.model.metadata_props[CAUSAL] = str(of.causal and not of.recurrent)
     beside = sum(tensor.nbytes for tensor in network.parameters()) > ONE_FILE
     program.save(folder / "model.onnx", external_data=beside)
-    labelled_config(network).save_pretrained(folder)
+    (labelled_config(network) if of.stock else plain_config(network)).save_pretrained(folder)
 
 
-def longest(network: PrunedNetwork, axis: str) -> int | None:
+def plain_config(network: PreTrainedModel) -> PreTrainedConfig:
+    """The names of the labels alone: transformers has no class for the rest, and the file needs none."""
+    return labelled(PreTrainedConfig(), network)
+
+
+def longest(of: Subject, axis: str) -> int | None:
     """The largest size of an input's dimension: positions end somewhere, rows do not."""
-    return {"sequence": room_of(network)}.get(axis)
+    return {"sequence": of.room}.get(axis)
 
 
 def load_onnx(file: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:

@@ -102,10 +102,11 @@ def labelled_config(network: PrunedNetwork) -> PreTrainedConfig:
     return labelled(network.config.stock(), network)
 
 
-def labelled(config: PreTrainedConfig, network: PrunedNetwork) -> PreTrainedConfig:
-    pruned = network.config
-    config.id2label, config.label2id = dict(pruned.id2label), dict(pruned.label2id)
-    config.problem_type, config.pad_token_id = pruned.problem_type, pruned.pad_token_id
+def labelled(config: PreTrainedConfig, network: PreTrainedModel) -> PreTrainedConfig:
+    """The config with the names of the network's labels."""
+    ours = network.config
+    config.id2label, config.label2id = dict(ours.id2label), dict(ours.label2id)
+    config.problem_type, config.pad_token_id = ours.problem_type, getattr(ours, "pad_token_id", None)
     return config
 
 

@@ -39,9 +39,9 @@ COMMANDS: dict[str, Command] = {
         example="archwright select runs/sst2 --params 50% --to compact",
     ),
     "export": Command(
-        "a sub-network as an ordinary checkpoint or ONNX, with a parity report",
+        "a sub-network or a trained network as an ordinary checkpoint or ONNX, with a parity report",
         "archwright.jobs.export:export",
-        (o.Run, o.Which, o.Export, o.Target),
+        (o.Source, o.Which, o.Export, o.Target),
         positional=("run",),
         example="archwright export runs/sst2 --trial 17 --to onnx --int8",
     ),

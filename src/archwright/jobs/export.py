@@ -16,6 +16,8 @@ from archwright.export import FORMATS, Parity
 from archwright.export import export as write
 from archwright.export.card import sizes_of
 from archwright.jobs import options as o
+from archwright.jobs.exporting import exported_model
+from archwright.jobs.lessons.networks import MODEL
 from archwright.jobs.networks import standing_alone
 from archwright.jobs.run import finished
 from archwright.jobs.searching import Ground
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ORIGINAL = -1
+DESIGN = "design.json"
 Logits = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
 
 
@@ -70,14 +73,32 @@ class Exported:
         return lines
 
 
-def export(run: o.Run, which: o.Which, export: o.Export, target: o.Target) -> Exported:
-    """Writes one network of the run and proves it."""
+def export(run: o.Source, which: o.Which, export: o.Export, target: o.Target) -> Exported:
+    """Writes one network of the run, or the network that was trained, and proves it."""
     if export.to is None:
         raise BadInput(f"--to is needed: one of {', '.join(FORMATS)}.")
+    model = model_in(run.run)
+    if model is not None:
+        place = target.out or model.with_name(f"{model.name}-{export.to}")
+        return Exported(place, exported_model(model, export.to, folder=place, int8=export.int8, against=which.against))
+    if which.trial is None:
+        raise BadInput(
+            f"--trial is needed for {run.run}, a run of compress: a number of its front, -1 is the original."
+        )
     found = finished(run.run)
     return exported(
         found.folder, which.trial, export.to, folder=target.out, int8=export.int8, recovered=which.recovered
     )
+
+
+def model_in(folder: Path) -> Path | None:
+    """The folder of the trained network in a folder: itself or the one that `train` makes; None: it has none."""
+    found = next((place for place in (folder, folder / MODEL) if (place / "config.json").is_file()), None)
+    if found is None and (folder.name == DESIGN or (folder / DESIGN).is_file()):
+        raise BadInput(f"{folder} has a design and no weights; train it first: archwright train --design.")
+    if found is None and any(folder.glob("*.safetensors")):
+        raise BadInput(f"{folder} has weights and no config.json: it was not written to its end; write it again.")
+    return found
 
 
 def exported(

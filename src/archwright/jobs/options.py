@@ -267,6 +267,14 @@ class Recovery:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where the network is."""
+
+    run: Path
+    """Folder of an `archwright compress` run, or of a network that `archwright train` wrote."""
+
+
+@dataclass(frozen=True)
 class Export:
     """How to write it."""
 
@@ -288,10 +296,12 @@ class Target:
 class Which:
     """Which of its networks."""
 
-    trial: int
-    """Number of the trial, as in the table of the front; -1 is the fine-tuned original."""
+    trial: int | None = None
+    """Of a compress run: number of the trial, as in the table of the front; -1 is the fine-tuned original."""
     recovered: bool = False
     """The network as `select --recover-epochs` trained it further."""
+    against: str | None = None
+    """Of a trained network: model (folder, hub id or minilm) to time it against, such as its teacher."""
 
 
 BENCHES = {

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 from torch import nn
+from torch._higher_order_ops.scan import scan
 from torch.nn.functional import dropout, leaky_relu, linear
 
 from archwright.networks.cells.products import Products
@@ -15,6 +16,10 @@ State = tuple[torch.Tensor, ...]
 Values = dict[str, torch.Tensor]
 Weights = Mapping[tuple[str, int], torch.Tensor]
 """By node and place among its inputs."""
+Wide = tuple[torch.Tensor, torch.Tensor]
+"""What is added at every step, steps x batch x outputs, and the weight, outputs x inputs."""
+Product = Callable[[int, torch.Tensor], torch.Tensor]
+"""Of the number of the step and a vector."""
 
 FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     "elementwise_sum": torch.add,
@@ -64,7 +69,11 @@ class CellLayer(nn.Module):
             value = self._value(name, known, self._ahead(name, known, weights))
             known[name] = self._tapped(name, value.transpose(0, 1)).transpose(0, 1)
         first = state or tuple(x.new_zeros(x.shape[0], self.units) for _ in range(self.states))
-        main, last = self._loop(known, self._products(known, weights), first, mask)
+        wide = self._wide(known, weights)
+        if torch.compiler.is_exporting():
+            every, last = self._scan(known, wide, first, mask)
+            return self.output(every.transpose(0, 1)), last
+        main, last = self._loop(known, {name: Products(*pair) for name, pair in wide.items()}, first, mask)
         return self.output(torch.stack(main, 1)), last
 
     def _loop(
@@ -81,7 +90,24 @@ class CellLayer(nn.Module):
             main.append(state[0])
         return main, state
 
-    def _step(self, step: int, now: Values, products: Mapping[str, Products], state: State) -> None:
+    def _scan(
+        self, known: Values, wide: Mapping[str, Wide], state: State, mask: torch.Tensor | None
+    ) -> tuple[torch.Tensor, State]:
+        """The same as one operation for any number of steps, which a graph needs; time x batch x units."""
+        real = torch.ones_like(known[INPUT][..., 0], dtype=torch.bool) if mask is None else mask.T
+        given = [real[..., None], *(known[name] for name in self.still), *(starts for starts, _ in wide.values())]
+
+        def step(state: State, row: list[torch.Tensor]) -> tuple[State, torch.Tensor]:
+            now = dict(zip(self.still, row[1:], strict=False))
+            starts = zip(wide, row[1 + len(self.still) :], strict=True)
+            self._step(0, now, {name: _added(start, wide[name][1]) for name, start in starts}, state)
+            after = _where(row[0], tuple(now[leaving(k)] for k in range(self.states)), state)
+            return after, after[0].clone()
+
+        last, main = scan(step, state, given)
+        return main, tuple(last)
+
+    def _step(self, step: int, now: Values, products: Mapping[str, Product], state: State) -> None:
         """Fill `now` with all nodes of one step."""
         sums: Values = {}
 
@@ -100,10 +126,10 @@ class CellLayer(nn.Module):
     def _tapped(self, name: str, value: torch.Tensor) -> torch.Tensor:
         return self.activations[_key(name)](value) if _key(name) in self.activations else value
 
-    def _products(self, known: Values, weights: Weights) -> dict[str, Products]:
-        """For each node that linears read in the loop, the product with all their weights at once.
+    def _wide(self, known: Values, weights: Weights) -> dict[str, Wide]:
+        """For each node that linears read in the loop, all their weights at once and what is added to the product.
 
-        It starts from what is known ahead of the readers, given to each of them once.
+        That is what is known ahead of the readers, given to each of them once.
         """
         steps, batch, _ = known[INPUT].shape
         ahead = {name: self._ahead(name, known, weights) for name in self.moving}
@@ -112,7 +138,7 @@ class CellLayer(nn.Module):
             starts = [ahead.pop(name, None) for name, _ in readers]
             shaped = [known[INPUT].new_zeros(1) if start is None else start for start in starts]
             wide = torch.cat([start.expand(steps, batch, self.units) for start in shaped], -1)
-            found[source] = Products(wide, torch.cat([weights[reader] for reader in readers]))
+            found[source] = wide, torch.cat([weights[reader] for reader in readers])
         return found
 
     def multiply_adds(self) -> int:
@@ -152,6 +178,10 @@ class CellLayer(nn.Module):
 def _key(name: str) -> str:
     """Name of a node's module: a node may be called like a method of nn.ModuleDict."""
     return f"{name}_"
+
+
+def _added(start: torch.Tensor, weight: torch.Tensor) -> Product:
+    return lambda _, vector: start + vector @ weight.mT
 
 
 def _where(real: torch.Tensor, after: State, before: State) -> State:
