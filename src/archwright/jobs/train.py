@@ -1,6 +1,7 @@
 """`archwright train`: pre-train, distil, fine-tune or evaluate one network."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from archwright.jobs.lessons.ablation import ablated
 from archwright.jobs.lessons.brief import Brief
 from archwright.jobs.lessons.glue import all_tasks
 from archwright.jobs.lessons.running import evaluated, first_process, run_course
+from archwright.progress import quiet
 from archwright.report.train import train_lines
 
 if TYPE_CHECKING:
@@ -46,19 +48,19 @@ def train(
     brief = Brief(pupil, lesson, pace, data, checks, output)
     check_lesson(brief)
     folder = output.out or usual_folder(brief)
-    for asked, way in WAYS:
-        if asked(brief):
-            return spoken(way(brief, folder), folder)
-    if checks.evaluate_only:
-        return spoken(evaluated(brief), None)
-    return spoken(run_course(brief, folder), folder)
+    first = first_process()
+    with nullcontext() if first else quiet():
+        way = next((way for asked, way in WAYS if asked(brief)), run_course)
+        document = way(brief, folder)
+    return Trained(document, None if "evaluate_only" in document else folder, speaks=first)
 
 
 WAYS: tuple[tuple[Callable[[Brief], bool], Callable[[Brief, Path], dict[str, Any]]], ...] = (
     (lambda brief: bool(brief.checks.ablate_steps), ablated),
     (lambda brief: brief.data.glue is not None, all_tasks),
+    (lambda brief: brief.checks.evaluate_only, evaluated),
 )
-"""What is more than one training, and when it is wanted."""
+"""What is not one training, and when it is wanted."""
 
 
 def check_lesson(brief: Brief) -> None:
@@ -73,10 +75,6 @@ def check_lesson(brief: Brief) -> None:
         raise BadInput("--checkpoint-seconds and --teacher-epochs must not be negative.")
     if brief.pace.minutes is not None and brief.pace.minutes <= 0:
         raise BadInput(f"--minutes must be above zero, got {brief.pace.minutes}.")
-
-
-def spoken(document: Mapping[str, Any], folder: Path | None) -> Trained:
-    return Trained(document, folder, speaks=first_process())
 
 
 def usual_folder(brief: Brief) -> Path:

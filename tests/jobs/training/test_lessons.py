@@ -121,3 +121,21 @@ def test_a_design_file(pretrained: Any, text: Path, designs: dict[str, Path], tm
     words = {**QUICK, "steps": 2, "tokenizer": "words"}
     found = trained(tmp_path / "run", design=file, corpus=text, lesson="mlm", **words).as_json()
     assert found["parameters"] == pretrained.as_json()["parameters"]
+
+
+def test_electra_goes_on_with_its_generator(text: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
+    words = {**QUICK, "corpus": text, "lesson": "electra", "steps": 6}
+    first = trained(tmp_path / "one", **encoder, **words).as_json()["validation"]["after"]
+    on = trained(tmp_path / "two", model=str(tmp_path / "one"), **{**words, "steps": 1}).as_json()
+    assert on["validation"]["before"]["generator_loss"] == pytest.approx(first["generator_loss"], abs=1e-4)
+    assert on["validation"]["before"]["discriminator_loss"] == pytest.approx(first["discriminator_loss"], abs=1e-4)
+
+
+@pytest.mark.parametrize(("lesson", "teacher"), [("mlm", False), ("distil", True)])
+def test_stock_checkpoints_go_on(lesson: str, teacher: bool, text: Path, bert: Path, tmp_path: Path) -> None:
+    words = {**QUICK, "corpus": text, "lesson": lesson, "model": str(bert), "steps": 3, "batch_size": 4}
+    found = trained(tmp_path / "run", **words, **({"teacher": str(bert)} if teacher else {})).as_json()
+    assert found["steps"] == 3
+    config = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert config["model_type"] == "bert"
+    assert "auto_map" not in config

@@ -18,7 +18,7 @@ class Lesson:
     stage: str
     """Which half of a preset it follows: pretraining (text) or finetuning (a task)."""
     head: str | None = None
-    """Head that a network of a space is built with; None: it is not built from a space."""
+    """Head that a network learns with from text; None: it learns a task, which has a head of its own."""
     teacher: bool | None = False
     """Whether it needs a teacher; None: it may have one."""
     causal: bool = False
@@ -65,6 +65,8 @@ LESSONS: dict[str, Lesson] = {
         teacher=None,
     ),
 }
+CAUSAL = {lesson.head for lesson in LESSONS.values() if lesson.causal}
+"""Heads of networks in which a token sees those before it alone."""
 USUAL = "finetune"
 """The lesson where no text is given."""
 
@@ -72,6 +74,6 @@ USUAL = "finetune"
 def lesson_named(name: str | None, *, corpus: bool) -> str:
     """The lesson asked for, or the only one that the data allows."""
     if name is None and corpus:
-        ways = ", ".join(key for key, lesson in LESSONS.items() if lesson.stage == "pretraining")
+        ways = ", ".join(key for key, lesson in LESSONS.items() if lesson.head is not None)
         raise BadInput(f"--corpus can be learnt in several ways; choose one with --lesson: {ways}.")
     return name or USUAL

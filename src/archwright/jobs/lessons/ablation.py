@@ -12,7 +12,6 @@ from archwright.data.places import public_data
 from archwright.errors import BadInput
 from archwright.jobs import training_options as to
 from archwright.jobs.environment import environment
-from archwright.jobs.lessons import LESSONS
 from archwright.jobs.lessons.brief import Brief, Course, Place
 from archwright.jobs.lessons.networks import MODEL
 from archwright.jobs.lessons.running import SCHEMA, check_folder, fit, locked, place_of, run_course, schedule_for
@@ -69,7 +68,7 @@ def checked_marks(brief: Brief) -> list[int]:
         raise BadInput(f"--random must be at least {FEWEST} to rank architectures, got {brief.checks.random}.")
     if brief.pupil.space is None or brief.pupil.config or brief.pupil.design or brief.pupil.model:
         raise BadInput("--ablate-steps draws architectures of --space; leave out --config, --design and --model.")
-    if LESSONS[brief.name].stage != "pretraining":
+    if brief.way.head is None:
         raise BadInput("--ablate-steps needs a --lesson on a --corpus: mlm, electra, lm or distil.")
     return marks
 

@@ -43,8 +43,8 @@ def label_scores(scene: Scene, network: PrunedNetwork, rows: list[Batch]) -> dic
 
 def metrics_of(scene: Scene) -> tuple[str, ...]:
     """Official ones of GLUE; for one's own two classes also F1 and Matthews, for whatever one likes to look at."""
-    two = scene.task.kind == "classification" and len(scene.task.labels) == 2
-    return OFFICIAL.get(column_of(scene.task.name), TWO_CLASSES if two else USUAL[scene.task.kind])
+    usual = TWO_CLASSES if len(scene.task.labels) == 2 else USUAL[scene.task.kind]
+    return OFFICIAL.get(column_of(scene.task.name), usual)
 
 
 def sides(

@@ -11,6 +11,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 
 from archwright.errors import BadInput
 from archwright.jobs import training_options as to
+from archwright.jobs.lessons import CAUSAL
 from archwright.jobs.looking import generator
 from archwright.jobs.scene import embedded
 from archwright.jobs.score import read_configs
@@ -25,8 +26,8 @@ from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 
-MODEL = "model"
-"""Folder of the trained network inside a run folder."""
+MODEL, GENERATOR = "model", "generator"
+"""Folders of the trained network, and of ELECTRA's generator, inside a run folder."""
 WEIGHTS = 11
 """Place that needs random numbers of its own."""
 
@@ -127,8 +128,8 @@ def class_for(config: Any, head: str, source: str) -> Any:
     """The class that gives the network of this config this head."""
     if config.model_type in OURS:
         causal = not hasattr(config, "loss")
-        if causal != (head == "lm"):
-            raise BadInput(f"{source} is a {'causal network' if causal else 'an encoder'}: it cannot learn by {head}.")
+        if causal != (head in CAUSAL):
+            raise BadInput(f"{source} is {'a causal network' if causal else 'an encoder'}: it cannot learn by {head}.")
         config.loss = head
         return OURS[config.model_type]
     if head not in STOCK:
@@ -144,6 +145,12 @@ def body(source: str) -> Any:
         raise BadInput(
             f"--teacher must be a folder or hub id of an encoder, got {source!r}: {first_line(error)}"
         ) from error
+
+
+def generator_beside(source: str, *, seed: int) -> Any:
+    """The generator that was trained with this discriminator; None where it is not there."""
+    folder = Path(source).parent / GENERATOR
+    return loaded(str(folder), "mlm", seed=seed) if (folder / "config.json").is_file() else None
 
 
 def generator_for(network: Any, *, size: float, seed: int) -> Any:

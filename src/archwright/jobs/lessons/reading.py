@@ -19,10 +19,12 @@ from archwright.data.places import public_data
 from archwright.errors import BadInput, Failed
 from archwright.jobs.lessons.brief import Brief, Course, Place, check_batch
 from archwright.jobs.lessons.networks import (
+    GENERATOR,
     Design,
     body,
     built,
     design_of,
+    generator_beside,
     generator_for,
     loaded,
     room_for,
@@ -57,6 +59,8 @@ PROJECTIONS = 12
 """Place that needs random numbers of its own."""
 VALIDATION = 13
 VALIDATION_BATCH = 32
+READ_ON = ("packed",)
+"""Layouts in which a row goes on where the one before ended."""
 Losses = dict[str, tuple[float, int]]
 """Of one batch by name: mean, and over how many targets."""
 
@@ -77,7 +81,7 @@ def material(brief: Brief, place: Place) -> Material:
     corpus, way = brief.lesson.corpus, brief.way
     if corpus is None:
         raise BadInput(f"--lesson {brief.name} needs --corpus FILE, the text to learn from.")
-    if way.causal and brief.lesson.layout != "packed":
+    if way.causal and brief.lesson.layout not in READ_ON:
         raise BadInput(f"--lesson {brief.name} reads on from row to row, so it needs --layout packed.")
     learnt, judged = read_corpus(corpus, brief.lesson.corpus_validation)
     design = design_of(brief.pupil)
@@ -104,7 +108,7 @@ def tokenizer_for(brief: Brief, design: Design | None, text: Text) -> Any:
     if pupil.tokenizer in MADE:
         return made_tokenizer(str(pupil.tokenizer), text.lines, pupil.vocabulary)
     if pupil.tokenizer is not None or teacher is not None:
-        return tokenizer_in(embedded(str(pupil.tokenizer or teacher)))
+        return tokenizer_in(source_of(str(pupil.tokenizer or teacher)))
     return USUAL[design.space.text](text, pupil.vocabulary)
 
 
@@ -121,7 +125,7 @@ USUAL: dict[str, Callable[[Text, int | None], Any]] = {
 
 
 def check_mask(tokenizer: Any, brief: Brief) -> None:
-    if brief.way.head != "lm" and tokenizer.mask_token_id is None:
+    if not brief.way.causal and tokenizer.mask_token_id is None:
         raise BadInput(f"--lesson {brief.name} needs a tokenizer with a mask token; give another --tokenizer.")
 
 
@@ -179,14 +183,16 @@ def replaced_words(brief: Brief, place: Place) -> Course:
     """ELECTRA: generator and discriminator learn together and share the table of tokens."""
     of, recipe = material(brief, place), brief.recipe
     weights = (1.0, recipe.discriminator_weight)
-    small = generator_for(of.network, size=recipe.generator_size, seed=place.seed).to(place.device)
+    known = generator_beside(source_of(brief.pupil.model), seed=place.seed) if brief.pupil.model else None
+    small = known or generator_for(of.network, size=recipe.generator_size, seed=place.seed)
+    small = small.to(place.device)
     both = share_embeddings(small, of.network)
     return course(
         brief,
         place,
         of,
         model=both,
-        beside={"generator": small},
+        beside={GENERATOR: small},
         batches=hidden_batches(of, of.learnt, recipe.batch_size, (place.seed, 0), ELECTRA),
         update=electra_update(small, of.network, weights=weights, together=place.together),
         judged=judging(

@@ -88,7 +88,7 @@ def taught(brief: Brief, place: Place, course: Course) -> dict[str, Any]:
     """Prepares, trains, judges, keeps."""
     run, first, begun = place.run, place.together.first, perf_counter()
     facts = {**course.facts, **course.prepared()}
-    before = noted(place, "before", course.judged) if brief.way.stage == "pretraining" else None
+    before = noted(place, "before", course.judged) if brief.way.head is not None else None
     schedule = schedule_for(brief, place, course)
     prepared = perf_counter() - begun
     fit(brief, place, course, schedule)
@@ -119,7 +119,7 @@ def fit(brief: Brief, place: Place, course: Course, schedule: Schedule, *, stop:
         )
 
 
-def evaluated(brief: Brief) -> dict[str, Any]:
+def evaluated(brief: Brief, _: Path) -> dict[str, Any]:
     """The network as it is, judged; nothing is written."""
     if brief.pupil.model is None:
         raise BadInput("--evaluate-only judges trained weights; give --model.")
