@@ -15,18 +15,16 @@ find b-lp2-both nas-bert --unary 2 --fitness both
 find b-ws2-factor-both nas-bert --unary 2 --inputs W,S --factor --fitness both
 find b-x1-spearman nas-bert --inputs extended
 find b-x1-both nas-bert --inputs extended --fitness both
-find b-x1-factor-both nas-bert --inputs extended --factor --fitness both
 find b-f1-factor-both nas-bert --inputs forward --factor --fitness both
 for of in mean last largest logsum; do find "b-lp1-$of-both" nas-bert --fitness both --reduction $of; done
+find b-lp1-logsum-spearman nas-bert --reduction logsum
+find b-lp1-logsum-factor-both nas-bert --reduction logsum --factor --fitness both
 find g-lp1-spearman lts-gpt2
 find g-x1-spearman lts-gpt2 --inputs extended
 find g-x1-factor-spearman lts-gpt2 --inputs extended --factor
 find g-f1-factor-spearman lts-gpt2 --inputs forward --factor
 for of in mean last largest logsum; do find "g-x1-$of-spearman" lts-gpt2 --inputs extended --reduction $of; done
-
-# the two configurations that were best, with other weights, batches and folds
-find b-lp1-factor-both-seed1 nas-bert --factor --fitness both --seed 1
-find g-f1-factor-spearman-seed1 lts-gpt2 --inputs forward --factor --seed 1
+find r-lp1-spearman nas-bench-nlp
 
 # all three benchmarks, and what is found on one judged on the others
 find main nas-bert --transfer lts-gpt2,nas-bench-nlp
