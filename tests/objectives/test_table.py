@@ -14,8 +14,11 @@ from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import LatencyTable, Timing, Timings
 from archwright.objectives.table import counts
+from archwright.search import sample
+from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.keep import Keep, LayerKeep, sizes
+from tests.designed import designed
 
 from .conftest import tiny
 
@@ -74,7 +77,7 @@ def test_positions_cost_as_much_as_their_number(table: LatencyTable) -> None:
 def test_noise_makes_no_larger_network_faster(seed: int, noise: float) -> None:
     noisy = LatencyTable.measure(TINY, batch=1, length=16, rounds=5, seed=seed, timer=timer(additive, noise=noise))
     assert noisy.base >= 0
-    for curve, full in ((noisy.heads, HEADS), (noisy.units, UNITS)):
+    for curve, full in ((noisy.kinds[0].heads, HEADS), (noisy.kinds[0].units, UNITS)):
         costs = [curve.at(count) for count in range(full + 1)]
         assert costs[0] == 0 and costs == sorted(costs)
 
@@ -100,6 +103,27 @@ def test_what_is_timed(bert: PrunedNetwork) -> None:
     assert asked[0] == anatomy(bert.config).full, "the first is the sentinel: one that is long enough to time well"
     assert len(set(asked)) == len(asked) and (LayerKeep(0, 0),) * LAYERS in asked
     assert all(len(set(keep)) == 1 for keep in asked)
+
+
+@pytest.mark.parametrize("name", ["nlu", "flexibert"])
+def test_layers_that_differ_have_costs_of_their_own(name: str) -> None:
+    """The truth is a price for each head, unit and layer, another one in every layer."""
+    network = designed(name)
+
+    def timed(model: object, keeps: Mapping[str, Keep], *, batch: int, length: int, rounds: int, seed: int) -> Timings:
+        prices = {key: 0.5 + sum(price(*row) for row in enumerate(sizes(keep))) for key, keep in keeps.items()}
+        return Timings({key: Timing(v, v, v) for key, v in prices.items()}, {}, 0.0, rounds)
+
+    def price(place: int, pair: tuple[int, int]) -> float:
+        return (0.1 + 0.1 * pair[0] + (0.01 + 0.01 * place) * pair[1]) * any(pair)
+
+    found = LatencyTable.measure(network, batch=1, length=8, rounds=2, timer=timed)
+    space = subnet_space("medium", anatomy(network.config))
+    rng = np.random.default_rng(0)
+    for predicted, measured in found.check(
+        network, [space.build(sample(space.choices, rng)) for _ in range(20)], timer=timed
+    ):
+        assert predicted == pytest.approx(measured, rel=0.12)
 
 
 @given(st.integers(1, 5000))

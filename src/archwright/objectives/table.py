@@ -1,6 +1,6 @@
 """Latency inside a search: predicted from a table of what heads and units cost in a layer, measured once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import Timings, measure_latency
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import Keep, LayerKeep, sizes
+from archwright.subnet.keep import Keep, LayerAnatomy, LayerKeep, sizes
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Of all heads or units of a layer: where the table measures, besides a single one."""
@@ -32,13 +32,34 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class LayerCosts:
+    """One kind of layer: layers with the same sizes and operators cost the same."""
+
+    heads: Curve
+    units: Curve
+    rest: float = 0.0
+    """Milliseconds of what stays as long as the layer does."""
+
+    def at(self, heads: int, units: int) -> float:
+        return self.heads.at(heads) + self.units.at(units) + (self.rest if heads or units else 0.0)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        curves = {
+            name: Curve(*(tuple(values[name][key]) for key in ("counts", "costs"))) for name in ("heads", "units")
+        }
+        return cls(**curves, rest=values["rest"])
+
+
+@dataclass(frozen=True)
 class LatencyTable:
     """Latency as a sum over the layers; never less for a larger sub-network."""
 
     base: float
     """Milliseconds without any layer: embeddings and head."""
-    heads: Curve
-    units: Curve
+    kinds: tuple[LayerCosts, ...]
+    of: tuple[int, ...]
+    """The kind of every layer."""
     batch: int
     length: int
     drift: float | None
@@ -55,19 +76,20 @@ class LatencyTable:
         seed: int = 0,
         timer: Timer = measure_latency,
     ) -> Self:
-        """A table of this network on this device; all layers of a timed network are alike."""
-        of = anatomy(model.config)
-        heads, units = counts(of.heads), counts(of.units)
-        alike = alike_layers(heads, units)
-        keeps = {f"{h} heads, {u} units": (LayerKeep(h, u),) * of.layers for h, u in alike}
+        """A table of this network on this device; a timed network has layers of one kind, all alike."""
+        wholes = anatomy(model.config).wholes
+        kinds = list(dict.fromkeys(wholes))
+        of = tuple(kinds.index(layer) for layer in wholes)
+        keeps = {str(sizes(keep)): keep for keep in timed_keeps(kinds, of)}
         timings = timer(model, keeps, batch=batch, length=length, rounds=rounds, seed=seed)
         times = np.array([timings[name].median for name in keeps])
-        base, head_costs, unit_costs = fit(alike, times, layers=of.layers, heads=heads, units=units)
-        return cls(base, Curve(heads, head_costs), Curve(units, unit_costs), batch, length, timings.drift)
+        base, costs = fit(kinds, of, list(keeps.values()), times)
+        return cls(base, costs, of, batch, length, timings.drift)
 
     def predict(self, keep: Keep) -> float:
         """Milliseconds per batch of the extracted sub-network."""
-        return self.base + sum(self.heads.at(heads) + self.units.at(units) for heads, units in sizes(keep))
+        rows = zip(self.of, sizes(keep), strict=True)
+        return self.base + sum(self.kinds[kind].at(heads, units) for kind, (heads, units) in rows)
 
     def check(
         self,
@@ -88,15 +110,13 @@ class LatencyTable:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        curves = {
-            name: Curve(*(tuple(values[name][field]) for field in ("counts", "costs"))) for name in ("heads", "units")
-        }
-        return cls(**{**values, **curves})
+        kinds = tuple(LayerCosts.from_json(kind) for kind in values["kinds"])
+        return cls(**{**values, "kinds": kinds, "of": tuple(values["of"])})
 
 
 def counts(full: int) -> tuple[int, ...]:
     """Where a curve is measured: at one, the price of having the sub-layer at all, and at shares of the whole."""
-    return tuple(sorted({1, *(max(1, round(share * full)) for share in SHARES)}))
+    return tuple(sorted({1, *(max(1, round(share * full)) for share in SHARES)})) if full else ()
 
 
 def alike_layers(heads: Sequence[int], units: Sequence[int]) -> list[tuple[int, int]]:
@@ -105,21 +125,46 @@ def alike_layers(heads: Sequence[int], units: Sequence[int]) -> list[tuple[int, 
     return [*both, (0, 0), *((count, 0) for count in heads), *((0, count) for count in units)]
 
 
+def timed_keeps(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[Keep]:
+    """The whole network, and for every kind networks that have layers of it alone."""
+    yield tuple(LayerKeep(kinds[kind].heads, kinds[kind].units) for kind in of)
+    for number, layer in enumerate(kinds):
+        for pair in alike_layers(counts(layer.heads), counts(layer.units)):
+            yield tuple(LayerKeep(*pair) if kind == number else LayerKeep(0, 0) for kind in of)
+
+
 def fit(
-    alike: Sequence[tuple[int, int]],
-    times: NDArray[np.float64],
-    *,
-    layers: int,
-    heads: tuple[int, ...],
-    units: tuple[int, ...],
-) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+    kinds: Sequence[LayerAnatomy], of: Sequence[int], keeps: Sequence[Keep], times: NDArray[np.float64]
+) -> tuple[float, tuple[LayerCosts, ...]]:
     """Base and costs with the least relative error, as sums of steps >= 0: noise makes no larger network faster."""
-    h, u = np.array(alike).T
-    steps = layers * np.concatenate([h[:, None] >= np.array(heads), u[:, None] >= np.array(units)], axis=1)
-    matrix = np.concatenate([np.ones((len(times), 1)), steps], axis=1) / times[:, None]
+    places = [[place for place, kind in enumerate(of) if kind == number] for number in range(len(kinds))]
+    blocks = [
+        np.array([sum(steps_of(kind, *sizes(keep)[place]) for place in where) for keep in keeps])
+        for kind, where in zip(kinds, places, strict=True)
+    ]
+    matrix = np.concatenate([np.ones((len(times), 1)), *blocks], axis=1) / times[:, None]
     base, *rest = nonnegative(matrix, np.ones(len(times)))
-    head_costs, unit_costs = np.cumsum(rest[: len(heads)]), np.cumsum(rest[len(heads) :])
-    return float(base), tuple(head_costs.tolist()), tuple(unit_costs.tolist())
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    parts = np.split(np.array(rest), ends[:-1])
+    return float(base), tuple(costs_of(kind, part) for kind, part in zip(kinds, parts, strict=True))
+
+
+def steps_of(kind: LayerAnatomy, heads: int, units: int) -> NDArray[np.float64]:
+    """Which steps of its curves a layer of these sizes has climbed, and whether it is there, where that costs anything."""
+    climbed = [heads >= np.array(counts(kind.heads)), units >= np.array(counts(kind.units))]
+    return np.concatenate([*climbed, [bool(heads or units)] * stays(kind)]).astype(float)
+
+
+def stays(kind: LayerAnatomy) -> bool:
+    """Whether a layer has something that goes only with the whole layer."""
+    return bool(kind.rest.matrices)
+
+
+def costs_of(kind: LayerAnatomy, steps: NDArray[np.float64]) -> LayerCosts:
+    heads, units = counts(kind.heads), counts(kind.units)
+    climbed = np.cumsum(steps[: len(heads)]), np.cumsum(steps[len(heads) : len(heads) + len(units)])
+    curves = (Curve(at, tuple(costs.tolist())) for at, costs in zip((heads, units), climbed, strict=True))
+    return LayerCosts(*curves, rest=float(steps[-1]) if stays(kind) else 0.0)
 
 
 def nonnegative(matrix: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
