@@ -120,9 +120,8 @@ def test_layers_that_differ_have_costs_of_their_own(name: str) -> None:
     found = LatencyTable.measure(network, batch=1, length=8, rounds=2, timer=timed)
     space = subnet_space("medium", anatomy(network.config))
     rng = np.random.default_rng(0)
-    for predicted, measured in found.check(
-        network, [space.build(sample(space.choices, rng)) for _ in range(20)], timer=timed
-    ):
+    keeps = [space.build(sample(space.choices, rng)) for _ in range(20)]
+    for predicted, measured in found.check(network, keeps, timer=timed):
         assert predicted == pytest.approx(measured, rel=0.12)
 
 

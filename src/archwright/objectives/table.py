@@ -45,10 +45,8 @@ class LayerCosts:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        curves = {
-            name: Curve(*(tuple(values[name][key]) for key in ("counts", "costs"))) for name in ("heads", "units")
-        }
-        return cls(**curves, rest=values["rest"])
+        curves = [Curve(*(tuple(values[name][key]) for key in ("counts", "costs"))) for name in ("heads", "units")]
+        return cls(curves[0], curves[1], values["rest"])
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ def fit(
 
 
 def steps_of(kind: LayerAnatomy, heads: int, units: int) -> NDArray[np.float64]:
-    """Which steps of its curves a layer of these sizes has climbed, and whether it is there, where that costs anything."""
+    """Which steps of its curves a layer of these sizes has climbed; and whether it is there, where that has a price."""
     climbed = [heads >= np.array(counts(kind.heads)), units >= np.array(counts(kind.units))]
     return np.concatenate([*climbed, [bool(heads or units)] * stays(kind)]).astype(float)
 
@@ -163,8 +161,8 @@ def stays(kind: LayerAnatomy) -> bool:
 def costs_of(kind: LayerAnatomy, steps: NDArray[np.float64]) -> LayerCosts:
     heads, units = counts(kind.heads), counts(kind.units)
     climbed = np.cumsum(steps[: len(heads)]), np.cumsum(steps[len(heads) : len(heads) + len(units)])
-    curves = (Curve(at, tuple(costs.tolist())) for at, costs in zip((heads, units), climbed, strict=True))
-    return LayerCosts(*curves, rest=float(steps[-1]) if stays(kind) else 0.0)
+    curves = [Curve(at, tuple(costs.tolist())) for at, costs in zip((heads, units), climbed, strict=True)]
+    return LayerCosts(curves[0], curves[1], float(steps[-1]) if stays(kind) else 0.0)
 
 
 def nonnegative(matrix: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
