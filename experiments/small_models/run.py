@@ -3,9 +3,10 @@
     python experiments/small_models/run.py runs/small_models --data DATA [--steps 150] [--seeds 0]
 
 `nlu-tiny` designs of (nearly) equal size: those found with W-PCA, V-PCA, the number of parameters and proxies of the
-gallery, and five random ones. Each is distilled from MiniLM on WikiText-2, then fine-tuned on RTE, MRPC, CoLA, SST-2
-and SQuAD (parts of them); the W-PCA design also from scratch. Resumable; what is finished is not repeated. Writes
-results.csv beside this file; summary.py makes the text and the figure.
+gallery, and five random ones. Each is distilled from MiniLM on WikiText-2, then fine-tuned on parts of SST-2, MRPC and
+CoLA; the W-PCA design on RTE and SQuAD as well, from scratch, after four times the distillation, and with a teacher
+during the task. Resumable; what is finished is not repeated. Writes results.csv beside this file; summary.py makes the
+text and the figure.
 """
 
 import argparse
@@ -36,6 +37,15 @@ TASKS: dict[str, dict[str, Any]] = {
     "glue/SST-2": {"epochs": 2, "train_rows": 4000},
     "squad": {"epochs": 2, "train_rows": 800, "test_rows": 400, "max_length": 128},
 }
+TELLING = ("glue/SST-2", "glue/MRPC", "glue/CoLA")
+"""Tasks for all designs; on the others every small budget ends at chance."""
+STARTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "distilled": (1, {}),
+    "scratch": (0, {}),
+    "longer": (4, {}),
+    "longer-taught": (4, {"teacher": "minilm", "teacher_epochs": 3}),
+}
+"""Times --steps of distillation before the task, and who teaches during it."""
 SHARED = {"batch_size": 32, "learning_rate": 3e-4, "threads": 1, "validation_rows": 200, "max_length": LENGTH}
 
 
@@ -45,6 +55,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seeds", default="0")
+    parser.add_argument("--only", default="")
     parser.add_argument("--proxies", default=",".join(PROXIES))
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -63,15 +74,15 @@ def write(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def judged(options: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
-    """Every design on every task: distilled, and the first of them from scratch too."""
+    """The first design from every start on every task, the others distilled and on the tasks that tell them apart."""
     found = designs(options, seed)
     first = next(iter(found))
     for name, file in found.items():
-        taught = distilled(options, name, file, seed)
-        for task, how in TASKS.items():
-            yield row_of(options, name, "distilled", task, seed, fine_tuned(options, name, taught, task, how, seed))
-            if name == first:
-                yield row_of(options, name, "scratch", task, seed, fine_tuned(options, name, file, task, how, seed))
+        if options.only and name not in options.only.split(","):
+            continue
+        for start in STARTS if name == first else ("distilled",):
+            for task in TASKS if name == first else TELLING:
+                yield row_of(name, start, task, seed, fine_tuned(options, name, file, start, task, seed))
 
 
 def designs(options: argparse.Namespace, seed: int) -> dict[str, Path]:
@@ -87,7 +98,8 @@ def designs(options: argparse.Namespace, seed: int) -> dict[str, Path]:
     for place, config in enumerate(chance(size, seed)):
         file = options.out / f"design-random{place}-{seed}" / "design.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"schema": "archwright/design/1", "space": SPACE, "config": config}))
+        if not file.exists():
+            file.write_text(json.dumps({"schema": "archwright/design/1", "space": SPACE, "config": config}))
         found[f"random{place}"] = file
     return {name: found[name] for name in (names[0], *sorted(set(found) - set(names)), *names[1:])}
 
@@ -103,22 +115,21 @@ def chance(size: int, seed: int) -> list[dict[str, Any]]:
     return found
 
 
-def distilled(options: argparse.Namespace, name: str, file: Path, seed: int) -> Path:
-    out = options.out / f"distil-{name}-{seed}"
+def distilled(options: argparse.Namespace, name: str, file: Path, steps: int, seed: int) -> Path:
+    out = options.out / f"distil-{name}-{steps}-{seed}"
     texts, few = options.data / "wikitext-2", options.out / "valid.txt"
     few.write_text("\n".join((texts / "valid.txt").read_text().splitlines()[:VALIDATION_LINES]))
     lesson = {"lesson": "distil", "teacher": "minilm", "corpus": texts / "train.txt", "corpus_validation": few}
-    trained({**SHARED, **lesson, "learning_rate": 6e-4, "design": file, "steps": options.steps}, out, seed)
+    trained({**SHARED, **lesson, "learning_rate": 6e-4, "design": file, "steps": steps}, out, seed)
     return out
 
 
-def fine_tuned(
-    options: argparse.Namespace, name: str, start: Path, task: str, how: dict[str, Any], seed: int
-) -> dict[str, Any]:
-    kind = "scratch" if start.suffix == ".json" else "distilled"
-    out = options.out / f"{task.replace('/', '-')}-{name}-{kind}-{seed}"
-    begin = {"design": start} if start.suffix == ".json" else {"model": str(start)}
-    return trained({**SHARED, "task": task, "data": options.data / task, **begin, **how}, out, seed)
+def fine_tuned(options: argparse.Namespace, name: str, file: Path, start: str, task: str, seed: int) -> dict[str, Any]:
+    share, teacher = STARTS[start]
+    steps = options.steps * share
+    begin = {"model": str(distilled(options, name, file, steps, seed))} if steps else {"design": file}
+    out = options.out / f"{task.replace('/', '-')}-{name}-{start}-{seed}"
+    return trained({**SHARED, "task": task, "data": options.data / task, **begin, **teacher, **TASKS[task]}, out, seed)
 
 
 def trained(asked: dict[str, Any], out: Path, seed: int) -> dict[str, Any]:
@@ -130,12 +141,10 @@ def trained(asked: dict[str, Any], out: Path, seed: int) -> dict[str, Any]:
     return result
 
 
-def row_of(
-    options: argparse.Namespace, name: str, start: str, task: str, seed: int, result: dict[str, Any]
-) -> dict[str, Any]:
+def row_of(name: str, start: str, task: str, seed: int, result: dict[str, Any]) -> dict[str, Any]:
     return {
         "design": name, "start": start, "task": task, "seed": seed, "parameters": result["parameters"],
-        "metrics": json.dumps(result["validation"]["after"]["splits"]["test"]), "steps": result["steps"], "distilled_steps": options.steps,
+        "metrics": json.dumps(result["validation"]["after"]["splits"]["test"]), "steps": result["steps"],
         "seconds": round(result["seconds"]["total"], 1), "commit": result["environment"]["commit"],
         "processor": result["environment"]["cpu"],
     }  # fmt: skip
