@@ -89,6 +89,12 @@ class Pace:
 class Data(o.Data):
     """What to fine-tune it for."""
 
+    validation: Path | None = None
+    """Rows to judge by when there is no --test; all of --train is learnt then."""
+    test: Path | None = None
+    """Rows that the result is about. With neither of the two, 15 % of --train validate and 15 % test."""
+    validation_rows: int = 2000
+    """Validate on at most so many rows, of a task or of the corpus; 0 for all."""
     glue: Path | None = None
     """Folder with a folder per GLUE task: all that are there, one after another, and their averages."""
     max_length: int = 128

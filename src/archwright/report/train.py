@@ -40,7 +40,8 @@ def validation_lines(document: Document) -> Iterator[str]:
             start = f"{number(before[name])} -> " if name in before else ""
             yield f"{name} {start}{number(value)}"
     for split, scores in (after.get("splits") or {}).items():
-        yield f"{split}: " + ", ".join(f"{name} {number(value)}" for name, value in scores.items())
+        if scores != {name: after.get(name) for name in scores}:
+            yield f"{split}: " + ", ".join(f"{name} {number(value)}" for name, value in scores.items())
 
 
 def teacher_lines(document: Document) -> Iterator[str]:

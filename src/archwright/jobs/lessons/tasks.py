@@ -130,11 +130,17 @@ def untrained_checkpoint(brief: Brief, design: Design, seed: int, folder: Path) 
 def judged(brief: Brief, scene: Scene, network: PrunedNetwork) -> dict[str, Any]:
     """Metrics on the rows that are not trained on: the official dev rows, MNLI's mismatched ones too."""
     found: dict[str, Any] = {"test": scores(scene, network, scene.test)}
-    if scene.encoded["validation"] is not scene.encoded["test"] and brief.recipe.held_out:
+    if validates(brief):
         found["validation"] = scores(scene, network, scene.validation)
     for column, rows in more_columns(brief, scene).items():
         found[column] = scores(scene, network, more_rows(scene, rows, brief.data.max_length))
     return {**found["test"], "rows": scene.encoded["test"].rows, "splits": found}
+
+
+def validates(brief: Brief) -> bool:
+    """Whether there are validation rows that are not the test rows: held out of train, or a file for each."""
+    data = brief.data
+    return bool(brief.recipe.held_out) or (data.data is None and bool(data.validation) == bool(data.test))
 
 
 def more_columns(brief: Brief, scene: Scene) -> Mapping[str, Any]:
