@@ -34,4 +34,5 @@ def no_walk_before() -> None:
 
 @pytest.fixture(autouse=True)
 def short_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CAREFUL", 1)
+    for rounds in ("QUICK", "CAREFUL"):
+        monkeypatch.setattr(limits, rounds, 1)

@@ -82,6 +82,7 @@ def test_limits_hold(options: Options) -> None:
 
 
 def test_a_latency_limit_is_measured_on_the_network(options: Options) -> None:
+    options |= {"population": 2, "generations": 1}
     with pytest.raises(Failed, match="over a limit"):
         aw.design(**options, max_latency_ms=1e-6)
     assert aw.design(**options, max_latency_ms=1e6).document["judged"]["looked"] > 0
@@ -103,9 +104,10 @@ def test_a_proxy_of_ones_own(options: Options, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("space", [name for name in ARCHITECTURES if not name.startswith("nlu")])
 def test_other_spaces_are_searched_network_by_network(space: str, options: Options) -> None:
-    document = aw.design(**{**options, "space": space}, proxy=("hidden_covariance_1",)).as_json()
+    small = {**options, "space": space, "population": 2, "generations": 2}
+    document = aw.design(**small, proxy=("hidden_covariance_1",)).as_json()
     ARCHITECTURES[space].space().check(document["config"])
-    assert document["evaluations"] == 12 and document["layers"] and document["limits"]["parameters"] is None
+    assert document["evaluations"] == 4 and document["layers"] and document["limits"]["parameters"] is None
 
 
 def test_a_gradient_proxy_goes_the_plain_way(options: Options) -> None:

@@ -34,9 +34,10 @@ class Counting:
     known: dict[str, Counts] = field(default_factory=dict)
 
     def of(self, config: Config) -> Counts:
-        key = json.dumps(config, sort_keys=True)
+        design = self.space.canonical(config)
+        key = json.dumps(design, sort_keys=True)
         if key not in self.known:
-            self.known[key] = self.space.counts(self.space.canonical(config))
+            self.known[key] = self.space.counts(design)
         return self.known[key]
 
 
@@ -106,9 +107,12 @@ def smallest_by(counting: Counting, name: str) -> Config:
     choices = counting.space.choices
     config = smallest(choices)
     for _ in range(PASSES):
+        before = config
         for choice, values in choices.items():
             options = [{**config, choice: value} for value in few(values)]
             config = min(options, key=lambda option: int(getattr(counting.of(option), name)))
+        if config == before:
+            break
     return config
 
 
