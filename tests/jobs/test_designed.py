@@ -7,9 +7,11 @@ import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
+from archwright.errors import BadInput
 from archwright.export.trained import save_trained
 from archwright.jobs.preview import previewed
 from archwright.networks.flexibert import FlexiBertConfig, FlexiBertNetwork
+from archwright.networks.load import load_supernet
 from archwright.networks.nlu import NluConfig, NluNetwork
 from tests.jobs.runs import POSITIONS, compressed
 
@@ -66,3 +68,11 @@ def test_its_spaces_can_be_looked_at(name: str, trained: dict[str, Path], tmp_pa
     facts = previewed(str(trained[name]), out=tmp_path, seed=0).as_json()
     assert facts["layers"] == 2
     assert all(0 <= share <= 1 for space in facts["spaces"].values() for share in space["shares"])
+
+
+def test_a_network_with_our_head_is_no_super_network(trained: dict[str, Path], rows: Path, tmp_path: Path) -> None:
+    network = load_supernet(str(trained["nlu"]), labels=("no", "yes"))
+    save_trained(network, None, tmp_path / "tuned")
+    with pytest.raises(BadInput, match="that it was fine-tuned from"):
+        compressed(tmp_path / "run", model=str(tmp_path / "tuned"), train=rows)
+    assert not (tmp_path / "run").exists()

@@ -1,5 +1,6 @@
 """A checkpoint's tokenizer."""
 
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ def load_tokenizer(source: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **gguf_of(source))
+        tokenizer = AutoTokenizer.from_pretrained(
+            source, trust_remote_code=False, **gguf_of(source), **own_code(source)
+        )
     except UNREADABLE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
         raise BadInput(
@@ -30,6 +33,20 @@ def load_tokenizer(source: str) -> Any:
             f"the tokenizer of {source!r} must have a padding or end token; set pad_token in its tokenizer_config.json."
         )
     return tokenizer
+
+
+def own_code(source: str) -> dict[str, Any]:
+    """An empty config where the folder's own needs code that lies beside it, as networks of ours have it.
+
+    A tokenizer needs neither, but transformers would ask for both.
+    """
+    from transformers import PreTrainedConfig
+
+    try:
+        values = json.loads((Path(source) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {"config": PreTrainedConfig()} if isinstance(values, dict) and "auto_map" in values else {}
 
 
 def gguf_of(source: str) -> dict[str, str]:

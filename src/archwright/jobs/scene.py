@@ -155,9 +155,10 @@ def head_names(config: Any) -> list[str]:
 
 
 def embedded(model: str) -> str:
-    """The folder of a model that comes as a package; any other name stays as it is."""
+    """The folder of a model that comes as a package, or lies in a run of `train`; any other name stays as it is."""
     if model not in EMBEDDED:
-        return model
+        inside = Path(model) / "model"
+        return str(inside) if (inside / "config.json").is_file() else model
     module, package, folder = EMBEDDED[model]
     spec = find_spec(module)
     if spec is None or spec.origin is None:

@@ -132,6 +132,11 @@ def size_keys(config: AutoConfig) -> list[str]:
 
 def stock_config(source: str) -> AutoConfig:
     """The checkpoint's config, or one clear line on what is wrong with it."""
+    if has_our_head(source):
+        raise BadInput(
+            f"a super-network is made of a network without a head of ours, got {source!r}; "
+            "choose the network that it was fine-tuned from."
+        )
     try:
         config = AutoConfig.from_pretrained(source, trust_remote_code=False, **packed(source))
     except UNREADABLE as error:
@@ -149,6 +154,15 @@ def stock_config(source: str) -> AutoConfig:
     if getattr(config, "add_cross_attention", False):
         raise BadInput(f"{source} must be a network without cross-attention; choose another checkpoint.")
     return config
+
+
+def has_our_head(source: str) -> bool:
+    """Whether this is the folder of a network that was fine-tuned or pruned here."""
+    try:
+        values = json.loads((Path(source) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(values, dict) and values.get("model_type") in (PrunedConfig.model_type,)
 
 
 def packed(source: str) -> dict[str, str]:

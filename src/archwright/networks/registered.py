@@ -1,6 +1,7 @@
 """Our networks under the names by which AutoConfig, AutoModel and pruning find them; importing this is enough.
 
-A config that is known here is read by its own class, whatever code lies beside it.
+A config that is known here is read by its own class, whatever code lies beside it. A pruned network is not: with the
+code beside it transformers runs that code, so that an export can be tried as others will load it.
 """
 
 from transformers import AutoConfig, AutoModel, PreTrainedModel
@@ -11,11 +12,10 @@ from archwright.networks.flexibert import family as flexibert_family  # noqa: F4
 from archwright.networks.lts_gpt2 import LtsGpt2Config
 from archwright.networks.nlu import NluModel
 from archwright.networks.nlu import family as nlu_family  # noqa: F401
-from archwright.networks.pruned import PrunedConfig
 
 BODIES: tuple[type[PreTrainedModel], ...] = (FlexiBertModel, NluModel)
 
-for config in (CellConfig, LtsGpt2Config, PrunedConfig, *(body.config_class for body in BODIES)):
+for config in (CellConfig, LtsGpt2Config, *(body.config_class for body in BODIES)):
     AutoConfig.register(config.model_type, config, exist_ok=True)
 for body in BODIES:
     AutoModel.register(body.config_class, body, exist_ok=True)

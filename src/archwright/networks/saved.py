@@ -9,17 +9,22 @@ from transformers import AutoModel, PreTrainedModel
 from archwright.errors import BadInput
 from archwright.networks.cells import CellForCausalLM
 from archwright.networks.flexibert import FlexiBertModel, FlexiBertNetwork
-from archwright.networks.load import first_line, read_weights, saved_network
+from archwright.networks.load import first_line, read_weights
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluModel, NluNetwork
-from archwright.networks.pruned import PrunedConfig
+from archwright.networks.pruned import HEADS
 
-CLASSES: dict[str, type[PreTrainedModel]] = {
-    network.__name__: network
-    for network in (NluModel, NluNetwork, FlexiBertModel, FlexiBertNetwork, LtsGpt2ForCausalLM, CellForCausalLM)
-}
+DESIGNED: tuple[Any, ...] = (
+    NluModel,
+    NluNetwork,
+    FlexiBertModel,
+    FlexiBertNetwork,
+    LtsGpt2ForCausalLM,
+    CellForCausalLM,
+)
+CLASSES: dict[str, Any] = {network.__name__: network for network in (*DESIGNED, *HEADS.values())}
 """By the name that a checkpoint has as its architecture."""
-OURS = {PrunedConfig.model_type, *(network.config_class.model_type for network in CLASSES.values())}
+OURS = {network.config_class.model_type for network in CLASSES.values()}
 WAY_OUT = "write it again with `archwright train`"
 
 
@@ -32,8 +37,6 @@ def loaded_network(folder: Path) -> PreTrainedModel:
             f"model_type must be one of {', '.join(sorted(OURS))}, got {kind!r} in {folder}; a network of another "
             "family is a checkpoint already, and `archwright compress` makes it smaller."
         )
-    if kind == PrunedConfig.model_type:
-        return saved_network(folder)
     name = next(iter(values.get("architectures") or ()), None)
     if name not in CLASSES:
         raise BadInput(f"the config in {folder} names {name!r}, not one of {', '.join(CLASSES)}; {WAY_OUT}.")
