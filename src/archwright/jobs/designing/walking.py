@@ -23,7 +23,7 @@ from archwright.proxies.pca import Factor, factor_of
 from archwright.store import digest
 
 MEGABYTE = 1 << 20
-STATES, LAYERS = 640 * MEGABYTE, 768 * MEGABYTE
+STATES, LAYERS = 512 * MEGABYTE, 640 * MEGABYTE
 """Most memory of hidden states, and of weights, that a process keeps: about all blocks of nlu-small."""
 DEEP = 0.75
 """Share of the layers up to which hidden states are kept: a child seldom has all but the last blocks of its parent."""
