@@ -5,8 +5,8 @@
 `nlu-tiny` designs of (nearly) equal size: those found with W-PCA, V-PCA, the number of parameters and proxies of the
 gallery, and five random ones. Each is distilled from MiniLM on WikiText-2, then fine-tuned on parts of SST-2, MRPC and
 CoLA; the W-PCA design on RTE and SQuAD as well, from scratch, after four times the distillation, and on the three with
-a teacher during the task. Resumable; what is finished is not repeated. Writes results.csv beside this file; summary.py makes the
-text and the figure.
+a teacher during the task. Resumable; what is finished is not repeated. Writes results.csv beside this file; summary.py
+makes the text and the figure.
 """
 
 import argparse
