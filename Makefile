@@ -56,11 +56,14 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# One process per core with one thread each; tests of a file stay together.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
 test: lint browser
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: lint browser
-	$(BIN)/python -m pytest -m ""
+	$(PYTEST) -m ""
 
 bench: $(RUN_READY)
 	$(BIN)/archwright bench compress
