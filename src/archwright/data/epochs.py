@@ -43,13 +43,16 @@ def shuffled(encoded: Encoded, batch_size: int, seed: tuple[int, ...], change: C
     return epoch
 
 
-def in_streams(encoded: Encoded, batch_size: int) -> Any:
-    """Epoch number to batches whose rows each go on where those of the batch before ended; no row is left twice.
+def in_streams(encoded: Encoded, batch_size: int, readers: int = 1) -> Any:
+    """Epoch number to batches whose rows each go on where those of the reader's batch before ended; none comes twice.
 
-    The text is cut into `batch_size` parts that are read side by side; what does not fill all of them is left out.
+    The text is cut into `readers` x `batch_size` parts that are read side by side; what does not fill all of them is
+    left out. Readers take turns: the batches of reader r are those at r, r + readers and so on.
     """
-    length = len(encoded) // batch_size
-    parts = [np.arange(batch_size, dtype=np.int64) * length + step for step in range(length)]
+    streams = readers * batch_size
+    length = len(encoded) // streams
+    starts = np.arange(streams, dtype=np.int64).reshape(readers, batch_size) * length
+    parts = [mine + step for step in range(length) for mine in starts]
     return lambda number: Epoch(encoded, parts, None, ())
 
 

@@ -219,7 +219,8 @@ def next_words(brief: Brief, place: Place) -> Course:
     of, size = material(brief, place), brief.recipe.batch_size
     recurrent = isinstance(of.network, CellForCausalLM)
     reading = Reading() if recurrent else None
-    batches = in_streams(of.learnt, size) if recurrent else shuffled(of.learnt, size, (place.seed, 0))
+    readers = place.together.processes
+    batches = in_streams(of.learnt, size, readers) if recurrent else shuffled(of.learnt, size, (place.seed, 0))
     judged = Epoch(of.judged, in_order(len(of.judged)), None, ())
     return course(
         brief,
