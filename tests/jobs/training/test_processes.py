@@ -42,7 +42,7 @@ def test_torchrun(pretrained: Any, text: Path, tmp_path: Path) -> None:
     options = [part for name, value in words.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [*TWO, "train", *options, "--device", "cpu", "--out", str(tmp_path / "two")],
+        [*TWO, "train", *options, "--device", "cpu", "--minutes", "60", "--out", str(tmp_path / "two")],
         capture_output=True, text=True, env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

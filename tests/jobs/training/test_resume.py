@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from archwright.errors import Failed
-from archwright.train.loop import Step
+from archwright.jobs.lessons.running import Log, read_log
+from archwright.train.loop import Record, Step
 from tests.jobs.training.lessons import QUICK, trained
 
 
@@ -59,6 +60,13 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_state(
         with pytest.raises(Failed, match=r"nan .*at step 3; the last good checkpoint is kept"):
             trained(tmp_path / "run", **encoder, **words)
     assert trained(tmp_path / "run", **encoder, **words).as_json()["steps"] == 5
+
+
+def test_the_log_is_never_behind_a_checkpoint(tmp_path: Path) -> None:
+    with Log(tmp_path / "log.csv") as log:
+        for step in range(3):
+            log(Record(step, 1.0, 1e-3, 10, 0.1))
+            assert [row["step"] for row in read_log(tmp_path / "log.csv")] == list(range(step + 1))  # not closed yet
 
 
 def test_a_full_disk_is_one_line(

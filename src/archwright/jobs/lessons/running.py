@@ -202,8 +202,11 @@ def kept(course: Course, run: RunFolder, result: dict[str, Any]) -> None:
 def schedule_for(brief: Brief, place: Place, course: Course) -> Schedule:
     """How long and how fast; decided once per run, so that a resumed one goes on with the same."""
     recipe, run = brief.recipe, place.run
-    if run.note("schedule") is None and place.together.first:
-        run.note("schedule", {"steps": planned_steps(brief, place, course)})
+    known = run.note("schedule")
+    place.together.wait()
+    planned = planned_steps(brief, place, course) if known is None else None  # in all: a loss asks the others
+    if planned is not None and place.together.first:
+        run.note("schedule", {"steps": planned})
     place.together.wait()
     return Schedule(
         steps=int(run.note("schedule")["steps"]),
@@ -276,15 +279,13 @@ class Log:
         if self.file is None:
             self.file = self.cut(record.step)
         csv.writer(self.file, lineterminator="\n").writerow([f"{value:.9g}" for value in record])
-        if record.step % 20 == 0:
-            self.file.flush()
 
     def cut(self, step: int) -> TextIO:
         """The file with the lines of earlier steps alone, open for more."""
         kept = [row for row in read_log(self.path) if row["step"] < step]
         lines = [",".join(COLUMNS), *(",".join(f"{row[name]:.9g}" for name in COLUMNS) for row in kept)]
         write_whole(self.path, "\n".join(lines) + "\n")
-        return open(self.path, "a", encoding="utf-8")
+        return open(self.path, "a", encoding="utf-8", buffering=1)  # no checkpoint is ahead of its log
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
