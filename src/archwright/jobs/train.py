@@ -73,6 +73,8 @@ def check_lesson(brief: Brief) -> None:
         raise BadInput(f"--lesson {brief.name} learns without a teacher, got --teacher {teacher}; leave it out.")
     if brief.pace.checkpoint_seconds < 0 or brief.lesson.teacher_epochs < 0:
         raise BadInput("--checkpoint-seconds and --teacher-epochs must not be negative.")
+    if brief.data.validation_rows < 0:
+        raise BadInput(f"--validation-rows must not be negative, got {brief.data.validation_rows}; 0 takes all.")
     if brief.pace.minutes is not None and brief.pace.minutes <= 0:
         raise BadInput(f"--minutes must be above zero, got {brief.pace.minutes}.")
 

@@ -18,6 +18,8 @@ class Pupil:
 
     design: Path | None = None
     """A file that `archwright design` wrote: its architecture, untrained."""
+    scaled_up: bool = False
+    """Of that file the larger architecture, which `design --scale-up` added."""
     space: str | None = choice(None, listed("spaces", "ARCHITECTURES"))
     """Space of --config instead."""
     variant: str | None = field(default=None, metadata={"metavar": "NAME"})

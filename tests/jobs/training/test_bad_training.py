@@ -40,6 +40,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "warm-up": ({**MLM, "warmup": 1.0}, "--warmup is out of range"),
     "layer decay": ({**MLM, "layer_decay": 0.0}, "--layer-decay is out of range"),
     "minutes": ({**MLM, "minutes": 0.0}, "--minutes must be above zero"),
+    "validation rows": ({**MLM, "validation_rows": -1}, "--validation-rows must not be negative, got -1"),
+    "larger without design": ({**MLM, "scaled_up": True}, "--scaled-up needs --design"),
     "accumulate": ({**MLM, "accumulate": 0}, "--accumulate at least 1"),
     "unknown lesson": ({**MLM, "lesson": "reading"}, "lesson must be one of mlm, electra"),
     "unknown preset": ({**MLM, "preset": "gpt5"}, "preset must be one of default, wpca"),

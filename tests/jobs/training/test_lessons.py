@@ -9,7 +9,11 @@ import pytest
 import torch
 
 from archwright.data.making import tokenizer_in
+from archwright.errors import BadInput
+from archwright.jobs.design import plan_of
 from archwright.jobs.lessons.networks import loaded
+from archwright.spaces import ARCHITECTURES
+from archwright.spaces.scaling import scaled_up
 from tests.jobs.training.lessons import QUICK, trained
 
 BEFORE_AFTER = ("before", "after")
@@ -88,6 +92,8 @@ def test_next_words(space: str, rate: float, text: Path, designs: dict[str, Path
     on = trained(tmp_path / "on", model=str(tmp_path / "run"), corpus=text, lesson="lm", **{**words, "steps": 1})
     start = on.as_json()["validation"]["before"]["loss"]
     assert start == pytest.approx(found.as_json()["validation"]["after"]["loss"], abs=1e-4)
+    again = trained(tmp_path / "again", model=str(tmp_path / "on"), corpus=text, lesson="lm", **{**words, "steps": 1})
+    assert again.as_json()["parameters"] == found.as_json()["parameters"]
 
 
 @pytest.mark.parametrize("space", ["flexibert", "nlu-tiny"])
@@ -121,6 +127,32 @@ def test_a_design_file(pretrained: Any, text: Path, designs: dict[str, Path], tm
     words = {**QUICK, "steps": 2, "tokenizer": "words"}
     found = trained(tmp_path / "run", design=file, corpus=text, lesson="mlm", **words).as_json()
     assert found["parameters"] == pretrained.as_json()["parameters"]
+
+
+@pytest.mark.parametrize(("space", "lesson"), [("flexibert", "mlm"), ("nlu-tiny", "electra"), ("gpt2", "lm")])
+def test_a_larger_design(space: str, lesson: str, text: Path, designs: dict[str, Path], tmp_path: Path) -> None:
+    file, config = tmp_path / "design.json", json.loads(designs[space].read_text())
+    larger = scaled_up(plan_of(ARCHITECTURES[space].space(None), config), 2)
+    found = {"space": space, "config": config, "scaled_up": {"factor": 2, "config": larger.to_diff_dict()}}
+    file.write_text(json.dumps(found))
+    words = {**QUICK, "steps": 1, "batch_size": 2, "validation_rows": 2, "tokenizer": "words", "corpus": text}
+    trained(tmp_path / "run", design=file, scaled_up=True, lesson=lesson, **words)
+    made = loaded(str(tmp_path / "run" / "model"), lesson, seed=0).config
+    assert made.vocab_size < 300
+    assert made.hidden_size == larger.hidden_size
+    assert json.loads(json.dumps(layers_in(made))) == json.loads(json.dumps(layers_in(larger)))
+
+
+def layers_in(config: Any) -> Any:
+    return getattr(config, "layers", None) or config.d_inner
+
+
+def test_a_design_that_was_not_made_larger(designs: dict[str, Path], text: Path, tmp_path: Path) -> None:
+    file = tmp_path / "design.json"
+    file.write_text(json.dumps({"space": "flexibert", "config": json.loads(designs["flexibert"].read_text())}))
+    with pytest.raises(BadInput, match="has no larger architecture"):
+        trained(tmp_path / "run", design=file, scaled_up=True, lesson="mlm", corpus=text, **QUICK)
+    assert not (tmp_path / "run").exists()
 
 
 def test_electra_goes_on_with_its_generator(text: Path, encoder: dict[str, Any], tmp_path: Path) -> None:

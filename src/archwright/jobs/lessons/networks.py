@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from archwright.networks.nlu import untrained as untrained_nlu
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
+from archwright.spaces.scaling import network_of
 
 MODEL, GENERATOR = "model", "generator"
 """Folders of the trained network, and of ELECTRA's generator, inside a run folder."""
@@ -38,6 +40,8 @@ class Design:
 
     space: ArchitectureSpace
     config: Config
+    plan: Any = None
+    """A Hugging Face config in place of it, for what lies outside the space."""
 
 
 def design_of(pupil: to.Pupil) -> Design | None:
@@ -46,10 +50,12 @@ def design_of(pupil: to.Pupil) -> Design | None:
     named = [option for option, value in given.items() if value is not None]
     if len(named) != 1:
         raise BadInput(f"give one of {', '.join(given)}, got {', '.join(named) or 'none of them'}.")
+    if pupil.scaled_up and pupil.design is None:
+        raise BadInput("--scaled-up needs --design, the file of an `archwright design --scale-up`.")
     if pupil.model is not None:
         return None
     if pupil.design is not None:
-        return written_design(pupil.design)
+        return written_design(pupil.design, larger=pupil.scaled_up)
     if pupil.space is None or pupil.config is None:
         raise BadInput("--config needs --space, the space it is a config of.")
     configs = read_configs(pupil.config)
@@ -58,7 +64,7 @@ def design_of(pupil: to.Pupil) -> Design | None:
     return checked(Design(ARCHITECTURES[pupil.space].space(pupil.variant), configs[0]))
 
 
-def written_design(file: Path) -> Design:
+def written_design(file: Path, *, larger: bool = False) -> Design:
     """What `archwright design` found."""
     try:
         found = json.loads(file.read_text("utf-8"))
@@ -67,7 +73,18 @@ def written_design(file: Path) -> Design:
         raise BadInput(f"--design must be a design.json of `archwright design`, got {file} ({error!r}).") from error
     if name not in ARCHITECTURES or not isinstance(config, dict):
         raise BadInput(f"--design must name one of the spaces {', '.join(ARCHITECTURES)}, {file} has {name!r}.")
-    return checked(Design(ARCHITECTURES[name].space(found.get("variant")), config))
+    plan = larger_plan(found, file) if larger else None
+    return checked(Design(ARCHITECTURES[name].space(found.get("variant")), config, plan))
+
+
+def larger_plan(found: Any, file: Path) -> Any:
+    """What `design --scale-up` made of the design."""
+    try:
+        values = dict(found["scaled_up"]["config"])
+        return OURS[values["model_type"]].config_class(**values)
+    except (KeyError, TypeError, ValueError) as error:
+        way = "run `archwright design` with --scale-up 2, or leave --scaled-up out"
+        raise BadInput(f"{file} has no larger architecture ({error!r}); {way}.") from error
 
 
 def checked(design: Design) -> Design:
@@ -80,8 +97,19 @@ def built(design: Design, head: str, *, vocabulary: int, seed: int) -> Any:
     if head not in design.space.losses:
         known = ", ".join(design.space.losses)
         raise BadInput(f"networks of {design.space.name} learn by {known} or from a teacher, not by {head}.")
-    made = design.space.network(design.config, generator=generator(seed, WEIGHTS), vocabulary=vocabulary, loss=head)
-    return made
+    draws = generator(seed, WEIGHTS)
+    if design.plan is not None:
+        return network_of(fitted(design.plan, vocabulary, head), generator=draws)
+    return design.space.network(design.config, generator=draws, vocabulary=vocabulary, loss=head)
+
+
+def fitted(plan: Any, vocabulary: int, head: str) -> Any:
+    """The plan for so many tokens, and for this head where it may have several."""
+    words = {"vocab_size": vocabulary} | ({"loss": head} if hasattr(plan, "loss") else {})
+    changed = deepcopy(plan)
+    for name, value in words.items():
+        setattr(changed, name, value)
+    return changed
 
 
 def source_of(model: str) -> str:
@@ -127,10 +155,11 @@ def config_in(source: str) -> Any:
 def class_for(config: Any, head: str, source: str) -> Any:
     """The class that gives the network of this config this head."""
     if config.model_type in OURS:
-        causal = not hasattr(config, "loss")
+        causal = not hasattr(config, "loss") or config.loss in CAUSAL
         if causal != (head in CAUSAL):
             raise BadInput(f"{source} is {'a causal network' if causal else 'an encoder'}: it cannot learn by {head}.")
-        config.loss = head
+        if not causal:
+            config.loss = head
         return OURS[config.model_type]
     if head not in STOCK:
         raise BadInput(f"{head} needs a network of the spaces, as `train` wrote it, got {config.model_type!r}.")
