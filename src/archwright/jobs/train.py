@@ -71,6 +71,8 @@ def check_lesson(brief: Brief) -> None:
         raise BadInput(f"--lesson {brief.name} needs --teacher, for example minilm.")
     if needs is False and teacher is not None:
         raise BadInput(f"--lesson {brief.name} learns without a teacher, got --teacher {teacher}; leave it out.")
+    if needs and brief.checks.evaluate_only:
+        raise BadInput(f"--lesson {brief.name} keeps no way back to its teacher; --evaluate-only needs another lesson.")
     if brief.pace.checkpoint_seconds < 0 or brief.lesson.teacher_epochs < 0:
         raise BadInput("--checkpoint-seconds and --teacher-epochs must not be negative.")
     if brief.data.validation_rows < 0:
