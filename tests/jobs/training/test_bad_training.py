@@ -49,6 +49,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "corpus for a task": ({"lesson": "finetune", "corpus": "text"}, "--lesson finetune learns a task, not --corpus"),
     "words for a task": ({"task": "movie-reviews"}, "--tokenizer words is made of a --corpus"),
     "judge nothing": ({**MLM, "evaluate_only": True}, "--evaluate-only judges trained weights; give --model"),
+    "judge a lesson without end": (
+        {"lesson": "distil", "corpus": "text", "teacher": "bert", "evaluate_only": True},
+        "--lesson distil keeps no way back to its teacher",
+    ),
     "glue and task": ({"glue": Path("glue"), "task": "glue/RTE"}, "--glue names all tasks of a folder"),
     "no glue": ({"glue": Path("nothing")}, "--glue must be a folder with a folder per task"),
     "one mark": ({**MLM, "ablate_steps": (5,)}, "--ablate-steps needs two different numbers"),
