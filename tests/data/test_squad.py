@@ -119,6 +119,21 @@ def small_rows(contexts: list[str], questions: list[str], spans: list[tuple[int,
     return QuestionRows(questions, contexts, np.arange(len(contexts)), np.array(spans), answers, unanswerable=False)
 
 
+def test_one_file_is_cut_by_articles(data_dir: Path) -> None:
+    path = data_dir / "squad" / "cs224n_dev-v2.0.json"
+    task = load_task("squad", data=path, seed=3)
+    contexts = {name: set(split.contexts) for name, split in task.splits.items()}
+    titles = {
+        paragraph["context"]: number
+        for number, article in enumerate(json.loads(path.read_text())["data"])
+        for paragraph in article["paragraphs"]
+    }
+    articles = {name: {titles[context] for context in found} for name, found in contexts.items()}
+    assert sum(map(len, articles.values())) == len(set(titles.values()))  # none in two splits, all somewhere
+    assert task.metric == "squad_v2_f1" and "by articles with seed 3" in task.note
+    assert sum(map(len, task.splits.values())) == 6078
+
+
 def test_windows_by_hand(wordpiece: Any) -> None:
     """21 tokens are 3 special ones, 2 of the question and 16 of the context, of which (18 - 9) // 2 = 4 come again."""
     context = "a b c d e f g h i j k l m n o p q r s t"
@@ -268,7 +283,10 @@ def test_damaged_files(tmp_path: Path, content: Any, line: str) -> None:
 
 
 def test_folders(tmp_path: Path) -> None:
-    for data, line in ((None, "squad needs --data DIR.*got nothing"), (tmp_path / "no", "squad needs --data DIR")):
+    for data, line in (
+        (None, "squad needs --data, .*got nothing"),
+        (tmp_path / "no", "squad needs --data, the folder"),
+    ):
         with pytest.raises(BadInput, match=line):
             load_task("squad", data=data)
     with pytest.raises(

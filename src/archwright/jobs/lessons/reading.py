@@ -26,6 +26,7 @@ from archwright.jobs.lessons.networks import (
     design_of,
     generator_beside,
     generator_for,
+    is_new,
     loaded,
     room_for,
     source_of,
@@ -147,6 +148,7 @@ def course(brief: Brief, place: Place, of: Material, **words: Any) -> Course:
     """A course on this text; `words` are what the lesson decides."""
     facts = {"corpus": of.source, "vocabulary": len(of.tokenizer), "validation_rows": len(of.judged)}
     usual = {"model": of.network, "network": of.network, "facts": facts | words.pop("facts", {})}
+    usual["untrained"] = brief.pupil.model is not None and is_new(source_of(brief.pupil.model), str(brief.way.head))
     return Course(**(usual | {"tokenizer": of.tokenizer, "rows": len(of.learnt)} | words))
 
 

@@ -80,7 +80,7 @@ def scene_of(brief: Brief, place: Place) -> tuple[Scene, PrunedNetwork]:
             config, source, task_data(brief.data), seed=place.seed, device=place.device, held_out=brief.recipe.held_out
         )
         if ours:
-            return scene, on_with(saved_network(Path(source)), scene)
+            return scene, on_with(saved_network(Path(source)), scene, fitted=scene.fitted)
         return scene, fresh(scene, o.Model(model=source, pooling=brief.pupil.pooling), WHOLE)
 
 
@@ -93,9 +93,9 @@ def is_pruned(source: str) -> bool:
     return bool(found.get("model_type") == PrunedConfig.model_type)
 
 
-def on_with(network: PrunedNetwork, scene: Scene) -> PrunedNetwork:
+def on_with(network: PrunedNetwork, scene: Scene, *, fitted: bool) -> PrunedNetwork:
     """The network as it is where its head is for this task, else with a new head on the same body."""
-    if scene.fitted:
+    if fitted:
         return network.to(scene.device)
     values = {k: v for k, v in network.config.to_dict().items() if k in BODY}
     names = dict(enumerate(scene.task.labels)) or {0: "score"}
@@ -174,8 +174,11 @@ def taught(brief: Brief, place: Place, scene: Scene, network: PrunedNetwork) -> 
 
 def teacher_network(source: str, scene: Scene) -> tuple[PrunedNetwork, bool]:
     """The teacher with a head for the task, and whether that head was trained for it, in the order of our labels."""
-    config = stock_config(source)
+    ours = is_pruned(source)
+    config = PrunedConfig.from_pretrained(source) if ours else stock_config(source)
     tuned = names_match(config, scene.task) and own_labels(config, scene.task) == scene.task.labels
+    if ours:
+        return on_with(saved_network(Path(source)), scene, fitted=tuned), tuned
     network = load_supernet(source, kind=scene.task.kind, labels=scene.task.labels, seed=scene.seed, keep_head=tuned)
     return network.to(scene.device), tuned
 
