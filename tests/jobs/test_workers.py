@@ -77,7 +77,7 @@ def test_postgresql_one_of_two_killed(postgres: str, tmp_path: Path, bert: Path,
 
 def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def unhurried(*args: Any, **options: Any) -> float:
-        time.sleep(0.1)  # in this process only, so that the other has time to begin
+        time.sleep(0.3)  # in this process only, so that the other has time to begin
         return error(*args, **options)
 
     monkeypatch.setattr("archwright.jobs.scene.error", unhurried)

@@ -184,8 +184,7 @@ def test_dark_and_light_differ(show: Show, ranking: dict[str, Any]) -> None:
     grid = f"document.querySelector('{SCATTER}').layout.xaxis.gridcolor"
     dark = page.evaluate(grid)
     page.emulate_media(color_scheme="light")
-    page.wait_for_timeout(500)
-    assert page.evaluate(grid) != dark
+    page.wait_for_function(f"{grid} !== '{dark}'")
 
 
 def test_scores_against_each_other(show: Show) -> None:
