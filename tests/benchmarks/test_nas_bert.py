@@ -15,7 +15,7 @@ from transformers.initialization import no_init_weights
 from archwright.benchmarks import BENCHMARKS, Benchmark, Row
 from archwright.benchmarks.nas_bert import ABLATIONS, METRICS, TABLE, TARGETS, ablation, nas_bert
 from archwright.errors import BadInput
-from archwright.networks.flexibert.layers import Encoder
+from archwright.networks.flexibert import FlexiBertModel
 from archwright.networks.roles import Roles
 
 Entries = list[dict[str, Any]]
@@ -73,7 +73,7 @@ def operations(row: Row) -> list[str]:
 
 def roles(benchmark: Benchmark, row: Row) -> Roles:
     with torch.device("meta"), no_init_weights():
-        return Encoder(benchmark.space.plan(row.config)).roles()  # type: ignore[attr-defined]
+        return FlexiBertModel(benchmark.space.plan(row.config)).roles()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("variant", ["described", "published"])

@@ -7,7 +7,8 @@ from torch import nn
 from transformers.initialization import no_init_weights
 
 from archwright.networks.flexibert.config import FlexiBertConfig
-from archwright.networks.flexibert.layers import Encoder, EncoderLayer
+from archwright.networks.flexibert.layers import EncoderLayer
+from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.roles import Counts
 
 TOKENS = 64
@@ -20,7 +21,7 @@ def counted(config: FlexiBertConfig) -> Counts:
     A convolution's depthwise kernel counts as attention, norms count as neither attention nor FFN.
     """
     with torch.device("meta"), no_init_weights():
-        encoder = Encoder(config)
+        encoder = FlexiBertModel(config)
     tables = [module for module in encoder.embeddings.modules() if isinstance(module, nn.Embedding)]
     total, layers = numbers([encoder]), list(encoder.layers)
     return Counts(

@@ -1,11 +1,11 @@
-"""The parts around the operators: embeddings, FFN stacks, residuals, and the encoder of them all."""
+"""The parts around the operators: embeddings, FFN stacks, residuals."""
 
 import torch
 from torch import nn
 
 from archwright.networks.flexibert.config import FlexiBertConfig, LayerPlan
 from archwright.networks.flexibert.mixers import MIXERS
-from archwright.networks.roles import LayerRoles, Roles
+from archwright.networks.roles import LayerRoles
 
 
 class Embeddings(nn.Module):
@@ -21,7 +21,9 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.projection = nn.Linear(narrow, wide) if narrow != wide else nn.Identity()
 
-    def forward(self, input_ids: torch.Tensor, segments: torch.Tensor | None) -> torch.Tensor:
+    def forward(
+        self, input_ids: torch.Tensor, _: torch.Tensor | None = None, segments: torch.Tensor | None = None
+    ) -> torch.Tensor:
         segment = self.segments.weight[0] if segments is None else self.segments(segments)
         summed = self.tokens(input_ids) + self.positions.weight[: input_ids.shape[1]] + segment
         return self.projection(self.dropout(self.norm(summed)))
@@ -104,23 +106,3 @@ class EncoderLayer(nn.Module):
             mixed=self.mixed,
             heads=self.heads,
         )
-
-
-class Encoder(nn.Module):
-    """Everything but the head."""
-
-    def __init__(self, config: FlexiBertConfig):
-        super().__init__()
-        self.embeddings = Embeddings(config)
-        self.layers = nn.ModuleList(EncoderLayer(config, plan) for plan in config.plans)
-
-    def forward(
-        self, input_ids: torch.Tensor, mask: torch.Tensor | None = None, segments: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        hidden = self.embeddings(input_ids, segments)
-        for layer in self.layers:
-            hidden = layer(hidden, mask)
-        return hidden
-
-    def roles(self) -> Roles:
-        return Roles(self.embeddings, [layer.roles() for layer in self.layers])
