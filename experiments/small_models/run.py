@@ -1,12 +1,14 @@
 """Small encoders from nothing: does distillation help, and is the architecture that a proxy chose better than chance?
 
     python experiments/small_models/run.py runs/small_models --data DATA [--steps 150] [--seeds 0]
+    python experiments/small_models/run.py runs/small_models --data DATA --seeds 0,1 --finished
 
 `nlu-tiny` designs of (nearly) equal size: those found with W-PCA, V-PCA, the number of parameters and proxies of the
 gallery, and five random ones. Each is distilled from MiniLM on WikiText-2, then fine-tuned on parts of SST-2 and MRPC;
 the W-PCA design on CoLA, RTE and SQuAD as well, from scratch, after four times the distillation, and on the two with a
-teacher during the task. Resumable; what is finished is not repeated. Writes results.csv beside this file; summary.py
-makes the text and the figure.
+teacher during the task. Another seed is another search, other random designs, other weights. Resumable; what is
+finished is not repeated, and --finished collects it without training more. Writes results.csv beside this file;
+summary.py makes the text and the figure.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from archwright.spaces import ARCHITECTURES
 
 HERE = Path(__file__).parent
 SPACE = "nlu-tiny"
-PROXIES = ("w_pca", "v_pca", "parameters")
+PROXIES = ("w_pca", "v_pca", "parameters", "found_log_weights_attention", "found_weights_attention_mass")
 RANDOM = 5
 NEAR = 0.02
 """Random designs differ at most so much from the W-PCA design in parameters, as a share."""
@@ -57,6 +59,8 @@ def main() -> None:
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--only", default="")
     parser.add_argument("--proxies", default=",".join(PROXIES))
+    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--finished", action="store_true")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for seed in map(int, options.seeds.split(",")):
@@ -82,11 +86,14 @@ def judged(options: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
             continue
         for start in STARTS if name == first else ("distilled",):
             for task in TASKS if name == first and not STARTS[start][1] else TELLING:
-                yield row_of(name, start, task, seed, fine_tuned(options, name, file, start, task, seed))
+                if task in options.tasks.split(",") and (
+                    not options.finished or is_finished(options, name, start, task, seed)
+                ):
+                    yield row_of(name, start, task, seed, fine_tuned(options, name, file, start, task, seed))
 
 
 def designs(options: argparse.Namespace, seed: int) -> dict[str, Path]:
-    """Name of each design to its file; that of the first proxy, the random ones, those of the other proxies."""
+    """Name of each design to its file: those of the proxies, the random ones."""
     found = {}
     names = options.proxies.split(",")
     for proxy in names:
@@ -101,7 +108,7 @@ def designs(options: argparse.Namespace, seed: int) -> dict[str, Path]:
         if not file.exists():
             file.write_text(json.dumps({"schema": "archwright/design/1", "space": SPACE, "config": config}))
         found[f"random{place}"] = file
-    return {name: found[name] for name in (names[0], *sorted(set(found) - set(names)), *names[1:])}
+    return found
 
 
 def chance(size: int, seed: int) -> list[dict[str, Any]]:
@@ -128,8 +135,17 @@ def fine_tuned(options: argparse.Namespace, name: str, file: Path, start: str, t
     share, teacher = STARTS[start]
     steps = options.steps * share
     begin = {"model": str(distilled(options, name, file, steps, seed))} if steps else {"design": file}
-    out = options.out / f"{task.replace('/', '-')}-{name}-{start}-{seed}"
+    out = folder_of(options, name, start, task, seed)
     return trained({**SHARED, "task": task, "data": options.data / task, **begin, **teacher, **TASKS[task]}, out, seed)
+
+
+def folder_of(options: argparse.Namespace, name: str, start: str, task: str, seed: int) -> Path:
+    folder: Path = options.out / f"{task.replace('/', '-')}-{name}-{start}-{seed}"
+    return folder
+
+
+def is_finished(options: argparse.Namespace, name: str, start: str, task: str, seed: int) -> bool:
+    return (folder_of(options, name, start, task, seed) / "result.json").exists()
 
 
 def trained(asked: dict[str, Any], out: Path, seed: int) -> dict[str, Any]:
