@@ -1,6 +1,8 @@
 """out.json: the same keys for every family, task, space, sampler and objective; its numbers agree with each other."""
 
 import json
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,11 @@ from pymoo.indicators.hv import HV
 
 from archwright.apps.cli import main
 from archwright.objectives import OBJECTIVES
+from archwright.objectives.latency import Timing, Timings
+from archwright.objectives.table import LatencyTable, sizes
 from archwright.search import SAMPLERS
 from archwright.spaces.subnetwork import SPACES
+from archwright.subnet.keep import Keep
 from tests.jobs.runs import SIZES, compressed, left_over, saved_model, study_of, table_file, words_of
 
 TOP = {
@@ -191,11 +196,22 @@ def test_a_limit_on_all_parameters(tmp_path: Path, given: dict[str, Any]) -> Non
     assert all(entry["parameters"] <= 1_490_000 for entry in found.front)
 
 
-def test_a_limit_on_latency_is_checked_with_the_table(tmp_path: Path, given: dict[str, Any], run: Any) -> None:
-    most = run.result["original"]["latency_ms"]["median"] * 0.8
-    found = compressed(tmp_path / "run", **given, latency_ms=most, trials=10).result
+def steady(network: Any, keeps: Mapping[str, Keep], **_: Any) -> Timings:
+    """Times of a machine without neighbours: 1 ms, 0.5 for every head and 0.01 for every unit."""
+    times = {name: 1 + sum(0.5 * h + 0.01 * u for h, u in sizes(keep)) for name, keep in keeps.items()}
+    return Timings({name: Timing(ms, ms, ms) for name, ms in times.items()}, {}, None, 1)
+
+
+def test_a_limit_on_latency_is_checked_with_the_table(
+    tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archwright.jobs.checks.measure_latency", steady)
+    monkeypatch.setattr(LatencyTable, "measure", partial(LatencyTable.measure, timer=steady))
+    whole = 1 + 3 * (0.5 * 4 + 0.01 * 64)
+    found = compressed(tmp_path / "run", **given, latency_ms=0.8 * whole, trials=10).result
     check(found, 10)
-    assert all(predicted <= most for predicted, _ in found["latency"]["predicted_vs_measured"])
+    assert all(predicted <= 0.8 * whole for predicted, _ in found["latency"]["predicted_vs_measured"])
+    assert study_of(tmp_path / "run").trials[0].state.name == "PRUNED"  # the whole network is over the limit
 
 
 def test_the_same_seed_gives_the_same_front_and_another_differs(tmp_path: Path, given: dict[str, Any]) -> None:
