@@ -75,7 +75,7 @@ COMMANDS: dict[str, Command] = {
     "train": Command(
         "pre-train, distil, fine-tune or evaluate one network",
         "archwright.jobs.train:train",
-        (to.Pupil, to.Lesson, to.Pace, to.Data, to.Checks, to.Output),
+        (to.Pupil, to.Lesson, to.Pace, to.Data, to.Checks, o.Output),
         example="archwright train --design runs/design/design.json --lesson mlm --corpus wiki.txt --out runs/tiny",
     ),
     "design": Command(

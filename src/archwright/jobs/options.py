@@ -221,11 +221,11 @@ class Output:
     """Where to put it."""
 
     out: Path | None = None
-    """Run folder; the same command with the same folder resumes. Made from model and task if not said."""
+    """Run folder; the same command with the same folder resumes. Made from what is trained and on what if not said."""
     seed: int = 0
-    """The same seed gives the same front (one worker, no latency objective)."""
+    """The same seed gives the same result (compress: with one worker and no latency objective)."""
     threads: int = 0
-    """Threads per process; 0 shares the cores between the workers."""
+    """Threads per process; 0 shares the cores between the processes."""
     device: str = choice("auto", ("auto", "cpu", "cuda"))
     """Where to train and evaluate; auto is the first CUDA device if there is one. Latency is always the CPU's."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
+from archwright.jobs import options as o
 from archwright.jobs import training_options as to
 from archwright.jobs.lessons.ablation import ablated
 from archwright.jobs.lessons.brief import Brief
@@ -42,7 +43,7 @@ class Trained:
 
 
 def train(
-    pupil: to.Pupil, lesson: to.Lesson, pace: to.Pace, data: to.Data, checks: to.Checks, output: to.Output
+    pupil: to.Pupil, lesson: to.Lesson, pace: to.Pace, data: to.Data, checks: to.Checks, output: o.Output
 ) -> Trained:
     """The trained network with its log and its metrics, in a run folder."""
     brief = Brief(pupil, lesson, pace, data, checks, output)

@@ -116,17 +116,3 @@ class Checks:
     their ranking settle? With --task each is fine-tuned at every step, else the validation loss counts."""
     random: int = 5
     """Architectures of --ablate-steps."""
-
-
-@dataclass(frozen=True)
-class Output:
-    """Where to put it."""
-
-    out: Path | None = None
-    """Run folder; the same command with the same folder resumes. Made from network, lesson and data if not said."""
-    seed: int = 0
-    """Of initial weights, order of rows, dropout and masks."""
-    threads: int = 0
-    """Threads per process; 0 for all cores."""
-    device: str = choice("auto", ("auto", "cpu", "cuda"))
-    """Where to train; auto is CUDA if there is any."""

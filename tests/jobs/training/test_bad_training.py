@@ -8,11 +8,20 @@ import pytest
 import archwright as aw
 from archwright.errors import BadInput
 from tests.jobs.training.lessons import QUICK, trained
+from tests.jobs.training.tables import glue_folder
 
 MLM = {"lesson": "mlm", "corpus": "text"}
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "no network": ({**MLM, "config": None, "space": None}, "give one of --design, --config, --model, got none"),
     "two networks": ({**MLM, "model": "minilm"}, "got --config, --model"),
+    "space beside a model": (
+        {**MLM, "config": None, "model": "bert", "space": "flexibert"},
+        "--model says already what --space would",
+    ),
+    "tokenizer beside a model": (
+        {**MLM, "config": None, "space": None, "model": "bert", "tokenizer": "words"},
+        "--model says already what --tokenizer would; leave --tokenizer out",
+    ),
     "config without space": ({**MLM, "space": None}, "--config needs --space"),
     "lesson left open": ({"corpus": "text"}, "choose one with --lesson: mlm, electra, lm, distil"),
     "no corpus": ({"lesson": "mlm"}, "--lesson mlm needs --corpus"),
@@ -112,3 +121,11 @@ def test_a_new_head_is_not_judged(pretrained: Any, text: Path) -> None:
     with pytest.raises(BadInput, match="needs a network that was trained for this"):
         aw.train(**words, lesson="electra")
     assert aw.train(**words, lesson="mlm").metrics["loss"] > 0
+
+
+def test_a_damaged_test_file_is_found_before_training(bert: Path, tmp_path: Path) -> None:
+    glue = glue_folder(tmp_path / "glue")
+    (glue / "CoLA" / "test.tsv").write_text("index\tsentence\n0\n")
+    with pytest.raises(BadInput, match=r"test\.tsv is empty or damaged"):
+        trained(tmp_path / "run", model=str(bert), task="glue/CoLA", data=glue / "CoLA", steps=2)
+    assert not (tmp_path / "run").exists()

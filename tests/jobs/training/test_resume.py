@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from archwright.errors import Failed
-from archwright.jobs.lessons.running import Log, read_log
+from archwright.store.logs import Log, read_log
 from archwright.train.loop import Record, Step
 from tests.jobs.training.lessons import QUICK, trained
 

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from archwright.errors import BadInput
+from archwright.jobs import options as o
 from archwright.jobs import training_options as to
 from archwright.jobs.lessons import LESSONS, Lesson, lesson_named
 from archwright.jobs.lessons.recipes import Recipe, recipe_of
@@ -29,7 +30,7 @@ class Brief:
     pace: to.Pace
     data: to.Data
     checks: to.Checks
-    output: to.Output
+    output: o.Output
 
     @property
     def name(self) -> str:

@@ -1,7 +1,6 @@
 """Lessons on plain text: masked words, replaced words, next words, the layers of a teacher."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,30 +9,15 @@ import torch
 from torch import nn
 
 from archwright.data.batching import Batch
-from archwright.data.corpus import Text, read_corpus, rows_of
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import Epoch, hiding, in_streams, shuffled
-from archwright.data.making import MADE, made_tokenizer, same_tokens, tokenizer_in
+from archwright.data.making import tokenizer_in
 from archwright.data.masking import BERT, ELECTRA, Fates
-from archwright.data.places import public_data
 from archwright.errors import BadInput, Failed
-from archwright.jobs.lessons.brief import Brief, Course, Place, check_batch
-from archwright.jobs.lessons.networks import (
-    GENERATOR,
-    Design,
-    body,
-    built,
-    design_of,
-    generator_beside,
-    generator_for,
-    is_new,
-    loaded,
-    room_for,
-    source_of,
-)
+from archwright.jobs.lessons.brief import Brief, Course, Place
+from archwright.jobs.lessons.material import Material, check_tokens, material
+from archwright.jobs.lessons.networks import GENERATOR, body, generator_beside, generator_for, is_new, source_of
 from archwright.jobs.looking import generator
-from archwright.jobs.scene import embedded
-from archwright.jobs.seeing import GPT2_ORIGIN
 from archwright.judge import perplexity
 from archwright.networks.cells import CellForCausalLM
 from archwright.objectives.error import evaluating
@@ -60,88 +44,8 @@ PROJECTIONS = 12
 """Place that needs random numbers of its own."""
 VALIDATION = 13
 VALIDATION_BATCH = 32
-READ_ON = ("packed",)
-"""Layouts in which a row goes on where the one before ended."""
 Losses = dict[str, tuple[float, int]]
 """Of one batch by name: mean, and over how many targets."""
-
-
-@dataclass(frozen=True, eq=False)
-class Material:
-    """A text for a network to read, and the network."""
-
-    network: Any
-    tokenizer: Any
-    learnt: Encoded
-    judged: Encoded
-    source: str
-
-
-def material(brief: Brief, place: Place) -> Material:
-    """Everything that can be wrong with text, tokenizer and network is found here."""
-    corpus, way = brief.lesson.corpus, brief.way
-    if corpus is None:
-        raise BadInput(f"--lesson {brief.name} needs --corpus FILE, the text to learn from.")
-    if way.causal and brief.lesson.layout not in READ_ON:
-        raise BadInput(f"--lesson {brief.name} reads on from row to row, so it needs --layout packed.")
-    learnt, judged = read_corpus(corpus, brief.lesson.corpus_validation)
-    design = design_of(brief.pupil)
-    tokenizer = tokenizer_for(brief, design, learnt)
-    check_mask(tokenizer, brief)
-    length = brief.recipe.max_length
-    rows = [
-        rows_of(text, tokenizer, layout=brief.lesson.layout, max_length=length, causal=way.causal)
-        for text in (learnt, judged)
-    ]
-    check_batch(len(rows[0]), brief.recipe, place.together, brief.pace.accumulate, str(corpus))
-    network = network_for(brief, design, tokenizer, place.seed).to(place.device)
-    room = room_for(network)
-    if room is not None and length > room:
-        raise BadInput(f"--max-length must be at most {room}, the positions of this network, got {length}.")
-    return Material(network, tokenizer, rows[0], first_rows(rows[1], brief.data.validation_rows), str(corpus))
-
-
-def tokenizer_for(brief: Brief, design: Design | None, text: Text) -> Any:
-    """Of the trained network, as asked for, the teacher's, or what networks of the space usually read."""
-    pupil, teacher = brief.pupil, brief.lesson.teacher
-    if design is None:
-        return tokenizer_in(source_of(str(pupil.model)))
-    if pupil.tokenizer in MADE:
-        return made_tokenizer(str(pupil.tokenizer), text.lines, pupil.vocabulary)
-    if pupil.tokenizer is not None or teacher is not None:
-        return tokenizer_in(source_of(str(pupil.tokenizer or teacher)))
-    return USUAL[design.space.text](text, pupil.vocabulary)
-
-
-def gpt2_files(text: Text, size: int | None) -> Any:
-    return tokenizer_in(str(public_data("gpt2-bpe", origin=GPT2_ORIGIN, option="--tokenizer")))
-
-
-USUAL: dict[str, Callable[[Text, int | None], Any]] = {
-    "bert": lambda text, size: tokenizer_in(embedded("minilm")),
-    "gpt2": gpt2_files,
-    "words": lambda text, size: made_tokenizer("words", text.lines, size),
-}
-"""How networks of a space read, where nothing else is said."""
-
-
-def check_mask(tokenizer: Any, brief: Brief) -> None:
-    if not brief.way.causal and tokenizer.mask_token_id is None:
-        raise BadInput(f"--lesson {brief.name} needs a tokenizer with a mask token; give another --tokenizer.")
-
-
-def network_for(brief: Brief, design: Design | None, tokenizer: Any, seed: int) -> Any:
-    head = str(brief.way.head)
-    if design is not None:
-        return built(design, head, vocabulary=len(tokenizer), seed=seed)
-    return loaded(source_of(str(brief.pupil.model)), head, seed=seed)
-
-
-def first_rows(encoded: Encoded, most: int) -> Encoded:
-    """At most so many rows of a text, 0 for all."""
-    kept = len(encoded) if most == 0 else min(most, len(encoded))
-    end = int(encoded.offsets[kept])
-    return Encoded(encoded.ids[:end], encoded.offsets[: kept + 1], None, encoded.targets[:kept], encoded.pad_id)
 
 
 def course(brief: Brief, place: Place, of: Material, **words: Any) -> Course:
@@ -161,7 +65,7 @@ def masked_words(brief: Brief, place: Place) -> Course:
         of,
         batches=hidden_batches(of, of.learnt, brief.recipe.batch_size, (place.seed, 0), BERT),
         update=masked_update(of.network, together=place.together),
-        judged=judging(of.network, hidden_once(of, place.seed, BERT), partial(masked_losses, of.network)),
+        judged=judging(of.network, hidden_once(of, place.seed, BERT), partial(masked_losses, of.network), words=True),
     )
 
 
@@ -231,7 +135,7 @@ def next_words(brief: Brief, place: Place) -> Course:
         batches=batches,
         update=causal_update(of.network, reading=reading, together=place.together),
         carry=reading,
-        judged=judging(of.network, judged, partial(next_losses, of.network)),
+        judged=judging(of.network, judged, partial(next_losses, of.network), words=True),
     )
 
 
@@ -267,15 +171,6 @@ def layers_of_a_teacher(brief: Brief, place: Place) -> Course:
     )
 
 
-def check_tokens(one: Any, other: Any, teacher: str) -> None:
-    """Refuses a teacher that reads other tokens than its student."""
-    if not same_tokens(one, other):
-        raise BadInput(
-            f"teacher and student must read the same tokens, {teacher!r} has {len(other)} of its own and the student "
-            f"{len(one)}; take another teacher or --tokenizer."
-        )
-
-
 def layer_losses(student: Any, teacher: Any, bridge: Any, batch: Batch, rng: np.random.Generator) -> Losses:
     pairs = layer_map(len(posts(student)), len(posts(teacher)))
     with listening(teacher) as told:
@@ -289,7 +184,9 @@ def layer_losses(student: Any, teacher: Any, bridge: Any, batch: Batch, rng: np.
 Judge = Callable[[Batch, np.random.Generator], Losses]
 
 
-def judging(model: nn.Module, rows: Sequence[Batch], losses: Judge) -> Callable[[], dict[str, float]]:
+def judging(
+    model: nn.Module, rows: Sequence[Batch], losses: Judge, *, words: bool = False
+) -> Callable[[], dict[str, float]]:
     """What gives the mean losses over all targets of these rows, and the perplexity where the loss is about words."""
 
     def judged() -> dict[str, float]:
@@ -300,13 +197,9 @@ def judging(model: nn.Module, rows: Sequence[Batch], losses: Judge) -> Callable[
                 found.append(losses(batch.to(device), np.random.default_rng((VALIDATION, place))))
                 bar.advance()
         means = {name: mean_over([each[name] for each in found]) for name in found[0]}
-        return means | ({"perplexity": perplexity(means["loss"])} if losses.func in WORDS else {})  # type: ignore[attr-defined]
+        return means | ({"perplexity": perplexity(means["loss"])} if words else {})
 
     return judged
-
-
-WORDS = (masked_losses, next_losses)
-"""Losses of guessing words."""
 
 
 def mean_over(parts: list[tuple[float, int]]) -> float:

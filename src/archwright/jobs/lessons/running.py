@@ -1,14 +1,12 @@
 """One training from beginning to end: the run folder, the plan, the log, the result; resumable at any moment."""
 
-import csv
-import math
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,10 +21,10 @@ from archwright.jobs.lessons.recipes import Recipe
 from archwright.jobs.scene import device_of
 from archwright.report.train import train_html
 from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
-from archwright.train import Record, Schedule, join, train
+from archwright.store.logs import Log, read_log
+from archwright.train import Schedule, join, train
 
 SCHEMA = "archwright/train/1"
-COLUMNS = ("step", "loss", "learning_rate", "tokens", "seconds")
 LOG = "log.csv"
 POINTS = 200
 """Of the curve of the loss in the result; the log has every step."""
@@ -259,49 +257,6 @@ def logging(path: Path, first: bool) -> Iterator[Any]:
         return
     with Log(path) as log:
         yield log
-
-
-class Log:
-    """A CSV file that grows line by line."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.file: TextIO | None = None
-
-    def __enter__(self) -> "Log":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self.file is not None:
-            self.file.close()
-
-    def __call__(self, record: Record) -> None:
-        if self.file is None:
-            self.file = self.cut(record.step)
-        csv.writer(self.file, lineterminator="\n").writerow([f"{value:.9g}" for value in record])
-
-    def cut(self, step: int) -> TextIO:
-        """The file with the lines of earlier steps alone, open for more."""
-        kept = [row for row in read_log(self.path) if row["step"] < step]
-        lines = [",".join(COLUMNS), *(",".join(f"{row[name]:.9g}" for name in COLUMNS) for row in kept)]
-        write_whole(self.path, "\n".join(lines) + "\n")
-        return open(self.path, "a", encoding="utf-8", buffering=1)  # no checkpoint is ahead of its log
-
-
-def read_log(path: Path) -> list[dict[str, float]]:
-    """The whole lines of a log; the last may have been cut short by a kill."""
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{name: float(row[name]) for name in COLUMNS} for row in rows if is_whole(row)]
-
-
-def is_whole(row: dict[str, Any]) -> bool:
-    try:
-        return all(math.isfinite(float(row[name])) for name in COLUMNS)
-    except (TypeError, ValueError, KeyError):
-        return False
 
 
 def edge(rows: list[dict[str, float]]) -> float | None:

@@ -15,15 +15,16 @@ from torch import nn
 from archwright.data.corpus import Text
 from archwright.data.epochs import shuffled
 from archwright.data.making import MADE, tokenizer_in
-from archwright.data.official import asked_rows, more_dev
+from archwright.data.official import Asked, asked_rows, more_dev
 from archwright.errors import BadInput
 from archwright.jobs import options as o
 from archwright.jobs import training_options as to
 from archwright.jobs.checks import check_room
 from archwright.jobs.lessons.brief import Brief, Course, Place, check_batch
 from archwright.jobs.lessons.evaluation import GLUE_PREFIX, asked_answers, column_of, more_rows, scores
+from archwright.jobs.lessons.material import USUAL, check_tokens
 from archwright.jobs.lessons.networks import Design, built, design_of, source_of
-from archwright.jobs.lessons.reading import PROJECTIONS, USUAL, check_tokens
+from archwright.jobs.lessons.reading import PROJECTIONS
 from archwright.jobs.looking import generator
 from archwright.jobs.scene import Scene, names_match, own_labels, scene_for
 from archwright.jobs.training import fresh, keep
@@ -56,12 +57,12 @@ def task(brief: Brief, place: Place) -> Course:
         network=network,
         tokenizer=scene.tokenizer,
         batches=shuffled(rows, brief.recipe.batch_size, (place.seed, 0)),
-        judged=partial(judged, brief, scene, network),
+        judged=partial(judged, brief, scene, network, more_columns(brief, scene)),
         rows=rows.rows,
         untrained=not scene.fitted,
         facts={"task": scene.task.name, "metric": scene.task.metric, "note": scene.task.note}
         | {"labels": list(scene.task.labels), "teacher": brief.lesson.teacher},
-        answers=partial(answers, brief, scene, network),
+        answers=partial(answers, brief, scene, network, asked_of(brief, scene)),
         **words,
     )
 
@@ -127,12 +128,12 @@ def untrained_checkpoint(brief: Brief, design: Design, seed: int, folder: Path) 
     tokenizer.save_pretrained(folder)
 
 
-def judged(brief: Brief, scene: Scene, network: PrunedNetwork) -> dict[str, Any]:
+def judged(brief: Brief, scene: Scene, network: PrunedNetwork, more: Mapping[str, Any]) -> dict[str, Any]:
     """Metrics on the rows that are not trained on: the official dev rows, MNLI's mismatched ones too."""
     found: dict[str, Any] = {"test": scores(scene, network, scene.test)}
     if validates(brief):
         found["validation"] = scores(scene, network, scene.validation)
-    for column, rows in more_columns(brief, scene).items():
+    for column, rows in more.items():
         found[column] = scores(scene, network, more_rows(scene, rows, brief.data.max_length))
     return {**found["test"], "rows": scene.encoded["test"].rows, "splits": found}
 
@@ -149,12 +150,16 @@ def more_columns(brief: Brief, scene: Scene) -> Mapping[str, Any]:
     return more_dev(name, folder, scene.task.labels) if official and folder is not None else {}
 
 
-def answers(brief: Brief, scene: Scene, network: PrunedNetwork) -> dict[str, Any]:
-    """Answers to GLUE's test rows, where they are there."""
+def asked_of(brief: Brief, scene: Scene) -> list[Asked]:
+    """GLUE's test rows, where they are there and answers are wanted."""
     name, folder = scene.task.name.removeprefix(GLUE_PREFIX), brief.data.data
     if not (brief.checks.submission and scene.task.name.startswith(GLUE_PREFIX) and folder is not None):
-        return {}
-    asked = asked_rows(name, folder)
+        return []
+    return asked_rows(name, folder)
+
+
+def answers(brief: Brief, scene: Scene, network: PrunedNetwork, asked: list[Asked]) -> dict[str, Any]:
+    """By column of a submission."""
     return {rows.column: asked_answers(scene, network, rows, brief.data.max_length) for rows in asked}
 
 
