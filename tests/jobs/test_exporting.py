@@ -111,3 +111,12 @@ def test_the_texts_are_of_different_lengths() -> None:
 def test_a_compress_run_needs_a_trial(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="--trial is needed"):
         run(tmp_path, "compact")
+
+
+def test_options_of_the_other_kind_of_folder_are_refused(models: Path, tmp_path: Path) -> None:
+    for which in (o.Which(trial=3), o.Which(recovered=True)):
+        with pytest.raises(BadInput, match="this folder has one"):
+            export(o.Source(models / "nlu-mlm"), which, o.Export("compact"), o.Target(tmp_path / "out"))
+    with pytest.raises(BadInput, match="--against is for trained networks"):
+        export(o.Source(tmp_path), o.Which(trial=0, against="minilm"), o.Export("compact"), o.Target())
+    assert not (tmp_path / "out").exists()

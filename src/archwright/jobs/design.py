@@ -71,11 +71,11 @@ def design(
 ) -> Designed:
     """The design with the highest score within the limits, one search per seed; the best of them is the answer."""
     check(searching, result)
-    page = check_page(result.html or looking.out / PAGE)
     space = ARCHITECTURES[where.space].space(where.variant)
     ceilings = ceilings_of(space, limits)
     ceilings.bounds()
     check_scale(space, result.scale_up)
+    page = check_page(result.html or looking.out / PAGE)
     known = Scores(looking.out)
     question = Question(space, aim, looking, shot, known)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

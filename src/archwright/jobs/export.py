@@ -78,6 +78,7 @@ def export(run: o.Source, which: o.Which, export: o.Export, target: o.Target) ->
     if export.to is None:
         raise BadInput(f"--to is needed: one of {', '.join(FORMATS)}.")
     model = model_in(run.run)
+    check_which(which, trained=model is not None)
     if model is not None:
         place = target.out or model.with_name(f"{model.name}-{export.to}")
         return Exported(place, exported_model(model, export.to, folder=place, int8=export.int8, against=which.against))
@@ -89,6 +90,14 @@ def export(run: o.Source, which: o.Which, export: o.Export, target: o.Target) ->
     return exported(
         found.folder, which.trial, export.to, folder=target.out, int8=export.int8, recovered=which.recovered
     )
+
+
+def check_which(which: o.Which, *, trained: bool) -> None:
+    """Refuses what only the other kind of folder has an answer to."""
+    if trained and (which.trial is not None or which.recovered):
+        raise BadInput("--trial and --recovered choose among networks of compress; this folder has one.")
+    if not trained and which.against is not None:
+        raise BadInput("--against is for trained networks; those of compress are timed against their original.")
 
 
 def model_in(folder: Path) -> Path | None:

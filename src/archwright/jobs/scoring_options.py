@@ -58,7 +58,7 @@ class Recording:
     """How to look at a network."""
 
     batch_rows: int | None = None
-    """Texts in a batch; 8 by default, 20 for RNNs."""
+    """Texts in a batch; 8 by default, 16 for nlu-tiny and nlu-small, 33 for nlu-large, 20 for RNNs."""
     length: int | None = None
     """Tokens of a text; 64 by default, 70 for RNNs."""
     loss: str | None = field(default=None, metadata={"metavar": "NAME"})

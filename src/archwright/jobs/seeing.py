@@ -19,7 +19,7 @@ from archwright.jobs.looking import Look, Seen
 from archwright.jobs.scene import embedded
 from archwright.progress import progress
 from archwright.proxies import PROXIES, own_proxy
-from archwright.search import Config
+from archwright.search import Config, smallest
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import Scores, digest
 
@@ -83,8 +83,7 @@ def glass_of(
     space: ArchitectureSpace, proxies: so.Proxies, looks: so.Recording, *, always: tuple[str, ...] = ()
 ) -> Glass:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
-    rows, length = (given or usual for given, usual in zip((looks.batch_rows, looks.length), space.batch, strict=True))
-    check_numbers(looks, rows, length)
+    rows, length = size_of(space, looks)
     loss = looks.loss or space.losses[0]
     if loss not in space.losses:
         raise BadInput(f"--loss must be one of {', '.join(space.losses)} for this space, got {loss!r}.")
@@ -97,6 +96,23 @@ def glass_of(
 
 LEAST = {"seeds": 1, "batches": 1, "workers": 0, "seed": 0}
 """Smallest value of an option, where a command has it."""
+
+
+def size_of(space: ArchitectureSpace, looks: so.Recording) -> tuple[int, int]:
+    """Texts of a batch and tokens of each: as asked for, else the usual ones; BadInput for what no network can read."""
+    asked = zip((looks.batch_rows, looks.length), space.batch, strict=True)
+    rows, length = (usual if given is None else given for given, usual in asked)
+    check_numbers(looks, rows, length)
+    longest = longest_row(space)
+    if longest is not None and length > longest:
+        raise BadInput(f"--length must be at most {longest} for {space.name}, got {length}.")
+    return rows, length
+
+
+def longest_row(space: Any) -> int | None:
+    """Most tokens that networks of the space have positions for; None where they have none."""
+    plan = getattr(space, "plan", None) or getattr(space, "network_config", None)
+    return None if plan is None else int(plan(smallest(space.choices)).max_position_embeddings)
 
 
 def check_numbers(looks: so.Recording, rows: int, length: int) -> None:

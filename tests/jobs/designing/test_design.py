@@ -1,6 +1,7 @@
 """`archwright design`: what it finds, within limits, again after a crash, and in every space."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ def test_a_search_finds_a_design_within_the_limit_of_the_space(options: Options)
     assert json.loads((options["out"] / "design.json").read_text())["config"] == found.config
     assert "archwright design" in found.page.read_text()
     assert document["judged"]["looked"] == document["distinct"]
+
+
+def test_the_bar_shows_the_best_so_far(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[float] = []
+
+    class Told:
+        def advance(self, n: float = 1, **numbers: float) -> None:
+            shown.append(numbers["best"])
+
+    monkeypatch.setattr("archwright.jobs.design.progress", lambda *_: nullcontext(Told()))
+    history = aw.design(**options).document["history"]
+    assert shown == [point["best"] for point in history] and len(shown) == 3
 
 
 def test_the_same_command_does_nothing_twice_and_finds_the_same(options: Options) -> None:
@@ -164,7 +177,7 @@ BAD: dict[str, tuple[Options, str]] = {
     "sampler of trainings": ({"sampler": "mo-asha"}, "genetic"),
     "limit below the smallest": ({"max_parameters": "1M"}, "at least 6,"),
     "operations below the smallest": ({"max_flops": "10"}, "smallest design"),
-    "limit that is no number": ({"max_parameters": "many"}, "many"),
+    "limit that is no number": ({"max_parameters": "many"}, "number such as 15.7M, got 'many'"),
     "limit as a share": ({"max_parameters": "50%"}, "15.7M"),
     "latency of nothing": ({"max_latency_ms": 0.0}, "above 0"),
     "population of one": ({"population": 1}, "at least 2"),
@@ -175,6 +188,11 @@ BAD: dict[str, tuple[Options, str]] = {
     "unknown method": ({"method": "darts"}, "spos"),
     "one-shot without blocks": ({"space": "flexibert", "method": "spos"}, "nlu-tiny"),
     "one-shot without steps": ({"method": "spos", "steps": 0}, "--steps"),
+    "one-shot with a seed below zero": ({"method": "spos", "seed": -1}, "--seed"),
+    "one-shot with rows of one token": ({"method": "spos", "length": 1}, "--length must be at least 2"),
+    "no texts": ({"batch_rows": 0}, "--batch-rows must be at least 2"),
+    "rows without positions": ({"length": 513}, "--length must be at most 512 for nlu-tiny"),
+    "one-shot rows without positions": ({"method": "spos", "length": 513}, "--length must be at most 512"),
     "unknown option": ({"depth": 3}, "depth"),
 }
 

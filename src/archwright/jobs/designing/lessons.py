@@ -15,7 +15,7 @@ from archwright.data.snippets import Snippets, snippets
 from archwright.errors import BadInput
 from archwright.jobs import design_options as do
 from archwright.jobs.scene import EVALUATION_TOKENS, embedded
-from archwright.jobs.seeing import VOCABULARIES, WIKITEXT, WIKITEXT_ORIGIN
+from archwright.jobs.seeing import VOCABULARIES, WIKITEXT, WIKITEXT_ORIGIN, size_of
 from archwright.judge import METRICS
 from archwright.networks.nlu.supernet import NluSupernet
 from archwright.objectives.error import in_row_order
@@ -24,6 +24,7 @@ from archwright.store import digest
 from archwright.subnet.supernet import plain_update
 from archwright.train import task_loss
 from archwright.train.lessons.masked import guesses, masked_update
+from archwright.train.losses import NO_TARGET
 
 MOST_ROWS = 2048
 """Windows of a text that are made; longer trainings read them again."""
@@ -93,7 +94,7 @@ class HiddenWords:
 
     def accuracy(self, network: nn.Module) -> float:
         batch = self.batch(np.arange(len(self.rows.input_ids))[-self.validation :])
-        wanted = batch.targets != -100
+        wanted = batch.targets != NO_TARGET
         guessed = guesses(network, batch.inputs, wanted).argmax(dim=-1)
         return float((guessed == batch.targets[wanted]).double().mean())
 
@@ -167,7 +168,7 @@ def lesson_of(space: NluSpace, options: do.OneShot, looking: do.Looking) -> Less
 def hidden_words(space: NluSpace, options: do.OneShot, looking: do.Looking) -> HiddenWords:
     text = looking.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
-    length = looking.length or space.batch[1]
+    _, length = size_of(space, looking)
     made = snippets(text, VOCABULARIES[space.text](text), "mlm", rows=rows, length=length, seed=(looking.seed, 3))
     return HiddenWords(made, options.validation_rows, looking.seed)
 

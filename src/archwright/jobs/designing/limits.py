@@ -96,8 +96,11 @@ def ceilings_of(space: ArchitectureSpace, limits: do.Limits) -> Ceilings:
 
 def number(text: str, option: str) -> float:
     """A whole number of things: 15.7M, 20000000."""
-    found = amount(text, 1.0, option=option)
-    if found < 1 or "%" in str(text):
+    try:
+        found = 0.0 if "%" in str(text) else amount(text, 1.0, option=option)
+    except BadInput:
+        found = 0.0  # its way out speaks of shares
+    if found < 1:
         raise BadInput(f"{option} must be a number such as 15.7M, got {text!r}.")
     return found
 

@@ -91,25 +91,28 @@ def searched(task: Task, judge: Judge, *, sampler: str, repeat: int, seed: int, 
 
 
 def heard(history: list[dict[str, Any]], study: Study, told: Sequence[FrozenTrial], task: Task, bar: Bar) -> None:
-    """Another line whenever a population's worth of trials is told."""
+    """Another line whenever a population's worth of trials is told; the bar shows the best so far."""
     done = told[-1].number + 1
-    bar.advance(len(told), **({"best": history[-1]["best"]} if history and history[-1]["best"] is not None else {}))
-    if done % task.searching.population:
-        return
+    if done % task.searching.population == 0:
+        history.append(line_of(history, study, done, task))
+    best = history[-1]["best"] if history else None
+    bar.advance(len(told), **({} if best is None else {"best": best}))
+
+
+def line_of(history: Sequence[dict[str, Any]], study: Study, done: int, task: Task) -> dict[str, Any]:
+    """What is known after so many trials."""
     trials = study.get_trials(deepcopy=False)
     before = history[-1]["evaluations"] if history else 0
     scored = [trial.values[0] for trial in trials[before:] if trial.state is TrialState.COMPLETE]
     bests = best_values(trials, task.names)
-    history.append(
-        {
-            "generation": len(history) + 1,
-            "best": bests.get(task.names[0]),
-            "bests": bests,
-            "mean": float(np.mean(scored)) if scored else None,
-            "evaluations": done,
-            "distinct": sum(SAME not in trial.user_attrs for trial in trials),
-        }
-    )
+    return {
+        "generation": len(history) + 1,
+        "best": bests.get(task.names[0]),
+        "bests": bests,
+        "mean": float(np.mean(scored)) if scored else None,
+        "evaluations": done,
+        "distinct": sum(SAME not in trial.user_attrs for trial in trials),
+    }
 
 
 def best_values(trials: Sequence[FrozenTrial], names: Sequence[str]) -> dict[str, float]:

@@ -19,7 +19,7 @@ from archwright.errors import BadInput
 from archwright.jobs import design_options as do
 from archwright.jobs.designing.lessons import Lesson, lesson_of
 from archwright.jobs.looking import WEIGHTS, generator
-from archwright.jobs.seeing import code
+from archwright.jobs.seeing import code, size_of
 from archwright.networks.nlu import NluConfig
 from archwright.networks.nlu.supernet import NluSupernetConfig, path, untrained_supernet
 from archwright.search import Candidate, Config, smallest
@@ -133,6 +133,7 @@ def one_shot(space: ArchitectureSpace, options: do.OneShot, looking: do.Looking,
     for name, least in LEAST.items():
         if getattr(options, name) < least:
             raise BadInput(f"--{name.replace('_', '-')} must be at least {least}, got {getattr(options, name)}.")
+    size_of(space, looking)
     if not options.learning_rate > 0:
         raise BadInput(f"--learning-rate must be above 0, got {options.learning_rate}.")
     return Shot(space, options, looking, known, lesson_of(space, options, looking))

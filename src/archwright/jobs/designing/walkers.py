@@ -69,10 +69,11 @@ def work(
 ) -> None:
     """One process, begun when first needed, until there is nothing left."""
     try:
-        process = processes.setdefault(number, Process()) if number not in processes else processes[number]
+        if number not in processes:
+            processes[number] = Process()
         while (entry := following(number)) is not None:
             place, at = entry
-            done.put((place, process.look(Walked(at))))
+            done.put((place, processes[number].look(Walked(at))))
     except Exception as error:  # handed to the asking thread, which raises it
         done.put(error)
 
