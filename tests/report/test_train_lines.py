@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from archwright.report.measures import DASH
-from archwright.report.train import train_html, train_lines
+from archwright.report.train import train_lines
+from archwright.report.train_page import train_html
 
 TRAINED: dict[str, Any] = {
     "schema": "archwright/train/1", "lesson": "finetune", "parameters": 1234567, "steps": 20, "tokens": 4000,
@@ -14,6 +15,19 @@ TRAINED: dict[str, Any] = {
     "validation": {"before": None, "after": {
         "accuracy": 0.75, "rows": 40, "splits": {"test": {"accuracy": 0.75}, "MNLI-mm": {"accuracy": 0.5}}}},
     "environment": {"commit": "abc"}, "schedule": {"steps": 20},
+}  # fmt: skip
+GLUE: dict[str, Any] = {
+    "lesson": "finetune", "columns": {"RTE": {"accuracy": 0.512}, "MRPC": {"accuracy": 0.7, "f1": 0.816}},
+    "averages": {"dev_columns": {"mean": None, "mean_of_present": 0.5432, "missing": ["CoLA"]}},
+    "tasks": {"RTE": {}, "MRPC": {}},
+}  # fmt: skip
+MOMENTS = [{"steps": 0, "mean": 1.0, "spearman": None}, {"steps": 9, "mean": 2.0, "spearman": 1.0}]
+ABLATED: dict[str, Any] = {
+    "lesson": "mlm", "published": {"moments": MOMENTS, "settled_at": None},
+    "ablation": {
+        "moments": MOMENTS, "settled_at": 9, "score": "minus the validation loss",
+        "architectures": [{"config": {}, "scores": {"0": 1.0, "9": 2.0 + place}} for place in range(3)],
+    },
 }  # fmt: skip
 
 
@@ -45,6 +59,7 @@ def test_when_a_ranking_settles() -> None:
     moments = [{"steps": 0, "mean": 1.0, "spearman": None}, {"steps": 9, "mean": 2.0, "spearman": 1.0}]
     found = {"moments": moments, "settled_at": None}
     lines = list(train_lines({"ablation": found, "published": {**found, "copies": {"5": 50}}}, None))
+    assert lines[0] == "here: the ranking is settled only at the end (Spearman >= 0.9 with the end)"
     assert lines[1] == f"          0 steps: mean 1, Spearman with the end {DASH}"
     assert lines[-1] == "          5 steps: left out, a copy of the scores after 50 steps"
 
@@ -53,3 +68,17 @@ def test_the_page_is_whole_and_escapes() -> None:
     page = train_html({**TRAINED, "lesson": "<b>x"})
     assert "Loss over the steps" in page
     assert "<b>x" not in page.split("<title>")[1].split("</title>")[0]
+
+
+def test_the_page_of_glue_has_every_column_and_average() -> None:
+    page = train_html(GLUE)
+    assert "GLUE: 2 tasks" in page and "Loss over the steps" not in page
+    for words in ("51.2", "81.6", "70.0", "54.3", "CoLA"):
+        assert f'"{words}"' in page
+
+
+def test_the_page_of_an_ablation_has_a_line_per_architecture() -> None:
+    page = train_html(ABLATED)
+    assert "mlm: 3 architectures over the steps" in page and "architecture 2" in page
+    assert "here: settled from 9 steps on" in page and "published: settled only at the end" in page
+    assert "published: settled" not in train_html({**ABLATED, "published": None})

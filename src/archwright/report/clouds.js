@@ -1,5 +1,5 @@
 // Architectures as points: traces by depth, and figures of the same shape as those of figures/parts.py.
-const { axes, points } = data;
+const { axes = [], points = { hover: [], cells: [], groups: [] } } = data;
 const everyone = points.hover.map((_, at) => at);
 const markup = (words) => String(words).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 const DEPTHS = [[0, "#f2b134"], [0.5, "#3f9b8f"], [1, "#8a6fe0"]];

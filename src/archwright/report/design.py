@@ -121,9 +121,8 @@ def design_html(document: Document) -> str:
         "lead": lead(document),
         "cards": cards(document),
     }
-    points: dict[str, list[Any]] = {"hover": [], "cells": [], "groups": []}
     foot = f"{document.get('schema', DASH)}. This file needs no network."
-    view = {**head, "axes": [], "points": points, "sections": sections, "footer": foot}
+    view = {**head, "sections": sections, "footer": foot}
     return panels_page(view, headline(document), styles=STYLES, scripts=SCRIPTS)
 
 

@@ -91,14 +91,8 @@ def discover_html(document: Document) -> str:
     sections = [made for make in SECTIONS for made in [make(document)] if made]
     name = f"{document.get('benchmark') or DASH}: proxies as formulas"
     head = {"eyebrow": "archwright discover", "title": name, "lead": headline(document), "cards": cards(document)}
-    points: dict[str, list[Any]] = {"hover": [], "cells": [], "groups": []}
     foot = f"{document.get('schema', DASH)}. This file needs no network."
-    return panels_page(
-        {**head, "axes": [], "points": points, "sections": sections, "footer": foot},
-        name,
-        styles=STYLES,
-        scripts=SCRIPTS,
-    )
+    return panels_page({**head, "sections": sections, "footer": foot}, name, styles=STYLES, scripts=SCRIPTS)
 
 
 def cards(document: Document) -> list[Card]:

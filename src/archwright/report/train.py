@@ -1,15 +1,10 @@
-"""What `archwright train` shows: a few lines for the terminal, and a small page with the curve of the loss."""
+"""What `archwright train` shows in the terminal: a few lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from archwright.report.figures.curves import line
-from archwright.report.figures.parts import Panel, figure, styles_of, title
 from archwright.report.measures import DASH
-from archwright.report.page import panels_page
-from archwright.report.panels import Section, facts, plot, section
-from archwright.report.rank.page import SCRIPTS, STYLES, plain
 
 Document = Mapping[str, Any]
 
@@ -52,6 +47,10 @@ def teacher_lines(document: Document) -> Iterator[str]:
 def column_lines(document: Document) -> Iterator[str]:
     for column, scores in document["columns"].items():
         yield f"{column:8} " + ", ".join(f"{name} {number(100 * value)}" for name, value in scores.items())
+    yield from average_lines(document)
+
+
+def average_lines(document: Document) -> Iterator[str]:
     for name, found in document["averages"].items():
         missing = f", without {', '.join(found['missing'])}" if found["missing"] else ""
         yield f"{name}: {number(100 * found['mean_of_present'])}{missing}"
@@ -66,10 +65,16 @@ def ablation_lines(document: Document) -> Iterator[str]:
 
 
 def settling_lines(where: str, found: Document) -> Iterator[str]:
-    yield f"{where}: the ranking is settled (Spearman >= 0.9 with the end) from {found['settled_at'] or 'no'} steps on"
+    yield f"{where}: the ranking is {settled(found)} (Spearman >= 0.9 with the end)"
     for moment in found["moments"]:
         rho = number(moment["spearman"]) if moment["spearman"] is not None else DASH
         yield f"  {moment['steps']:>9,} steps: mean {number(moment['mean'])}, Spearman with the end {rho}"
+
+
+def settled(found: Document) -> str:
+    return (
+        "settled only at the end" if found["settled_at"] is None else f"settled from {found['settled_at']:,} steps on"
+    )
 
 
 PARTS = {
@@ -84,33 +89,3 @@ PARTS = {
 
 def number(value: float | None, digits: int = 4) -> str:
     return DASH if value is None else f"{value:.{digits}g}"
-
-
-def train_html(document: Document) -> str:
-    """A page that opens from disk: the loss over the steps, the metrics, and how they were made."""
-    name = f"{document['lesson']}: {document['parameters']:,} parameters"
-    sections = [loss_section(document), made(document)]
-    head = {"eyebrow": "archwright train", "title": name, "lead": lead(document), "cards": []}
-    foot = f"{document.get('schema', DASH)}. This file needs no network."
-    return panels_page({**head, "sections": sections, "footer": foot}, name, styles=STYLES, scripts=SCRIPTS)
-
-
-def lead(document: Document) -> str:
-    return ". ".join(train_lines(document, None)) + "."
-
-
-def loss_section(document: Document) -> Section:
-    points: Sequence[Mapping[str, float]] = document["losses"]["curve"]
-    name = "training loss"
-    curve = line([p["step"] for p in points], [p["loss"] for p in points], name, styles_of([name])[name])
-    drawn = figure([Panel("", [curve], title("steps"), title("loss"))], columns=1, height=360)
-    return section("loss", "Loss over the steps", "Means of neighbouring steps; log.csv has every one.", plot(drawn))
-
-
-def made(document: Document) -> Section:
-    shown = {
-        "Training": plain({k: v for k, v in document.items() if not isinstance(v, Mapping | list)}),
-        "Schedule": plain(document.get("schedule") or {}),
-        "Environment": plain(document.get("environment") or {}),
-    }
-    return section("made", "How it was made", "", facts(shown))

@@ -20,6 +20,7 @@ def test_architectures_over_steps(text: Path, rows: Path, bert: Path, tmp_path: 
     assert len(found["architectures"]) == 3
     again = trained(tmp_path / "run", **words).as_json()
     assert again["ablation"] == found
+    assert "3 architectures over the steps" in (tmp_path / "run" / "report.html").read_text()
 
 
 @pytest.mark.slow

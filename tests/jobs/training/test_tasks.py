@@ -89,6 +89,7 @@ def test_all_of_glue(bert: Path, glue: Path, tmp_path: Path) -> None:
     found = trained(tmp_path / "run", model=str(bert), glue=glue, **words).as_json()
     assert set(found["columns"]) == {"CoLA", "RTE", "MNLI-m", "MNLI-mm"}
     assert set(found["columns"]["CoLA"]) == {"matthews"}
+    assert "GLUE: 3 tasks" in (tmp_path / "run" / "report.html").read_text()
     assert found["columns"]["MNLI-m"] == found["columns"]["MNLI-mm"]  # the same rows here
     average = found["averages"]["test_columns"]
     mean = sum(next(iter(scores.values())) for scores in found["columns"].values()) / 4

@@ -16,6 +16,7 @@ from archwright.jobs.lessons.brief import Brief, Course, Place
 from archwright.jobs.lessons.networks import MODEL
 from archwright.jobs.lessons.running import SCHEMA, check_folder, fit, locked, place_of, run_course, schedule_for
 from archwright.judge.settling import Settling, settling
+from archwright.report.train_page import train_html
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.store import begin, whole_folder, write_whole
@@ -57,6 +58,7 @@ def ablated(brief: Brief, folder: Path) -> dict[str, Any]:
     }
     if place.together.first:
         place.run.note("result", document)
+        write_whole(place.run.report, train_html(document))
     return document
 
 

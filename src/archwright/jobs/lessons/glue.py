@@ -12,6 +12,7 @@ from archwright.jobs.lessons.brief import Brief
 from archwright.jobs.lessons.evaluation import GLUE_PREFIX, column_of
 from archwright.jobs.lessons.running import SCHEMA, check_folder, place_of, run_course
 from archwright.judge.glue import AVERAGES, averaged
+from archwright.report.train_page import train_html
 from archwright.store import RunFolder, begin, write_whole
 
 ZIP = "submission.zip"
@@ -34,6 +35,7 @@ def all_tasks(brief: Brief, folder: Path) -> dict[str, Any]:
     if first:
         hand_in(folder, names)
         RunFolder(folder).note("result", document)
+        write_whole(RunFolder(folder).report, train_html(document))
     return document
 
 

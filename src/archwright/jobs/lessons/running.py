@@ -19,7 +19,7 @@ from archwright.jobs.lessons.brief import COMMAND, Brief, Course, Place
 from archwright.jobs.lessons.networks import MODEL
 from archwright.jobs.lessons.recipes import Recipe
 from archwright.jobs.scene import device_of
-from archwright.report.train import train_html
+from archwright.report.train_page import train_html
 from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
 from archwright.store.logs import Log, read_log
 from archwright.train import Schedule, join, train
