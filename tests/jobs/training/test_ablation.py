@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from archwright.errors import BadInput
 from archwright.jobs.lessons.ablation import published
 from tests.jobs.training.lessons import QUICK, trained
 
@@ -21,6 +22,16 @@ def test_architectures_over_steps(text: Path, rows: Path, bert: Path, tmp_path: 
     again = trained(tmp_path / "run", **words).as_json()
     assert again["ablation"] == found
     assert "3 architectures over the steps" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_task_that_cannot_be_is_found_before_any_training(
+    text: Path, rows: Path, minilm: Path, tmp_path: Path
+) -> None:
+    words: dict[str, Any] = {**QUICK, "space": "flexibert", "tokenizer": str(minilm), "corpus": text, "lesson": "mlm"}
+    words |= {"ablate_steps": (0, 2), "random": 3, "batch_size": 8, "train": rows, "train_rows": 6, "max_length": 48}
+    with pytest.raises(BadInput, match="6 rows, fewer than the 8 of one update"):
+        trained(tmp_path / "run", **words)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

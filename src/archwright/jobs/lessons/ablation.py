@@ -3,11 +3,13 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from archwright.benchmarks.nas_bert import ORIGIN, ablation
+from archwright.data.making import MADE
 from archwright.data.places import public_data
 from archwright.errors import BadInput
 from archwright.jobs import training_options as to
@@ -30,13 +32,14 @@ PUBLISHED = "nas-bert"
 
 def ablated(brief: Brief, folder: Path) -> dict[str, Any]:
     """One training per architecture, judged at every step asked for."""
-    marks = checked_marks(brief)
+    marks, configs = checked_marks(brief), drawn(brief)
     check_folder(folder)
+    if judges_by_task(brief):
+        check_task(brief, configs[0])
     place = place_of(brief, folder)
     if place.together.first:
         begin(folder, brief.as_options())
     place.together.wait()
-    configs = drawn(brief)
     rows = [judged_over(brief, config, marks, folder / f"architecture-{n}") for n, config in enumerate(configs)]
     scores = {mark: [row[mark] for row in rows] for mark in marks}
     document = {
@@ -44,7 +47,7 @@ def ablated(brief: Brief, folder: Path) -> dict[str, Any]:
         "lesson": brief.name,
         "ablation": {
             "space": brief.pupil.space,
-            "score": "the task's metric" if brief.data.task or brief.data.train else "minus the validation loss",
+            "score": "the task's metric" if judges_by_task(brief) else "minus the validation loss",
             "task": brief.data.task,
             "architectures": [
                 {"config": config, "scores": {str(mark): row[mark] for mark in marks}}
@@ -73,6 +76,26 @@ def checked_marks(brief: Brief) -> list[int]:
     if brief.way.head is None:
         raise BadInput("--ablate-steps needs a --lesson on a --corpus: mlm, electra, lm or distil.")
     return marks
+
+
+def judges_by_task(brief: Brief) -> bool:
+    return brief.data.task is not None or brief.data.train is not None
+
+
+def check_task(brief: Brief, config: Config) -> None:
+    """Finds what is wrong with the fine-tunings before any pre-training, by setting up the first."""
+    own = None if brief.pupil.tokenizer in MADE else brief.pupil.tokenizer
+    with TemporaryDirectory() as beside:
+        file = Path(beside) / "config.json"
+        file.write_text(json.dumps(config))
+        first = tuning(brief, replace(brief.pupil, config=file, tokenizer=own, vocabulary=None))
+        first.way(first, place_of(first, Path(beside)))
+
+
+def tuning(brief: Brief, pupil: to.Pupil) -> Brief:
+    """Fine-tuning by the preset, but for the size of a batch where one is given."""
+    pace = to.Pace(batch_size=brief.pace.batch_size, checkpoint_seconds=brief.pace.checkpoint_seconds)
+    return replace(brief, pupil=pupil, lesson=to.Lesson(preset=brief.lesson.preset), pace=pace)
 
 
 def drawn(brief: Brief) -> list[Config]:
@@ -122,7 +145,7 @@ def one_architecture(brief: Brief, config: Path, steps: int) -> Brief:
 
 def scored(brief: Brief, place: Place, course: Course, mark: int) -> float:
     """Higher is better: the task's first metric after fine-tuning from here, or minus the validation loss."""
-    if not (brief.data.task or brief.data.train):
+    if not judges_by_task(brief):
         return -float(course.judged()["loss"]) if place.together.first else 0.0
     start = place.run.path / f"step-{mark}" / MODEL
     if place.together.first:
@@ -130,12 +153,7 @@ def scored(brief: Brief, place: Place, course: Course, mark: int) -> float:
             course.network.save_pretrained(beside)
             course.tokenizer.save_pretrained(beside)
     place.together.wait()
-    tuned = replace(
-        brief,
-        pupil=to.Pupil(model=str(start), pooling=brief.pupil.pooling),
-        lesson=to.Lesson(preset=brief.lesson.preset),
-        pace=to.Pace(checkpoint_seconds=brief.pace.checkpoint_seconds),
-    )
+    tuned = tuning(brief, to.Pupil(model=str(start), pooling=brief.pupil.pooling))
     result = run_course(tuned, place.run.path / f"task-{mark}")
     return float(next(iter(result["validation"]["after"].values())))
 
