@@ -16,6 +16,7 @@ from archwright.jobs.designing.limits import Counting, ceilings_of, smallest_by
 from archwright.jobs.designing.pictures import layers_of_design, leanings, shares
 from archwright.jobs.designing.walking import Work
 from archwright.spaces import ARCHITECTURES
+from tests.jobs.training.tables import squad_folder
 
 
 @pytest.mark.parametrize("space", ARCHITECTURES)
@@ -87,8 +88,8 @@ def test_one_shot_search_trains_once_and_judges_paths(options: dict[str, Any]) -
 
 
 @pytest.mark.slow
-def test_one_shot_search_on_labelled_rows(options: dict[str, Any]) -> None:
+def test_one_shot_search_on_labelled_rows(options: dict[str, Any], tmp_path: Path) -> None:
     document = aw.design(**{**options, **SHORT}, task="movie-reviews").as_json()
     assert document["judged"]["lesson"] == "movie-reviews" and 0 <= document["score"] <= 1
     with pytest.raises(BadInput, match="classes"):
-        aw.design(**{**options, **SHORT}, task="squad", data=Path("nowhere"))
+        aw.design(**{**options, **SHORT}, task="squad", data=squad_folder(tmp_path / "squad"))
