@@ -177,8 +177,10 @@ in_context = np.array([[part == 1 for part in inputs.sequence_ids()]], dtype=np.
 given = {{**inputs, "context_mask": in_context}}
 names = [needed.name for needed in session.get_inputs()]
 scores = session.run(["logits"], {{name: given[name] for name in names}})[0]  # texts x (start, end) x time
-start = scores[0, 0].argmax()
-end = start + scores[0, 1, start:].argmax()
+places = np.flatnonzero(in_context)  # tokens of the context
+start = places[scores[0, 0, places].argmax()]
+places = places[places >= start]
+end = places[scores[0, 1, places].argmax()]
 print(context[inputs.token_to_chars(start).start : inputs.token_to_chars(end).end])
 """
 )
