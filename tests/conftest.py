@@ -5,6 +5,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+"""An example takes as long as it takes: on a busy machine a fifth of a second is soon over."""
 
 
 @pytest.fixture(scope="session")

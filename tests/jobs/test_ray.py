@@ -1,8 +1,12 @@
 """Standard NAS on a real Ray cluster of two nodes, one of which dies on the way: the same trials as without Ray."""
 
+import fcntl
+import os
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -24,17 +28,38 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+pytestmark = pytest.mark.timeout(900)
+
+
+@contextmanager
+def no_other_cluster() -> Iterator[None]:
+    """Every process of the machine finds every cluster on it: those of tests that run at the same time take turns."""
+    with open(Path(gettempdir()) / f"archwright-ray-{os.getuid()}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Two nodes with one CPU each."""
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # by default they wait for everything else on the machine
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in PATIENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("archwright.jobs.ray_cluster.ANSWER_SECONDS", 200.0)
     utils = pytest.importorskip("ray.cluster_utils")
     small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-    found = utils.Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
-    found.victim = found.add_node(**small)
-    yield found
-    found.shutdown()
+    with no_other_cluster():
+        found = utils.Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+        found.victim = found.add_node(**small)
+        yield found
+        found.shutdown()
+
+
+PATIENT = {
+    "RAY_worker_niceness": "0",  # by default they wait for everything else on the machine
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_health_check_timeout_ms": "100000",  # a slow node is not a dead one
+    "RAY_worker_register_timeout_seconds": "300",
+}
 
 
 @pytest.mark.server
@@ -87,7 +112,8 @@ def closed_port() -> int:
 def test_nothing_answers(address: str, tmp_path: Path, given: dict[str, Any], capfd: Any) -> None:
     where = address.format(port=closed_port())
     words = words_of("compress", **given, method="standard", ray=where, out=tmp_path / "run")
-    code, line = refusal(capfd, words)
+    with no_other_cluster():
+        code, line = refusal(capfd, words)
     assert code == 2 and repr(where) in line and "ray start" in line
     assert not (tmp_path / "run").exists()
 

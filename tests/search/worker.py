@@ -1,4 +1,7 @@
-"""A search as a process of its own, for tests that kill it: worker.py ADDRESS SPACE SAMPLER TRIALS SECONDS."""
+"""A search as a process of its own, for tests that kill it: worker.py ADDRESS SPACE SAMPLER TRIALS SECONDS.
+
+It says when it is ready, and begins when it is told to.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ def main(address: str, space: str, sampler: str, trials: str, seconds: str) -> N
     choices = SPACES[space]
     study = open_study(open_storage(address), choices, sampler=sampler, seed=3, first=corners(choices))
     print("ready", flush=True)
+    sys.stdin.readline()
     search(study, Designs(choices), slow_objectives(float(seconds)), trials=int(trials))
 
 

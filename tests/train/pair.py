@@ -5,7 +5,6 @@ process splits itself, which loads everything once.
 """
 
 import os
-import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -86,10 +85,9 @@ def main(folder: Path) -> None:
 
 def split(folder: Path) -> int:
     """Two processes of this one, told what torchrun would tell them; 0 when both ended well."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "WORLD_SIZE": "2"}
+    os.environ |= {"LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
     children = []
     for rank in range(2):
         if (child := os.fork()) == 0:

@@ -42,8 +42,11 @@ def dying(update: Callable[..., Any], at: int) -> Callable[..., Any]:
 
 
 def slowly(update: Callable[..., Any]) -> Callable[..., Any]:
+    """The update with pauses, the last of which outlasts whoever waits for the end."""
+    calls = count(1)
+
     def slow(*arguments: Any) -> Any:
-        time.sleep(0.2)
+        time.sleep(0.2 if next(calls) < SCHEDULE.steps else 3600)
         return update(*arguments)
 
     return slow

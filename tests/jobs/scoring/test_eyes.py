@@ -64,11 +64,29 @@ def test_workers_that_always_die_end_the_command(
         aw.score(**scored, workers=2, out=tmp_path / "dead")
 
 
+HANGING = """
+import sys, time
+from archwright.apps.cli import main
+from archwright.store import Scores
+
+usual, added = Scores.add, []
+
+def add(self, key, seen):
+    usual(self, key, seen)
+    added.append(key)
+    time.sleep(3600 if len(added) == 8 else 0)
+
+Scores.add = add
+main(sys.argv[1:])
+"""
+
+
 def test_a_killed_command_goes_on_where_it_was(scored: dict[str, Any], tmp_path: Path) -> None:
     out, json_file = tmp_path / "scores", tmp_path / "out.json"
     given = {**scored, "proxies": ",".join(scored["proxies"]), "workers": 1, "out": out, "json": json_file}
-    command = [sys.executable, "-m", "archwright", *words_of("score", **given)]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = words_of("score", **given)
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-c", HANGING, *words], start_new_session=True, **quiet)
     lines = out / "scores.jsonl"
     while process.poll() is None and (not lines.exists() or len(lines.read_bytes().splitlines()) < 4):
         time.sleep(0.01)
@@ -77,7 +95,7 @@ def test_a_killed_command_goes_on_where_it_was(scored: dict[str, Any], tmp_path:
     kept = lines.read_bytes()
     assert 4 <= len(kept.splitlines()) < scored["random"]
     lines.write_bytes(kept + b'{"key": "half a li')
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "archwright", *words], check=True, capture_output=True)
     assert lines.read_bytes().startswith(kept)
     assert len([line for line in lines.read_bytes().splitlines() if line.endswith(b"}")]) == scored["random"]
     undisturbed = aw.score(**scored, workers=1, out=tmp_path / "quiet")

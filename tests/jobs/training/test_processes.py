@@ -18,10 +18,9 @@ TWO = [
     sys.executable,
     "-m",
     "torch.distributed.run",
+    "--standalone",
     "--nproc-per-node",
     "2",
-    "--master-port",
-    "29541",
     "-m",
     "archwright",
 ]
