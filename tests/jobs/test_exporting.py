@@ -97,7 +97,9 @@ def test_what_is_not_a_network(models: Path, tmp_path: Path) -> None:
     (copied["short"] / "model.safetensors").write_bytes((source / "model.safetensors").read_bytes()[:-100])
     (copied["design"] / "design.json").write_text("{}")
     assert "no config.json" in said(copied["half"])
-    assert "nothing" in said(copied["nothing"])
+    assert "nothing is no run of `train` or `compress` and no network" in said(copied["nothing"])
+    assert "is no run" in said(tmp_path / "nowhere")
+    assert "its training is not at its end" in said(as_run(copied["nothing"], command="train"))
     assert "'made_up'" in said(copied["foreign"])
     assert "config.json" in said(copied["broken"])
     assert "cannot be read" in said(copied["short"])
@@ -108,7 +110,14 @@ def test_the_texts_are_of_different_lengths() -> None:
     assert len({len(text) for text in TEXTS}) == len(TEXTS)
 
 
+def as_run(folder: Path, **options: str) -> Path:
+    """The folder as one that a command has begun."""
+    (folder / "run.json").write_text(json.dumps({"id": "1", "options": options}))
+    return folder
+
+
 def test_a_compress_run_needs_a_trial(tmp_path: Path) -> None:
+    as_run(tmp_path)
     with pytest.raises(BadInput, match="--trial is needed"):
         run(tmp_path, "compact")
 
@@ -118,5 +127,5 @@ def test_options_of_the_other_kind_of_folder_are_refused(models: Path, tmp_path:
         with pytest.raises(BadInput, match="this folder has one"):
             export(o.Source(models / "nlu-mlm"), which, o.Export("compact"), o.Target(tmp_path / "out"))
     with pytest.raises(BadInput, match="--against is for trained networks"):
-        export(o.Source(tmp_path), o.Which(trial=0, against="minilm"), o.Export("compact"), o.Target())
+        export(o.Source(as_run(tmp_path)), o.Which(trial=0, against="minilm"), o.Export("compact"), o.Target())
     assert not (tmp_path / "out").exists()

@@ -172,5 +172,6 @@ def test_the_generator_is_a_quarter_as_wide() -> None:
     narrow = generator_of(wide)
     assert (narrow.hidden_size, narrow.inner_size, narrow.heads, narrow.embedding_size) == (132, 33, 3, 128)
     assert narrow.layers == [["base", 33], ["mobile", 198]] and wide.layers == [["base", 132], ["mobile", 792]]
+    assert generator_of(wide, 1.0).layers == wide.layers
     network = untrained_generator(wide, generator=seeded(0))
     assert network(**labelled(0).inputs).logits.shape[-1] == 30522

@@ -105,6 +105,9 @@ def check(searching: do.Searching, result: do.Result) -> None:
             raise BadInput(f"--{name} must be at least {least}, got {getattr(searching, name)}.")
     if result.scale_up is not None and result.scale_up < 2:
         raise BadInput(f"--scale-up must be at least 2, got {result.scale_up}.")
+    tried = (searching.sampler, *searching.against)
+    if len(set(tried)) < len(tried):
+        raise BadInput(f"--against must name other samplers than --sampler, each once, got {', '.join(tried)}.")
 
 
 def check_scale(space: ArchitectureSpace, factor: int | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from archwright.errors import BadInput
 from archwright.jobs import scoring_options as so
-from archwright.jobs.discovery.evolving import evolved
+from archwright.jobs.discovery.evolving import evolved, settings_of
 from archwright.jobs.discovery.ground import TABLED, Land, land_of
 from archwright.jobs.discovery.nested import estimated
 from archwright.jobs.discovery.phases import Phases, peak_mb
@@ -19,6 +19,7 @@ from archwright.jobs.discovery.searches import Found, all_ranked
 from archwright.jobs.discovery.transfer import Searched, transferred
 from archwright.jobs.discovery.trial import AIMS
 from archwright.jobs.environment import environment
+from archwright.jobs.options import given
 from archwright.jobs.seeing import check_page
 from archwright.report.discover import discover_html, discover_table
 from archwright.report.discover_transfer import transfer_table
@@ -62,6 +63,7 @@ def discover(
 ) -> Discovered:
     """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows."""
     check(table, formulas, findings)
+    check_evolution(formulas, evolution)
     page, clock = page_of(table, formulas, findings, recording), Phases()
     lands = [(table, recording), *((so.Table(name), replace(recording, loss=None)) for name in findings.transfer)]
     searched = [searched_on(of, formulas, evolution, findings, looks, clock) for of, looks in lands]
@@ -116,6 +118,14 @@ def check(table: so.Table, formulas: so.Formulas, findings: so.Findings) -> None
     if table.benchmark in findings.transfer or len(set(findings.transfer)) < len(findings.transfer):
         raise BadInput(f"--transfer must name other benchmarks, each once, got {', '.join(findings.transfer)}.")
     check_name(findings.save)
+
+
+def check_evolution(formulas: so.Formulas, evolution: so.Evolution) -> None:
+    """Numbers that no evolution can use, before statistics are taken; without evolution none has an effect."""
+    idle = [option for option in given(evolution) if option != "--preset"]  # it has settings of the space, too
+    if formulas.exhaustive and idle:
+        raise BadInput(f"{', '.join(idle)} is about --evolve; with --exhaustive leave it out.")
+    settings_of(evolution, formulas.fitness)
 
 
 def summary(land: Land, formulas: so.Formulas) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from archwright.export import export as write
 from archwright.export.card import sizes_of
 from archwright.jobs import options as o
 from archwright.jobs.exporting import exported_model
+from archwright.jobs.lessons.brief import COMMAND
 from archwright.jobs.lessons.networks import MODEL
 from archwright.jobs.networks import standing_alone
 from archwright.jobs.run import finished
@@ -26,7 +27,7 @@ from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import time_interleaved
 from archwright.objectives.latency import one_thread, random_inputs
-from archwright.store import RunFolder
+from archwright.store import RunFolder, is_run
 from archwright.subnet.slicing import subnetwork
 
 if TYPE_CHECKING:
@@ -107,7 +108,17 @@ def model_in(folder: Path) -> Path | None:
         raise BadInput(f"{folder} has a design and no weights; train it first: archwright train --design.")
     if found is None and any(folder.glob("*.safetensors")):
         raise BadInput(f"{folder} has weights and no config.json: it was not written to its end; write it again.")
+    if found is None:
+        check_run(folder)
     return found
+
+
+def check_run(folder: Path) -> None:
+    """Refuses what is no run of `compress` either."""
+    if not is_run(folder):
+        raise BadInput(f"{folder} is no run of `train` or `compress` and no network: no run.json, no config.json.")
+    if RunFolder(folder).settings.get("command") == COMMAND:
+        raise BadInput(f"{folder} has no network: its training is not at its end, or one folder further down.")
 
 
 def exported(

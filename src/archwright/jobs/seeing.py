@@ -133,7 +133,9 @@ def check_page(page: Path) -> Path:
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"--html must be a file in a folder, got {page} ({error.strerror}).") from error
+        raise BadInput(
+            f"the page {page} cannot be written ({error.strerror}: {error.filename}); choose another --out or --html."
+        ) from error
     if page.is_dir():
         raise BadInput(f"--html must be a file, got the folder {page}.")
     return page

@@ -13,6 +13,7 @@ from archwright.jobs.lessons.ablation import ablated
 from archwright.jobs.lessons.brief import Brief
 from archwright.jobs.lessons.glue import all_tasks
 from archwright.jobs.lessons.running import evaluated, first_process, run_course
+from archwright.jobs.options import given
 from archwright.progress import quiet
 from archwright.report.train import train_lines
 
@@ -80,6 +81,29 @@ def check_lesson(brief: Brief) -> None:
         raise BadInput(f"--validation-rows must not be negative, got {brief.data.validation_rows}; 0 takes all.")
     if brief.pace.minutes is not None and brief.pace.minutes <= 0:
         raise BadInput(f"--minutes must be above zero, got {brief.pace.minutes}.")
+    check_idle(brief)
+
+
+TEXT_TOO = {"--max-length", "--validation-rows"}
+"""What a lesson on text takes of the options about a task."""
+OF_TEXT = {"--layout", "--corpus-validation"}
+OF_TEACHER = {"--teacher-epochs", "--teacher-learning-rate"}
+
+
+def check_idle(brief: Brief) -> None:
+    """Refuses what would have no effect."""
+    lesson, ablating = set(given(brief.lesson)), bool(brief.checks.ablate_steps)
+    on_a_task = brief.way.head is None or ablating
+    of_task = set(given(brief.data)) - TEXT_TOO | set(given(brief.pupil)) & {"--pooling"}
+    idle = {
+        "a lesson on a task": set() if on_a_task else of_task,
+        "a lesson on --corpus": lesson & OF_TEXT if brief.way.head is None else set(),
+        "a --teacher that learns the task first": set() if on_a_task and brief.lesson.teacher else lesson & OF_TEACHER,
+        "--ablate-steps": set() if ablating else set(given(brief.checks)) & {"--random"},
+    }
+    for wanted, options in idle.items():
+        if options:
+            raise BadInput(f"{', '.join(sorted(options))} has no effect without {wanted}; leave it out.")
 
 
 def usual_folder(brief: Brief) -> Path:

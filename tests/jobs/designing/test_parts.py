@@ -1,6 +1,7 @@
 """The parts of design: counts that bound a search, pictures, one-shot search, and the bench."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from archwright.errors import BadInput, Failed
 from archwright.jobs import design_options as do
 from archwright.jobs import options as o
 from archwright.jobs.bench_design import Round, bench_design, ratios, same
+from archwright.jobs.designing.lessons import labelled
 from archwright.jobs.designing.limits import Counting, ceilings_of, smallest_by
 from archwright.jobs.designing.pictures import layers_of_design, leanings, shares
 from archwright.jobs.designing.walking import Work
 from archwright.spaces import ARCHITECTURES
-from tests.jobs.training.tables import squad_folder
+from tests.jobs.training.tables import glue_folder, squad_folder
 
 
 @pytest.mark.parametrize("space", ARCHITECTURES)
@@ -77,19 +79,32 @@ def test_the_bench_notices_a_wrong_score(monkeypatch: pytest.MonkeyPatch) -> Non
 SHORT = {"method": "spos", "steps": 2, "batch_size": 2, "validation_rows": 4, "population": 2, "generations": 2}
 
 
+def shot(options: dict[str, Any], *idle: str) -> dict[str, Any]:
+    """Options of a search by one shot; those of proxies are none of them."""
+    return {name: value for name, value in options.items() if name not in ("batch_rows", "workers", *idle)} | SHORT
+
+
 def test_one_shot_search_trains_once_and_judges_paths(options: dict[str, Any]) -> None:
-    once = aw.design(**{**options, **SHORT}).as_json()
+    once = aw.design(**shot(options)).as_json()
     (weights,) = options["out"].glob("supernet-*.safetensors")
     written = weights.stat().st_mtime_ns
-    again = aw.design(**{**options, **SHORT}).as_json()
+    again = aw.design(**shot(options)).as_json()
     assert once["proxies"] == ["validation accuracy of hidden words"] and 0 <= once["score"] <= 1
     assert again["history"] == once["history"] and again["judged"]["looked"] == 0
     assert weights.stat().st_mtime_ns == written
 
 
+def test_other_labels_are_another_lesson(tmp_path: Path) -> None:
+    shots = do.OneShot(task="glue/CoLA", data=glue_folder(tmp_path / "glue") / "CoLA")
+    once, again = (labelled(shots, do.Looking()) for _ in range(2))
+    turned = replace(once, train=replace(once.train, targets=1 - once.train.targets))
+    assert once.identity == again.identity != turned.identity
+
+
 @pytest.mark.slow
 def test_one_shot_search_on_labelled_rows(options: dict[str, Any], tmp_path: Path) -> None:
-    document = aw.design(**{**options, **SHORT}, task="movie-reviews").as_json()
+    of_task = shot(options, "text", "length")
+    document = aw.design(**of_task, task="movie-reviews").as_json()
     assert document["judged"]["lesson"] == "movie-reviews" and 0 <= document["score"] <= 1
     with pytest.raises(BadInput, match="classes"):
-        aw.design(**{**options, **SHORT}, task="squad", data=squad_folder(tmp_path / "squad"))
+        aw.design(**of_task, task="squad", data=squad_folder(tmp_path / "squad"))

@@ -93,13 +93,14 @@ def test_a_saved_formula_is_the_formula() -> None:
         ({"exhaustive": True, "samples": 0}, "--samples must be at least 1"),
         ({"exhaustive": True, "target": "speed"}, "--target must be one of"),
         ({"evolve": True, "parents": "200%"}, "--parents must be a share"),
+        ({"evolve": True, "population": 1}, "--population must be at least 2"),
+        ({"exhaustive": True, "generations": 7, "ablate": True}, "--generations, --ablate is about --evolve"),
     ],
 )
-def test_bad_input(
+def test_bad_input_is_told_before_any_network_is_looked_at(
     options: dict[str, Any], changes: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    zeros = np.zeros((6, 17, 2))
-    monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: zeros)
+    monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: pytest.fail("looked at networks"))
     with pytest.raises(BadInput, match=words):
         discover(**{**options, **changes})
 

@@ -65,6 +65,15 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "glue and task": ({"glue": Path("glue"), "task": "glue/RTE"}, "--glue names all tasks of a folder"),
     "no glue": ({"glue": Path("nothing")}, "--glue must be a folder with a folder per task"),
+    "task beside text": ({**MLM, "task": "glue/RTE"}, "--task has no effect without a lesson on a task"),
+    "columns beside text": ({**MLM, "text_column": "a", "test_rows": 3}, "--test-rows, --text-column has no effect"),
+    "pooling of no task": ({**MLM, "pooling": "mean"}, "--pooling has no effect without a lesson on a task"),
+    "layout of a task": (
+        {"task": "glue/RTE", "layout": "lines"},
+        "--layout has no effect without a lesson on --corpus",
+    ),
+    "pace of no teacher": ({"task": "glue/RTE", "teacher_epochs": 1.0}, "--teacher-epochs has no effect without"),
+    "number of one": ({**MLM, "random": 9}, "--random has no effect without --ablate-steps"),
     "one mark": ({**MLM, "ablate_steps": (5,)}, "--ablate-steps needs two different numbers"),
     "marks for one": ({**MLM, "ablate_steps": (1, 2)}, "--ablate-steps draws architectures of --space; leave out"),
 }
@@ -110,6 +119,8 @@ def test_a_damaged_design(content: str, text: Path, tmp_path: Path) -> None:
 def test_a_network_of_another_kind(pretrained: Any, text: Path, bert: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot learn by lm"):
         trained(tmp_path / "run", model=str(pretrained.folder), lesson="lm", corpus=text, **QUICK)
+    with pytest.raises(BadInput, match="is an encoder, whose tokens see the next ones: it cannot learn by lm"):
+        trained(tmp_path / "run", model=str(bert), lesson="lm", corpus=text, **QUICK)
     with pytest.raises(BadInput, match="electra needs a network of the spaces"):
         trained(tmp_path / "run", model=str(bert), lesson="electra", corpus=text, **QUICK)
     with pytest.raises(BadInput, match="--evaluate-only needs a network that was trained for this task"):

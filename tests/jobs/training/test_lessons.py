@@ -13,8 +13,9 @@ from archwright.errors import BadInput
 from archwright.jobs.design import plan_of
 from archwright.jobs.lessons.networks import loaded
 from archwright.spaces import ARCHITECTURES
+from archwright.spaces.flexibert import LAYER
 from archwright.spaces.scaling import scaled_up
-from tests.jobs.training.lessons import QUICK, trained
+from tests.jobs.training.lessons import DESIGNS, QUICK, trained
 
 BEFORE_AFTER = ("before", "after")
 
@@ -79,6 +80,14 @@ def test_electra(text: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
     assert (tmp_path / "run" / "generator" / "config.json").exists()
     sizes = json.loads((tmp_path / "run" / "generator" / "config.json").read_text())
     assert (sizes["hidden_size"], sizes["embedding_size"], sizes["loss"]) == (32, 128, "mlm")
+
+
+@pytest.mark.parametrize("operation", LAYER["operation"])
+def test_electra_with_every_operator(operation: str, text: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(DESIGNS["flexibert"] | {"operation.0": operation, "heads.0": 2}))
+    words = {**encoder, "config": file, "corpus": text, "lesson": "electra", **QUICK, "steps": 2}
+    assert trained(tmp_path / "run", **words).as_json()["generator_parameters"] > 0
 
 
 @pytest.mark.parametrize(("space", "rate"), [("gpt2", 5e-3), ("rnn", 5e-4)])

@@ -6,6 +6,7 @@ import pytest
 
 from archwright.errors import BadInput
 from archwright.jobs.lessons.recipes import PRESETS, recipe_of
+from archwright.jobs.lessons.running import edges
 
 STATED: list[tuple[str, str, str | None, dict[str, Any]]] = [
     ("wpca", "pretraining", None, {"batch_size": 256, "learning_rate": 1e-4}),
@@ -43,3 +44,11 @@ def test_every_preset_can_fine_tune() -> None:
         assert recipe_of(name, "finetuning", None, {}).epochs
     with pytest.raises(BadInput, match="has no pretraining; take default, wpca, electra-flexibert, spos"):
         recipe_of("plm-pruning", "pretraining", None, {})
+
+
+@pytest.mark.parametrize(
+    ("losses", "first", "last"),
+    [([], None, None), ([3.0], 3.0, 3.0), ([9.0, 5.0, 1.0], 9.0, 1.0), ([4.0] * 20 + [2.0] * 10, 4.0, 2.0)],
+)
+def test_a_short_training_has_a_beginning_and_an_end(losses: list[float], first: Any, last: Any) -> None:
+    assert edges([{"loss": loss} for loss in losses]) == {"first": first, "last": last}

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from archwright.jobs import design_options as do
 from archwright.jobs.designing.juries import JURIES, Question
 from archwright.jobs.designing.pictures import layers_of_design
 from archwright.jobs.designing.searching import Task, searched
@@ -26,9 +27,8 @@ COMPARED = (
 def compared(task: Task, question: Question, *, seed: int) -> list[dict[str, Any]]:
     """A row for each proxy: what the search under it found, and what that took."""
     names = tuple(dict.fromkeys((*COMPARED, *question.aim.proxy)))
-    return [
-        row_of(task, replace(question, aim=replace(question.aim, method=BY, proxy=(name,))), seed) for name in names
-    ]
+    plain = replace(question, shot=do.OneShot())
+    return [row_of(task, replace(plain, aim=replace(question.aim, method=BY, proxy=(name,))), seed) for name in names]
 
 
 def row_of(task: Task, question: Question, seed: int) -> dict[str, Any]:

@@ -136,8 +136,9 @@ class Labelled:
 
     @property
     def identity(self) -> str:
+        judged = (part for batch in self.validation for part in (batch.inputs["input_ids"], batch.targets))
         return digest(
-            self.train.ids.tobytes(), *(batch.inputs["input_ids"].numpy().tobytes() for batch in self.validation)
+            self.train.ids.tobytes(), self.train.targets.tobytes(), *(part.numpy().tobytes() for part in judged)
         )
 
     def headed(self, supernet: NluSupernet) -> nn.Module:

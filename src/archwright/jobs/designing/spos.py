@@ -134,6 +134,8 @@ def one_shot(space: ArchitectureSpace, options: do.OneShot, looking: do.Looking,
         if getattr(options, name) < least:
             raise BadInput(f"--{name.replace('_', '-')} must be at least {least}, got {getattr(options, name)}.")
     size_of(space, looking)
+    if options.data is not None and options.task is None:
+        raise BadInput(f"--data needs --task, the task whose files it holds, got {options.data}.")
     if not options.learning_rate > 0:
         raise BadInput(f"--learning-rate must be above 0, got {options.learning_rate}.")
     return Shot(space, options, looking, known, lesson_of(space, options, looking))

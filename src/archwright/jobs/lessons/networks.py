@@ -1,7 +1,6 @@
 """Networks to pre-train: built from a design, or loaded to go on from."""
 
 import json
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from archwright.errors import BadInput
 from archwright.jobs import training_options as to
@@ -17,12 +17,11 @@ from archwright.jobs.looking import generator
 from archwright.jobs.scene import embedded
 from archwright.jobs.score import read_configs
 from archwright.networks.cells import CellForCausalLM
-from archwright.networks.flexibert import FlexiBertConfig, FlexiBertNetwork
-from archwright.networks.flexibert import untrained as untrained_flexibert
+from archwright.networks.flexibert import FlexiBertNetwork
+from archwright.networks.generator import DESIGNS, untrained_generator
 from archwright.networks.load import UNREADABLE, first_line
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
-from archwright.networks.nlu import NluConfig, NluNetwork
-from archwright.networks.nlu import untrained as untrained_nlu
+from archwright.networks.nlu import NluNetwork
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
@@ -183,9 +182,16 @@ def class_for(config: Any, head: str, source: str) -> Any:
         if not causal:
             config.loss = head
         return OURS[config.model_type]
+    if head in CAUSAL and sees_ahead(config):
+        raise BadInput(f"{source} is an encoder, whose tokens see the next ones: it cannot learn by {head}.")
     if head not in STOCK:
         raise BadInput(f"{head} needs a network of the spaces, as `train` wrote it, got {config.model_type!r}.")
     return STOCK[head]
+
+
+def sees_ahead(config: Any) -> bool:
+    """Whether a stock network is an encoder; transformers has a causal head for those, too, and only warns."""
+    return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
 
 
 def body(source: str) -> Any:
@@ -207,49 +213,9 @@ def generator_beside(source: str, *, seed: int) -> Any:
 def generator_for(network: Any, *, size: float, seed: int) -> Any:
     """ELECTRA's generator: the same architecture, every width and number of heads times `size`."""
     kind = type(network.config)
-    if kind not in NARROWED:
+    if kind not in DESIGNS:
         raise BadInput(f"ELECTRA needs a network of the spaces with an encoder, got {kind.__name__}.")
-    return NARROWED[kind](network.config, size, generator(seed, WEIGHTS, 1))
-
-
-def narrow_flexibert(config: FlexiBertConfig, size: float, draws: torch.Generator) -> FlexiBertNetwork:
-    width = share(config.hidden_size, size)
-    layers = [
-        [operation, fitting(share(heads, size), width), [share(units, size) for units in widths], *rest]
-        for operation, heads, widths, *rest in config.layers
-    ]
-    return untrained_flexibert(
-        FlexiBertConfig(layers, hidden_size=width, loss="mlm", **common(config)), generator=draws
-    )
-
-
-def narrow_nlu(config: NluConfig, size: float, draws: torch.Generator) -> NluNetwork:
-    width, inner = share(config.hidden_size, size), share(config.inner_size, size)
-    heads = next(n for n in range(share(config.heads, size), 0, -1) if width % n == 0 and inner % n == 0)
-    layers = [[block, share(units, size)] for block, units in config.layers]
-    sizes = {"hidden_size": width, "inner_size": inner, "heads": heads}
-    return untrained_nlu(NluConfig(layers, loss="mlm", **sizes, **common(config)), generator=draws)
-
-
-NARROWED: dict[type, Callable[[Any, float, torch.Generator], Any]] = {
-    FlexiBertConfig: narrow_flexibert,
-    NluConfig: narrow_nlu,
-}
-
-
-def share(value: int, size: float) -> int:
-    return max(1, round(value * size))
-
-
-def fitting(heads: int, width: int) -> int:
-    """The largest number of heads up to this one that divides the width."""
-    return next(number for number in range(heads, 0, -1) if width % number == 0)
-
-
-def common(config: Any) -> dict[str, Any]:
-    """What a generator has in common with its discriminator: the table of tokens, so its width too."""
-    names = ("embedding_size", "vocab_size", "max_position_embeddings", "type_vocab_size", "dropout")
-    return {name: getattr(config, name) for name in names}
+    return untrained_generator(network.config, size=size, generator=generator(seed, WEIGHTS, 1))
 
 
 def room_for(network: Any) -> int | None:

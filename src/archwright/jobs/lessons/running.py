@@ -28,6 +28,8 @@ SCHEMA = "archwright/train/1"
 LOG = "log.csv"
 POINTS = 200
 """Of the curve of the loss in the result; the log has every step."""
+EDGE = 10
+"""Steps whose mean is the loss at the beginning, and at the end."""
 TIMED_STEPS = 4
 PHASE = "training"
 
@@ -171,7 +173,7 @@ def told(run: RunFolder, before: Any, course: Course) -> dict[str, Any]:
     return {
         "tokens": int(tokens),
         "tokens_per_second": tokens / seconds if seconds else None,
-        "losses": {"first": edge(rows[:10]), "last": edge(rows[-10:]), "curve": curve(rows)},
+        "losses": {**edges(rows), "curve": curve(rows)},
         "validation": {"before": before, "after": after},
         "seconds": {"training": seconds, "validation": perf_counter() - begun},
         "answers": {column: len(index) for column, (index, _) in submitted(run, course).items()},
@@ -259,9 +261,12 @@ def logging(path: Path, first: bool) -> Iterator[Any]:
         yield log
 
 
-def edge(rows: list[dict[str, float]]) -> float | None:
-    """The mean loss of some steps."""
-    return float(np.mean([row["loss"] for row in rows])) if rows else None
+def edges(rows: list[dict[str, float]]) -> dict[str, float | None]:
+    """The mean loss of the first and of the last ten steps, which never are the same steps unless there is one."""
+    losses = [row["loss"] for row in rows]
+    few = max(1, min(EDGE, len(losses) // 2))
+    parts = {"first": losses[:few], "last": losses[-few:]}
+    return {name: float(np.mean(part)) if part else None for name, part in parts.items()}
 
 
 def curve(rows: list[dict[str, float]]) -> list[dict[str, float]]:

@@ -182,9 +182,11 @@ def plain(values: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def spoken(value: Any) -> str:
-    """Lists without brackets, all else as it is written in JSON or by itself."""
+    """Lists without brackets, numbers as one reads them, all else as it is written in JSON or by itself."""
     if isinstance(value, list | tuple):
         return ", ".join(map(spoken, value))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.5g}"
     return json.dumps(value, default=str) if isinstance(value, Mapping) else str(value)
 
 

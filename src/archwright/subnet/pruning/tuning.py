@@ -1,6 +1,6 @@
 """Real-valued masks fitted layer by layer: retraining-free pruning's third phase (Kwon et al. 2022)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,6 @@ from archwright.subnet.pruning.streams import (
     hear,
     hear_total,
     put,
-    real_tokens,
     run_layer,
 )
 
@@ -128,33 +127,13 @@ def answers(network: PrunedNetwork, batch: Any) -> torch.Tensor:
     return network(**batch.inputs).logits
 
 
-def last_hidden(network: PrunedNetwork, batch: Any) -> torch.Tensor:
-    """What the backbone gives to the task head at the tokens that are no padding: tokens x width."""
-    seen: list[torch.Tensor] = []
-    hook = network.backbone.register_forward_hook(lambda _, args, out: seen.append(out.last_hidden_state))
-    try:
-        network(**batch.inputs)
-    finally:
-        hook.remove()
-    return seen[0].flatten(0, -2)[real_tokens(batch)]
-
-
 @torch.no_grad()
-def reconstruction_error(
-    network: PrunedNetwork,
-    pruned: PrunedNetwork,
-    batches: Iterable[Any],
-    *,
-    at: Callable[[PrunedNetwork, Any], torch.Tensor] = answers,
-) -> float:
-    """Squared distance from the original, as a share of the original's own squared length; lower is better.
-
-    At the answers, which is what the loss sees, or at the last hidden states.
-    """
+def reconstruction_error(network: PrunedNetwork, pruned: PrunedNetwork, batches: Iterable[Any]) -> float:
+    """Squared distance from the original's answers, as a share of their own squared length; lower is better."""
     distance = length = 0.0
     with evaluating(network), evaluating(pruned):
         for batch in batches:
-            wanted, found = (at(model, batch).double() for model in (network, pruned))
+            wanted, found = (answers(model, batch).double() for model in (network, pruned))
             distance += float((found - wanted).square().sum())
             length += float(wanted.square().sum())
     return distance / length
