@@ -17,6 +17,7 @@ from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import supernet_update
 from archwright.train import Schedule, distillation, rate, remaining, task_loss, tensors_of, train
+from archwright.train.loop import mixed_precision
 from tests.tiny import TinyBatch, tiny, tiny_batch
 
 ALWAYS = -1.0
@@ -403,3 +404,14 @@ def test_a_checkpoint_of_tied_weights_has_each_tensor_once() -> None:
     network = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6, bias=False))
     network[1].weight = network[0].weight
     assert list(tensors_of(network)) == ["0.weight"]
+
+
+@pytest.mark.parametrize(
+    ("device", "able", "half"), [("cuda", True, True), ("cuda", False, False), ("cpu", True, False)]
+)
+def test_half_precision_only_where_the_device_has_it(
+    device: str, able: bool, half: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: able)
+    monkeypatch.setattr(torch, "autocast", lambda kind, dtype: (kind, dtype))
+    assert (mixed_precision(torch.device(device)) == ("cuda", torch.bfloat16)) is half
