@@ -6,7 +6,7 @@ from typing import Any
 from archwright.jobs.protocol import protocol_of
 from archwright.report import compare_html, protocol_html, report_html
 from archwright.report.figures import FIGURES
-from tests.report.conftest import check_width, synthetic_studies
+from tests.report.conftest import check_width, synthetic_studies, wait_until
 from tests.report.test_compare import as_perplexities
 from tests.report.test_report_browser import nulled
 
@@ -140,4 +140,4 @@ def test_dark_and_light_differ(show: Show, compared: dict[str, Any]) -> None:
     grid = f"document.querySelector('{FRONTS}').layout.xaxis.gridcolor"
     dark = page.evaluate(grid)
     page.emulate_media(color_scheme="light")
-    page.wait_for_function(f"{grid} !== '{dark}'")
+    wait_until(page, f"{grid} !== '{dark}'")

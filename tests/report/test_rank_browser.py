@@ -9,7 +9,7 @@ import pytest
 
 from archwright.report import rank_html, score_html
 from archwright.report.measures import DASH
-from tests.report.conftest import check_width, watched
+from tests.report.conftest import check_width, wait_until, watched
 from tests.report.rank_documents import rank_document, score_document
 from tests.report.test_report_browser import nulled
 
@@ -182,7 +182,7 @@ def test_dark_and_light_differ(show: Show, ranking: dict[str, Any]) -> None:
     grid = f"document.querySelector('{SCATTER}').layout.xaxis.gridcolor"
     dark = page.evaluate(grid)
     page.emulate_media(color_scheme="light")
-    page.wait_for_function(f"{grid} !== '{dark}'")
+    wait_until(page, f"{grid} !== '{dark}'")
 
 
 def test_scores_against_each_other(show: Show) -> None:

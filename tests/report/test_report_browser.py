@@ -7,7 +7,7 @@ import pytest
 
 from archwright.report import preview_html, report_html
 from archwright.report.measures import DASH
-from tests.report.conftest import check_width
+from tests.report.conftest import check_width, wait_until
 
 Show = Callable[..., Any]
 
@@ -161,7 +161,7 @@ def test_dark_and_light_differ(show: Show, result: dict[str, Any]) -> None:
     line = "document.getElementById('front-plot').data[1].line.color"
     dark = page.evaluate(ground), page.evaluate(line)
     page.emulate_media(color_scheme="light")
-    page.wait_for_function(f"{ground} !== '{dark[0]}' && {line} !== '{dark[1]}'")
+    wait_until(page, f"{ground} !== '{dark[0]}' && {line} !== '{dark[1]}'")
 
 
 @pytest.mark.parametrize("width", [360, 768])

@@ -117,7 +117,11 @@ def test_a_proxy_of_ones_own(options: Options, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("space", [name for name in ARCHITECTURES if not name.startswith("nlu")])
-def test_other_spaces_are_searched_network_by_network(space: str, options: Options) -> None:
+def test_other_spaces_are_searched_network_by_network(
+    space: str, options: Options, request: pytest.FixtureRequest
+) -> None:
+    if space == "gpt2":
+        request.getfixturevalue("data_dir")  # its tokenizer
     small = {**options, "space": space, "population": 2, "generations": 2}
     document = aw.design(**small, proxy=("hidden_covariance_1",)).as_json()
     ARCHITECTURES[space].space().check(document["config"])
