@@ -34,7 +34,7 @@ SPACE, PROXY = "nlu-small", "w_pca"
 SEARCH = do.Searching(population=20, generations=20)
 SAMPLED = 2
 """Designs of a generation that are scored from nothing."""
-TARGET = ""
+TARGET = ">= 2"
 
 
 @dataclass(frozen=True)
