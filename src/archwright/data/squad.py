@@ -48,7 +48,6 @@ def squad_parts(data: Path | None) -> Parts:
 def one_file(path: Path) -> Parts:
     """All splits of one file, whole articles in one split: 15 % choose, 15 % test."""
     content = read_squad(path)
-    content.paragraphs = content.articles
     unanswerable = None in content.spans
     if len(set(content.articles)) < FEWEST_ARTICLES:
         raise BadInput(f"{path} has {len(set(content.articles))} articles; three splits need {FEWEST_ARTICLES}.")
@@ -56,7 +55,7 @@ def one_file(path: Path) -> Parts:
         name="squad",
         kind="qa",
         metric="squad_v2_f1" if unanswerable else "squad_f1",
-        train=content.rows(unanswerable),
+        train=content.rows(unanswerable, together=content.articles),
         shares={"validation": 0.15, "test": 0.15},
         note="; ".join(filter(None, (f"all splits are of {path.name}, not the official ones", content.note))),
         how="by articles with seed {seed}",
@@ -100,11 +99,11 @@ class Content:
         told = {part: "subset" in name, moved: self.moved, lost: self.lost}
         return "; ".join(line for line, wanted in told.items() if wanted)
 
-    def rows(self, unanswerable: bool) -> QuestionRows:
+    def rows(self, unanswerable: bool, *, together: list[int] | None = None) -> QuestionRows:
+        """`together` numbers what stays in one split, question by question: by default the paragraphs."""
+        whole = np.array(self.paragraphs if together is None else together, dtype=np.int64)
         spans = np.array([(-1, -1) if span is None else span for span in self.spans], dtype=np.int64).reshape(-1, 2)
-        return QuestionRows(
-            self.questions, self.contexts, np.array(self.paragraphs, dtype=np.int64), spans, self.answers, unanswerable
-        )
+        return QuestionRows(self.questions, self.contexts, whole, spans, self.answers, unanswerable)
 
 
 def read_squad(path: Path) -> Content:
