@@ -38,6 +38,8 @@ def rows_of(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "parameters": of.get("parameters") or of["counts"]["parameters"],
             "score": of["score"],
             "distinct": of["distinct"],
+            "latency_ms": of["latency_ms"]["median"] if "latency_ms" in of else "",
+            "core_seconds": of.get("core_seconds", ""),
             "layers": " ".join(layer["label"].replace(" ", "-") for layer in of["layers"]),
             **made,
         }
