@@ -47,7 +47,7 @@ def test_counts_are_the_published_ones_for_every_row(benchmark: Benchmark) -> No
     """Counted on the modules of real networks, without memory for their weights."""
     space = benchmark.space
     assert isinstance(space, LtsGpt2Space)
-    ours = {row.id: shape_of(space.network_config(row.config)).sizes() for row in benchmark.rows}
+    ours = {row.id: shape_of(space.plan(row.config)).sizes() for row in benchmark.rows}
     assert ours == {row.id: row.published for row in benchmark.rows}
 
 

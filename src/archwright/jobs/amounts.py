@@ -14,7 +14,7 @@ def amount(value: str | float, whole: float, *, option: str) -> float:
         if text.endswith("%"):
             number = float(text[:-1]) / 100 * whole
         elif text[-1:].upper() in UNITS:
-            number = float(text[:-1]) * UNITS[text[-1].upper()]
+            number = counted(text)
         else:
             number = float(text) * (whole if 0 < float(text) <= 1 else 1)
     except ValueError:
@@ -22,6 +22,22 @@ def amount(value: str | float, whole: float, *, option: str) -> float:
     if not 0 < number < float("inf"):
         raise BadInput(f"{option} must be above zero, got {value!r}.")
     return number
+
+
+def count(value: str | float, *, option: str) -> float:
+    """So many things, shares not allowed: 15.7M, 20000000."""
+    try:
+        number = counted(str(value).strip().replace("_", "").replace(",", ""))
+    except ValueError:
+        number = 0.0
+    if not 1 <= number < float("inf"):
+        raise BadInput(f"{option} must be a number such as 15.7M, got {value!r}.")
+    return number
+
+
+def counted(text: str) -> float:
+    unit = UNITS.get(text[-1:].upper())
+    return float(text) if unit is None else float(text[:-1]) * unit
 
 
 def thread_count(wanted: int) -> int:

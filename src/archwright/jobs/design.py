@@ -75,11 +75,11 @@ def design(
     ceilings = ceilings_of(space, limits)
     ceilings.bounds()
     check_scale(space, result.scale_up)
-    page = check_page(result.html or looking.out / PAGE)
     known = Scores(looking.out)
     question = Question(space, aim, looking, shot, known)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with JURIES[aim.method](question) as jury:
+        page = check_page(result.html or looking.out / PAGE)  # makes a folder: not before all else is in order
         task = Task(space, jury.names, ceilings, Clock(space, space.batch[1], known), searching)
         runs = {name: repeated(task, jury, name, looking.seed) for name in (searching.sampler, *searching.against)}
     table = compared(task, question, seed=looking.seed) if aim.compare_proxies else []
@@ -113,17 +113,7 @@ def check(searching: do.Searching, result: do.Result) -> None:
 def check_scale(space: ArchitectureSpace, factor: int | None) -> None:
     """Raises BadInput before the search where its result could not be scaled up."""
     if factor is not None:
-        scaled_up(plan_of(space, space.sample(np.random.default_rng(0))), factor)
-
-
-def plan_of(space: Any, config: Mapping[str, Any]) -> Any:
-    """The Hugging Face config of a design."""
-    made = getattr(space, "plan", None) or getattr(space, "network_config", None)
-    if made is None:
-        raise BadInput(
-            f"designs of {space.name} cannot be scaled up: all are equally wide and deep; leave --scale-up out."
-        )
-    return made(config)
+        scaled_up(space.plan(space.sample(np.random.default_rng(0))), factor)
 
 
 def repeated(task: Task, jury: Jury, sampler: str, seed: int) -> list[Found]:
@@ -213,5 +203,5 @@ def as_search(task: Task, one: Found) -> dict[str, Any]:
 
 def scaled(task: Task, chosen: Design, factor: int) -> dict[str, Any]:
     """The design widened and deepened: outside the space, so a Hugging Face config."""
-    plan = scaled_up(plan_of(task.space, chosen.config), factor)
+    plan = scaled_up(task.space.plan(chosen.config), factor)
     return {"factor": factor, "counts": vars(counts_of(plan)), "config": plan.to_diff_dict()}

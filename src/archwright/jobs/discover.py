@@ -19,7 +19,7 @@ from archwright.jobs.discovery.searches import Found, all_ranked
 from archwright.jobs.discovery.transfer import Searched, transferred
 from archwright.jobs.discovery.trial import AIMS
 from archwright.jobs.environment import environment
-from archwright.jobs.options import given
+from archwright.jobs.idle import given, refuse
 from archwright.jobs.seeing import check_page
 from archwright.report.discover import discover_html, discover_table
 from archwright.report.discover_transfer import transfer_table
@@ -122,9 +122,8 @@ def check(table: so.Table, formulas: so.Formulas, findings: so.Findings) -> None
 
 def check_evolution(formulas: so.Formulas, evolution: so.Evolution) -> None:
     """Numbers that no evolution can use, before statistics are taken; without evolution none has an effect."""
-    idle = [option for option in given(evolution) if option != "--preset"]  # it has settings of the space, too
-    if formulas.exhaustive and idle:
-        raise BadInput(f"{', '.join(idle)} is about --evolve; with --exhaustive leave it out.")
+    if formulas.exhaustive:
+        refuse(given(evolution) - {"--preset"}, "without --evolve")  # the preset has settings of the space, too
     settings_of(evolution, formulas.fitness)
 
 

@@ -1,7 +1,7 @@
 """What a user can choose, as frozen dataclasses; command line, Python API and run folder are made of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,6 @@ PRESET_HELP = {
     "default": "for few rows and a CPU: importance order, training from the fine-tuned original",
     "paper": "Klein et al. 2024: no order, from pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
 }
-
-
-def given(options: Any) -> list[str]:
-    """Options of a group that are not as they are when nobody names them."""
-    usual = type(options)()
-    names = [one.name for one in fields(options) if getattr(options, one.name) != getattr(usual, one.name)]
-    return [f"--{name.replace('_', '-')}" for name in names]
 
 
 def listed(module: str, name: str) -> Callable[[], Mapping[str, str]]:

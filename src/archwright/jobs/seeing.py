@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import archwright
 from archwright.data.places import public_data
 from archwright.data.snippets import Snippets, snippets
@@ -19,7 +21,7 @@ from archwright.jobs.looking import Look, Seen
 from archwright.jobs.scene import embedded
 from archwright.progress import progress
 from archwright.proxies import PROXIES, own_proxy
-from archwright.search import Config, smallest
+from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import Scores, digest
 
@@ -103,16 +105,11 @@ def size_of(space: ArchitectureSpace, looks: so.Recording) -> tuple[int, int]:
     asked = zip((looks.batch_rows, looks.length), space.batch, strict=True)
     rows, length = (usual if given is None else given for given, usual in asked)
     check_numbers(looks, rows, length)
-    longest = longest_row(space)
+    plan = space.plan(space.sample(np.random.default_rng(0)))  # all designs have the same positions
+    longest = getattr(plan, "max_position_embeddings", None)  # recurrent cells need none
     if longest is not None and length > longest:
-        raise BadInput(f"--length must be at most {longest} for {space.name}, got {length}.")
+        raise BadInput(f"--length must be at most {longest}, the positions of networks of this space, got {length}.")
     return rows, length
-
-
-def longest_row(space: Any) -> int | None:
-    """Most tokens that networks of the space have positions for; None where they have none."""
-    plan = getattr(space, "plan", None) or getattr(space, "network_config", None)
-    return None if plan is None else int(plan(smallest(space.choices)).max_position_embeddings)
 
 
 def check_numbers(looks: so.Recording, rows: int, length: int) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from archwright.errors import BadInput
 from archwright.jobs import options as o
 from archwright.jobs import training_options as to
+from archwright.jobs.idle import given, refuse
 from archwright.jobs.lessons.ablation import ablated
 from archwright.jobs.lessons.brief import Brief
 from archwright.jobs.lessons.glue import all_tasks
 from archwright.jobs.lessons.running import evaluated, first_process, run_course
-from archwright.jobs.options import given
 from archwright.progress import quiet
 from archwright.report.train import train_lines
 
@@ -88,22 +88,23 @@ TEXT_TOO = {"--max-length", "--validation-rows"}
 """What a lesson on text takes of the options about a task."""
 OF_TEXT = {"--layout", "--corpus-validation"}
 OF_TEACHER = {"--teacher-epochs", "--teacher-learning-rate"}
+IDLE = {"--model": {"--space", "--variant", "--tokenizer", "--vocabulary"}, "--design": {"--space", "--variant"}}
+"""What a network that is named in this way says by itself."""
+NETWORKS = {"--config", *IDLE}
 
 
 def check_idle(brief: Brief) -> None:
     """Refuses what would have no effect."""
-    lesson, ablating = set(given(brief.lesson)), bool(brief.checks.ablate_steps)
+    pupil, lesson, ablating = given(brief.pupil), given(brief.lesson), bool(brief.checks.ablate_steps)
     on_a_task = brief.way.head is None or ablating
-    of_task = set(given(brief.data)) - TEXT_TOO | set(given(brief.pupil)) & {"--pooling"}
-    idle = {
-        "a lesson on a task": set() if on_a_task else of_task,
-        "a lesson on --corpus": lesson & OF_TEXT if brief.way.head is None else set(),
-        "a --teacher that learns the task first": set() if on_a_task and brief.lesson.teacher else lesson & OF_TEACHER,
-        "--ablate-steps": set() if ablating else set(given(brief.checks)) & {"--random"},
-    }
-    for wanted, options in idle.items():
-        if options:
-            raise BadInput(f"{', '.join(sorted(options))} has no effect without {wanted}; leave it out.")
+    of_task = given(brief.data) - TEXT_TOO | pupil & {"--pooling"}
+    refuse(() if on_a_task else of_task, "without a lesson on a task")
+    refuse(lesson & OF_TEXT if brief.way.head is None else (), "without a lesson on --corpus")
+    taught = on_a_task and brief.lesson.teacher
+    refuse(() if taught else lesson & OF_TEACHER, "without a --teacher that learns the task first")
+    refuse(() if ablating else given(brief.checks) & {"--random"}, "without --ablate-steps")
+    for network, idle in IDLE.items():
+        refuse(pupil & idle if len(pupil & NETWORKS) == 1 and network in pupil else (), f"beside {network}")
 
 
 def usual_folder(brief: Brief) -> Path:

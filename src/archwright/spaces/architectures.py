@@ -4,6 +4,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from transformers import PreTrainedConfig
 
 from archwright.networks.roles import Counts, Roled
 from archwright.search import Config, Space
@@ -29,6 +30,9 @@ class ArchitectureSpace(Space, Protocol):
 
     def check(self, config: Config) -> None:
         """Raises BadInput for a config outside the space: the rule, the value, the way out."""
+
+    def plan(self, config: Config) -> PreTrainedConfig:
+        """The Hugging Face config of a design."""
 
     def counts(self, config: Config) -> Counts:
         """Exact sizes with the whole vocabulary, without building any weights."""

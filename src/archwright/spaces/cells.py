@@ -105,12 +105,15 @@ class CellSpace:
             width=network.config.hidden_size,
         )
 
+    def plan(self, config: Config) -> CellConfig:
+        return CellConfig(recipe=self.recipe(config))
+
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> CellForCausalLM:
         if loss not in (None, *self.losses):
             raise BadInput(f"loss of recurrent cells must be one of {', '.join(self.losses)}, got {loss!r}.")
-        design = CellConfig(recipe=self.recipe(config))
+        design = self.plan(config)
         design.vocab_size = design.vocab_size if vocabulary is None else vocabulary
         return untrained(design, generator)
 

@@ -108,7 +108,7 @@ class LtsGpt2Space:
         if not self.of.any_inner:
             self.check_value(config, name)
 
-    def network_config(self, config: Config, n_token: int | None = None) -> LtsGpt2Config:
+    def plan(self, config: Config, n_token: int | None = None) -> LtsGpt2Config:
         design = self.canonical(config)
         heads, inners = layers_of(design)
         whole: dict[str, Any] = {name: design[name] for name in ("d_model", "d_embed", "div_val")}
@@ -117,7 +117,7 @@ class LtsGpt2Space:
         return LtsGpt2Config(n_head=heads, d_inner=inners, **whole)
 
     def counts(self, config: Config) -> Counts:
-        return counted(self.network_config(config))
+        return counted(self.plan(config))
 
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
@@ -128,7 +128,7 @@ class LtsGpt2Space:
         """
         if loss not in (None, *self.losses):
             raise BadInput(f"loss of GPT-2 designs must be one of {', '.join(self.losses)}, got {loss!r}.")
-        return untrained(self.network_config(config, vocabulary), generator)
+        return untrained(self.plan(config, vocabulary), generator)
 
     def build(self, config: Config) -> LtsGpt2ForCausalLM:
         """The network with its whole vocabulary, from seed 0."""

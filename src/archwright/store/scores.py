@@ -14,7 +14,6 @@ class Scores:
     """What is known about each key; every addition is on disk before `add` returns."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / FILE
         self._known: dict[str, dict[str, Any]] = {}
         for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
@@ -27,6 +26,7 @@ class Scores:
 
     def add(self, key: str, seen: Mapping[str, Any]) -> None:
         line = json.dumps({"key": key, "seen": seen}, sort_keys=True) + "\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             os.write(handle, (torn(handle) + line).encode())  # one write: other processes append to the same file

@@ -94,7 +94,10 @@ def test_a_saved_formula_is_the_formula() -> None:
         ({"exhaustive": True, "target": "speed"}, "--target must be one of"),
         ({"evolve": True, "parents": "200%"}, "--parents must be a share"),
         ({"evolve": True, "population": 1}, "--population must be at least 2"),
-        ({"exhaustive": True, "generations": 7, "ablate": True}, "--generations, --ablate is about --evolve"),
+        (
+            {"exhaustive": True, "generations": 7, "ablate": True},
+            "--ablate, --generations have no effect without --evolve",
+        ),
     ],
 )
 def test_bad_input_is_told_before_any_network_is_looked_at(

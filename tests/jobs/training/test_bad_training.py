@@ -16,11 +16,11 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "two networks": ({**MLM, "model": "minilm"}, "got --config, --model"),
     "space beside a model": (
         {**MLM, "config": None, "model": "bert", "space": "flexibert"},
-        "--model says already what --space would",
+        "--space, --tokenizer have no effect beside --model; leave them out",
     ),
     "tokenizer beside a model": (
         {**MLM, "config": None, "space": None, "model": "bert", "tokenizer": "words"},
-        "--model says already what --tokenizer would; leave --tokenizer out",
+        "--tokenizer has no effect beside --model; leave it out",
     ),
     "config without space": ({**MLM, "space": None}, "--config needs --space"),
     "lesson left open": ({"corpus": "text"}, "choose one with --lesson: mlm, electra, lm, distil"),
@@ -66,7 +66,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "glue and task": ({"glue": Path("glue"), "task": "glue/RTE"}, "--glue names all tasks of a folder"),
     "no glue": ({"glue": Path("nothing")}, "--glue must be a folder with a folder per task"),
     "task beside text": ({**MLM, "task": "glue/RTE"}, "--task has no effect without a lesson on a task"),
-    "columns beside text": ({**MLM, "text_column": "a", "test_rows": 3}, "--test-rows, --text-column has no effect"),
+    "columns beside text": ({**MLM, "text_column": "a", "test_rows": 3}, "--test-rows, --text-column have no effect"),
     "pooling of no task": ({**MLM, "pooling": "mean"}, "--pooling has no effect without a lesson on a task"),
     "layout of a task": (
         {"task": "glue/RTE", "layout": "lines"},

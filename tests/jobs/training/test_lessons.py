@@ -10,7 +10,6 @@ import torch
 
 from archwright.data.making import tokenizer_in
 from archwright.errors import BadInput
-from archwright.jobs.design import plan_of
 from archwright.jobs.lessons.networks import loaded
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
@@ -141,7 +140,7 @@ def test_a_design_file(pretrained: Any, text: Path, designs: dict[str, Path], tm
 @pytest.mark.parametrize(("space", "lesson"), [("flexibert", "mlm"), ("nlu-tiny", "electra"), ("gpt2", "lm")])
 def test_a_larger_design(space: str, lesson: str, text: Path, designs: dict[str, Path], tmp_path: Path) -> None:
     file, config = tmp_path / "design.json", json.loads(designs[space].read_text())
-    larger = scaled_up(plan_of(ARCHITECTURES[space].space(None), config), 2)
+    larger = scaled_up(ARCHITECTURES[space].space(None).plan(config), 2)
     found = {"space": space, "config": config, "scaled_up": {"factor": 2, "config": larger.to_diff_dict()}}
     file.write_text(json.dumps(found))
     words = {**QUICK, "steps": 1, "batch_size": 2, "validation_rows": 2, "tokenizer": "words", "corpus": text}

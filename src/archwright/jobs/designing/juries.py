@@ -5,11 +5,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from archwright.errors import BadInput
 from archwright.jobs import design_options as do
 from archwright.jobs.designing.judging import Court, glass_for, watching
 from archwright.jobs.designing.spos import one_shot
-from archwright.jobs.options import given
+from archwright.jobs.idle import given, refuse
 from archwright.search.together import Judge
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import Scores
@@ -44,8 +43,7 @@ class Jury:
 
 @contextmanager
 def by_proxy(question: Question) -> Iterator[Jury]:
-    if idle := given(question.shot):
-        raise BadInput(f"{', '.join(idle)} is about the super-network of --method spos; add that, or leave it out.")
+    refuse(given(question.shot), "without --method spos")
     glass = glass_for(question.space, question.aim.proxy, question.looking)
     spent: dict[str, float] = {}
     done: list[str] = []
@@ -58,19 +56,15 @@ def by_proxy(question: Question) -> Iterator[Jury]:
 
 OF_PROXIES = {"--proxy", "--batch-rows", "--loss", "--initial", "--workers", "--ray"}
 OF_TEXT = {"--text", "--length"}
-
-
-def check_idle(question: Question) -> None:
-    """Refuses what has no effect on a super-network and its accuracy."""
-    named = {*given(question.aim), *given(question.looking)}
-    idle = set() if question.aim.compare_proxies else named & (OF_PROXIES | (OF_TEXT if question.shot.task else set()))
-    if idle:
-        raise BadInput(f"--method spos judges by accuracy, without {', '.join(sorted(idle))}; leave it out.")
+"""What a super-network and its accuracy do not need, the second where it learns a task."""
 
 
 @contextmanager
 def by_accuracy(question: Question) -> Iterator[Jury]:
-    check_idle(question)
+    if not question.aim.compare_proxies:
+        named = given(question.aim) | given(question.looking)
+        refuse(named & OF_PROXIES, "on accuracies, by which --method spos judges")
+        refuse(named & OF_TEXT if question.shot.task else (), "beside --task")
     spent: dict[str, float] = {}
     done: list[str] = []
     shot = one_shot(question.space, question.shot, question.looking, question.known)

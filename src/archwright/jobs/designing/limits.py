@@ -11,7 +11,7 @@ import torch
 
 from archwright.errors import BadInput
 from archwright.jobs import design_options as do
-from archwright.jobs.amounts import amount
+from archwright.jobs.amounts import count
 from archwright.networks.roles import Counts
 from archwright.objectives.latency import Timing, time_interleaved
 from archwright.search import Bounds, Candidate, Config, Limit, smallest
@@ -87,22 +87,11 @@ class Ceilings:
 def ceilings_of(space: ArchitectureSpace, limits: do.Limits) -> Ceilings:
     """As the user gave them; without --max-parameters the limit of the space."""
     usual = getattr(space, "limit", None)
-    parameters = usual if limits.max_parameters is None else number(limits.max_parameters, "--max-parameters")
-    flops = None if limits.max_flops is None else number(limits.max_flops, "--max-flops")
+    parameters = usual if limits.max_parameters is None else count(limits.max_parameters, option="--max-parameters")
+    flops = None if limits.max_flops is None else count(limits.max_flops, option="--max-flops")
     if limits.max_latency_ms is not None and not limits.max_latency_ms > 0:
         raise BadInput(f"--max-latency-ms must be above 0, got {limits.max_latency_ms}.")
     return Ceilings(Counting(space), parameters, flops, limits.max_latency_ms)
-
-
-def number(text: str, option: str) -> float:
-    """A whole number of things: 15.7M, 20000000."""
-    try:
-        found = 0.0 if "%" in str(text) else amount(text, 1.0, option=option)
-    except BadInput:
-        found = 0.0  # its way out speaks of shares
-    if found < 1:
-        raise BadInput(f"{option} must be a number such as 15.7M, got {text!r}.")
-    return found
 
 
 def smallest_by(counting: Counting, name: str) -> Config:

@@ -51,7 +51,6 @@ def design_of(pupil: to.Pupil) -> Design | None:
         raise BadInput(f"give one of {', '.join(given)}, got {', '.join(named) or 'none of them'}.")
     if pupil.scaled_up and pupil.design is None:
         raise BadInput("--scaled-up needs --design, the file of an `archwright design --scale-up`.")
-    check_idle(pupil, named[0])
     if pupil.model is not None:
         return None
     if pupil.design is not None:
@@ -62,21 +61,6 @@ def design_of(pupil: to.Pupil) -> Design | None:
     if len(configs) != 1:
         raise BadInput(f"--config must hold one config to train, {pupil.config} has {len(configs)}.")
     return checked(Design(ARCHITECTURES[pupil.space].space(pupil.variant), configs[0]))
-
-
-IDLE = {
-    "--model": ("space", "variant", "tokenizer", "vocabulary"),
-    "--design": ("space", "variant"),
-    "--config": (),
-}
-"""What says nothing new beside each way to name a network."""
-
-
-def check_idle(pupil: to.Pupil, named: str) -> None:
-    """Refuses what would have no effect."""
-    for option in IDLE[named]:
-        if getattr(pupil, option) is not None:
-            raise BadInput(f"{named} says already what --{option} would; leave --{option} out.")
 
 
 def written_design(file: Path, *, larger: bool = False) -> Design:
