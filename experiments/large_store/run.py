@@ -15,15 +15,15 @@ from time import perf_counter
 import torch
 
 from archwright.data import encode, evaluation_batches, load_task, load_tokenizer
-from archwright.jobs.environment import environment
-from archwright.jobs.scene import EVALUATION_TOKENS, embedded
 from archwright.networks.load import load_supernet
 from archwright.objectives.error import error
 from archwright.search import SAMPLERS, Candidate, Objective, search
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import begin, open_study
+from archwright.store.environment import environment
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import nonembedding_parameters
+from archwright.subnet.spec import nonembedding_parameters
+from archwright.training.task_data import EVALUATION_TOKENS, resolve_model
 
 HERE = Path(__file__).parent
 
@@ -36,7 +36,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     task = load_task(validation_rows=given.rows)
-    source = embedded("minilm")
+    source = resolve_model("minilm")
     network = load_supernet(source, labels=task.labels)
     encoded = encode(task.splits["validation"], load_tokenizer(source), max_length=128)
     batches = evaluation_batches(encoded, tokens=EVALUATION_TOKENS)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from archwright.benchmarks import BENCHMARKS, Benchmark, Row
-from archwright.data.places import public_data
+from archwright.data.public_data import public_data
 from archwright.search import Config
 
 Values = NDArray[np.float64]

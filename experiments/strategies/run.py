@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from scipy import stats
 
-from archwright.jobs import options as o
-from archwright.jobs.single import Asked, as_options, borrow_original, compressed, spaced
-from archwright.jobs.worker import ground_of
-from archwright.judge import hypervolume
+from archwright.commands.worker import load_evaluator
+from archwright.compression.pipeline import CompressConfig, as_options, borrow_original, resolve_space, run_compression
+from archwright.configs import compress as o
 from archwright.search import sample
+from archwright.statistics import hypervolume
 from archwright.store import RunFolder, begin
-from archwright.subnet.keep import nonembedding_parameters
+from archwright.subnet.spec import nonembedding_parameters
 
 HERE = Path(__file__).parent
 STRATEGIES = ("standard", "random", "random-linear", "sandwich", "kd", "full", "front")
@@ -49,7 +49,7 @@ def main() -> None:
 
 def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) -> dict[str, Any]:
     """A finished run; the original and the order are those of the seed's first run."""
-    asked = Asked(
+    asked = CompressConfig(
         o.Model(),
         o.Data(train_rows=options.rows, validation_rows=400, test_rows=50),
         o.Supernet(strategy=strategy),
@@ -60,11 +60,11 @@ def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) 
         o.Output(out=folder, seed=int(seed), threads=1),
     )
     first = RunFolder(options.out / f"{STRATEGIES[0]}-{seed}")
-    run = begin(folder, as_options(spaced(asked)))
+    run = begin(folder, as_options(resolve_space(asked)))
     if first.path != folder:
         borrow_original(run, first.path)
         run.note("order", first.note("order"))
-    return compressed(asked).result
+    return run_compression(asked).result
 
 
 def uniform(folder: Path) -> list[tuple[float, float]]:
@@ -72,13 +72,14 @@ def uniform(folder: Path) -> list[tuple[float, float]]:
     noted = folder / "uniform.json"
     if not noted.exists():
         torch.set_num_threads(1)
-        ground = ground_of(RunFolder(folder))
-        rng, of = np.random.default_rng((ground.seed, 100)), ground.space.anatomy
-        configs = [sample(ground.space.choices, rng) for _ in range(100)]
+        evaluator = load_evaluator(RunFolder(folder))
+        rng, of = np.random.default_rng((evaluator.seed, 100)), evaluator.space.anatomy
+        configs = [sample(evaluator.space.choices, rng) for _ in range(100)]
         shares = [
-            nonembedding_parameters(of, ground.space.build(c)) / nonembedding_parameters(of, of.full) for c in configs
+            nonembedding_parameters(of, evaluator.space.build(c)) / nonembedding_parameters(of, of.full)
+            for c in configs
         ]
-        errors = [ground.error(config, ground.scene.validation) for config in configs]
+        errors = [evaluator.error(config, evaluator.task_data.validation) for config in configs]
         noted.write_text(json.dumps(list(zip(errors, shares, strict=True))))
     return [tuple(point) for point in json.loads(noted.read_text())]
 

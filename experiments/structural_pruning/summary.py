@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from archwright.jobs.protocol import protocol_of
+from archwright.compression.protocol import protocol_of
 
 HERE = Path(__file__).parent
 MARKS = {

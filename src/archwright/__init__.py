@@ -20,10 +20,10 @@ __all__ = ["__version__", "compress", "design", "export", "open_run", "rank", "s
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from archwright import jobs
-    from archwright.apps.verbs import verb
+    from archwright import commands
+    from archwright.cli.verbs import verb
 
-    return verb(name) if name in jobs.COMMANDS else getattr(jobs, name)
+    return verb(name) if name in commands.COMMANDS else getattr(commands, name)
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,6 @@
 
 import sys
 
-from archwright.apps.cli import main
+from archwright.cli.main import main
 
 sys.exit(main())

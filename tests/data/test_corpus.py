@@ -8,7 +8,7 @@ import pytest
 
 from archwright.data import batches
 from archwright.data.corpus import Marks, by_line, marks_of, packed, read_corpus, rows_of
-from archwright.data.making import MADE, gpt2_tokenizer, made_tokenizer, same_tokens, tokenizer_in
+from archwright.data.tokenizer_training import MADE, gpt2_tokenizer, made_tokenizer, same_tokens, tokenizer_in
 from archwright.errors import BadInput
 
 LINES = [np.array(line, dtype=np.int32) for line in ([1, 2, 3], [4], [5, 6, 7, 8])]

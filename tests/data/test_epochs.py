@@ -8,7 +8,7 @@ import pytest
 
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import in_streams
-from archwright.train import Together, remaining
+from archwright.training import Together, remaining
 
 WIDTH = 3
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archwright.data.masking import BERT, ELECTRA, NO_TARGET, Fates, masked
+from archwright.data.masking import BERT, ELECTRA, NO_TARGET, MaskingRule, masked
 
 SPECIAL = (0, 101, 102, 103)
 MASK, VOCABULARY = 103, 200
@@ -24,7 +24,7 @@ def rows(seed: int, lengths: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 10**6), st.sampled_from([BERT, ELECTRA]))
-def test_what_may_change_and_what_the_labels_say(lengths: list[int], seed: int, fates: Fates) -> None:
+def test_what_may_change_and_what_the_labels_say(lengths: list[int], seed: int, fates: MaskingRule) -> None:
     ids, attention = rows(seed, lengths)
     before = ids.clone()
     after, labels = masked(ids, attention, np.random.default_rng(seed), MASK, VOCABULARY, SPECIAL, fates=fates)

@@ -8,7 +8,7 @@ import pytest
 
 from archwright.data import load_task
 from archwright.data.glue import GLUE
-from archwright.data.official import TESTS, asked_rows, more_dev, present_tasks, submission, written
+from archwright.data.glue_submission import TESTS, asked_rows, more_dev, present_tasks, submission, written
 from archwright.errors import BadInput
 
 HEADERS = {

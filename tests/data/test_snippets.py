@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archwright.data.places import public_data
+from archwright.data.public_data import public_data
 from archwright.data.snippets import CORRUPTIONS, NO_TARGET, Snippets, masked, replaced, snippets, window
 from archwright.data.vocabularies import Vocabulary, byte_pairs, pieces, read, words
 from archwright.errors import BadInput

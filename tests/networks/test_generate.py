@@ -8,18 +8,18 @@ import torch
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedForCausalLM
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.masking import masked
 from archwright.subnet.slicing import subnetwork
+from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.tiny import DECODERS, ENCODERS, shared_tiny, text_batch
 
-KEEPS: dict[str, Keep] = {
-    "whole": (LayerKeep(4, 10),) * 3,
-    "different heads": (LayerKeep((1, 2, 3), (0, 4, 9)), LayerKeep(1, 4), LayerKeep(2, 0)),
-    "no attention at first": (LayerKeep(0, 4), LayerKeep((0, 3), (2, 5)), LayerKeep(1, 3)),
-    "attention in the last alone": (LayerKeep(0, 4), LayerKeep(0, 0), LayerKeep((1, 3), 3)),
-    "no attention": (LayerKeep(0, 4), LayerKeep(0, 0), LayerKeep(0, 7)),
-    "nothing": (LayerKeep(0, 0),) * 3,
+KEEPS: dict[str, SubnetSpec] = {
+    "whole": (LayerSpec(4, 10),) * 3,
+    "different heads": (LayerSpec((1, 2, 3), (0, 4, 9)), LayerSpec(1, 4), LayerSpec(2, 0)),
+    "no attention at first": (LayerSpec(0, 4), LayerSpec((0, 3), (2, 5)), LayerSpec(1, 3)),
+    "attention in the last alone": (LayerSpec(0, 4), LayerSpec(0, 0), LayerSpec((1, 3), 3)),
+    "no attention": (LayerSpec(0, 4), LayerSpec(0, 0), LayerSpec(0, 7)),
+    "nothing": (LayerSpec(0, 0),) * 3,
 }
 PROMPT, NEW = 5, 9
 """Tokens; together more than the sliding windows of three."""
@@ -32,7 +32,7 @@ def written(model: PrunedForCausalLM, ids: torch.Tensor, **how: object) -> torch
 
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_cache_changes_no_word(name: str, keep: Keep, tmp_path: Path) -> None:
+def test_a_cache_changes_no_word(name: str, keep: SubnetSpec, tmp_path: Path) -> None:
     small = extract(shared_tiny(name, None, "lm"), keep)
     ids = text_batch(name, length=PROMPT).inputs["input_ids"]
     expected = written(small, ids, use_cache=False)
@@ -44,7 +44,7 @@ def test_a_cache_changes_no_word(name: str, keep: Keep, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize("name", DECODERS)
-def test_token_by_token_gives_the_logits_of_the_whole_text(name: str, keep: Keep) -> None:
+def test_token_by_token_gives_the_logits_of_the_whole_text(name: str, keep: SubnetSpec) -> None:
     small = extract(shared_tiny(name, None, "lm"), keep)
     ids = text_batch(name, length=8).inputs["input_ids"]
     with torch.no_grad():

@@ -37,8 +37,8 @@ from archwright.networks.pruned import HEADS, PrunedForSequenceClassification
 from archwright.networks.states import from_stock, to_stock
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep, nonembedding_parameters, parameters
 from archwright.subnet.slicing import subnetwork
+from archwright.subnet.spec import LayerSpec, nonembedding_parameters, parameters
 from tests.tiny import (
     BATCHES,
     BY_QUERIES,
@@ -92,7 +92,7 @@ UNUSUAL_DECODERS = {
     "qwen3": {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 50.0}, "attention_dropout": 0.2},
     "mistral": {"hidden_act": "relu", "sliding_window": 5, "rms_norm_eps": 0.04},
 }
-SLIM = (LayerKeep(2, (1, 3)), LayerKeep(0, 0), LayerKeep(0, 4))
+SLIM = (LayerSpec(2, (1, 3)), LayerSpec(0, 0), LayerSpec(0, 4))
 
 
 def logits(model: PreTrainedModel, name: str) -> torch.Tensor:
@@ -359,8 +359,8 @@ def test_smollm2_in_its_gguf_file(smollm2: Path) -> None:
     assert nonembedding_parameters(of, of.full) == 134_515_008 - 49_152 * 576
     ids = tokenizer("The capital of France is", return_tensors="pt").input_ids
     assert "Paris" in tokenizer.decode(model.generate(ids, max_new_tokens=3, do_sample=False)[0])
-    half = extract(model, (LayerKeep((0, 2), 768),) * 30)
-    with torch.no_grad(), subnetwork(model, (LayerKeep((0, 2), 768),) * 30):
+    half = extract(model, (LayerSpec((0, 2), 768),) * 30)
+    with torch.no_grad(), subnetwork(model, (LayerSpec((0, 2), 768),) * 30):
         torch.testing.assert_close(model(ids).logits, half(ids).logits, rtol=0, atol=1e-4)
 
 
@@ -476,7 +476,7 @@ def test_a_missing_folder_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", STOCK)
 def test_a_saved_network_comes_back(name: str, tmp_path: Path) -> None:
     model = tiny(name, pooling="mean", kind="lm" if name in DECODERS else "classification").float()
-    for network in (model, extract(model, SLIM), extract(model, (LayerKeep(0, 0),) * 3)):
+    for network in (model, extract(model, SLIM), extract(model, (LayerSpec(0, 0),) * 3)):
         network.save_pretrained(tmp_path)
         again = saved_network(tmp_path)
         assert not again.training

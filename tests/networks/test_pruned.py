@@ -11,7 +11,7 @@ from archwright.networks.families import FAMILIES, GROUPINGS, AttentionShape
 from archwright.networks.load import supernet_config
 from archwright.networks.pruned import POOLINGS, PrunedConfig
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep
+from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.designed import DESIGNED
 from tests.tiny import (
     BATCHES,
@@ -28,11 +28,11 @@ from tests.tiny import (
     tiny_batch,
 )
 
-KEEPS: dict[str, Keep] = {
-    "whole": (LayerKeep(4, 10),) * 3,
-    "slim": (LayerKeep((1, 2), (0, 4, 9)), LayerKeep(1, 0), LayerKeep(0, 3)),
-    "one layer": (LayerKeep(0, 0), LayerKeep(3, 5), LayerKeep(0, 0)),
-    "none": (LayerKeep(0, 0),) * 3,
+KEEPS: dict[str, SubnetSpec] = {
+    "whole": (LayerSpec(4, 10),) * 3,
+    "slim": (LayerSpec((1, 2), (0, 4, 9)), LayerSpec(1, 0), LayerSpec(0, 3)),
+    "one layer": (LayerSpec(0, 0), LayerSpec(3, 5), LayerSpec(0, 0)),
+    "none": (LayerSpec(0, 0),) * 3,
 }
 ASKED = [
     *((name, "classification", pooling) for name in ENCODERS for pooling in ("cls", "mean")),
@@ -51,7 +51,7 @@ def test_every_family_is_tried() -> None:
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize(("name", "kind", "pooling"), ASKED)
 def test_saving_and_loading_changes_nothing(
-    name: str, kind: str, pooling: str | None, keep: Keep, tmp_path: Path
+    name: str, kind: str, pooling: str | None, keep: SubnetSpec, tmp_path: Path
 ) -> None:
     small = extract(shared_tiny(name, pooling, kind), keep)
     small.save_pretrained(tmp_path)
@@ -144,9 +144,9 @@ def family_width(name: str) -> str:
 def test_windows_go_with_their_layers(name: str) -> None:
     types = DECODERS[name].layer_types
     assert len(set(types)) == 2
-    once = extract(shared_tiny(name, None, "lm"), (LayerKeep(0, 0), LayerKeep(1, 1), LayerKeep(1, 0)))
+    once = extract(shared_tiny(name, None, "lm"), (LayerSpec(0, 0), LayerSpec(1, 1), LayerSpec(1, 0)))
     assert once.backbone.config.layer_types == types[1:]
-    twice = extract(once, (LayerKeep(0, 0), LayerKeep(1, 0)))
+    twice = extract(once, (LayerSpec(0, 0), LayerSpec(1, 0)))
     assert twice.backbone.config.layer_types == types[2:]
     assert twice.config.places == [2]
 

@@ -10,9 +10,9 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import COSTS, OBJECTIVES
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep
+from archwright.subnet.spec import LayerSpec
 
-KEEP = (LayerKeep(2, 7), LayerKeep(0, 0), LayerKeep((0, 3), 0))
+KEEP = (LayerSpec(2, 7), LayerSpec(0, 0), LayerSpec((0, 3), 0))
 
 
 def test_parameters_are_counted_on_the_extracted_network(any_family: PrunedNetwork) -> None:
@@ -38,7 +38,7 @@ def test_flops_are_those_torch_counts(bert: PrunedNetwork) -> None:
 def test_a_cost_falls_with_the_network(name: str, bert: PrunedNetwork) -> None:
     of = anatomy(bert.config)
     whole, part, none = (
-        COSTS[name].measure(of, keep, length=8) for keep in (of.full, KEEP, (LayerKeep(0, 0),) * of.layers)
+        COSTS[name].measure(of, keep, length=8) for keep in (of.full, KEEP, (LayerSpec(0, 0),) * of.layers)
     )
     assert whole > part > none > 0
 

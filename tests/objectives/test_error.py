@@ -15,9 +15,9 @@ from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import error, predictions
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep
+from archwright.subnet.spec import LayerSpec
 
-KEEP = (LayerKeep(2, 7), LayerKeep(0, 0), LayerKeep((0, 3), (1, 5, 6)))
+KEEP = (LayerSpec(2, 7), LayerSpec(0, 0), LayerSpec((0, 3), (1, 5, 6)))
 
 
 class Answers(nn.Module):

@@ -14,17 +14,17 @@ from archwright.data import Batch, Encoded, Task, batches, encode, evaluation_ba
 from archwright.data.questions import QuestionRows
 from archwright.data.text import following
 from archwright.errors import Failed
-from archwright.judge import ANSWER_METRICS, METRICS
 from archwright.networks.load import supernet_config
 from archwright.networks.pruned import HEADS, PrunedNetwork
 from archwright.objectives.error import ERRORS, answers, best_spans, error, predictions
+from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep
-from archwright.train import task_loss
+from archwright.subnet.spec import LayerSpec
+from archwright.training import task_loss
 from tests.data.generated import COLUMNS, write_choices
 from tests.objectives.test_error import Answers
 
-KEEP = (LayerKeep(1, 7), LayerKeep(0, 5))
+KEEP = (LayerSpec(1, 7), LayerSpec(0, 5))
 
 
 def test_every_metric_has_an_error() -> None:

@@ -13,7 +13,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
 from archwright.objectives.latency import TOGETHER, extracted, joined, random_inputs, sessions_of, timing_of
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import LayerKeep
+from archwright.subnet.spec import LayerSpec
 from tests.tiny import BATCHES, DECODERS, shared_tiny
 
 
@@ -158,7 +158,7 @@ def test_wrong_numbers_are_refused(bert: PrunedNetwork) -> None:
 
 def test_sub_networks_of_every_family_are_timed(any_family: PrunedNetwork) -> None:
     of = anatomy(any_family.config)
-    keeps = {"whole": of.full, "part": (LayerKeep(1, 5),) * 3, "none": (LayerKeep(0, 0),) * 3}
+    keeps = {"whole": of.full, "part": (LayerSpec(1, 5),) * 3, "none": (LayerSpec(0, 0),) * 3}
     any_family.train()
     timings = measure_latency(any_family, keeps, batch=2, length=40, rounds=3, seed=0)
     assert timings.by_name.keys() == keeps.keys() and timings.drift is not None
@@ -188,7 +188,7 @@ def test_sessions_are_comparable_by_their_sentinel() -> None:
 
 
 def test_the_networks_of_a_long_front_are_all_timed(bert: PrunedNetwork) -> None:
-    keeps = {str(units): (LayerKeep(1, units),) * 3 for units in range(TOGETHER + 3, 0, -1)}
+    keeps = {str(units): (LayerSpec(1, units),) * 3 for units in range(TOGETHER + 3, 0, -1)}
     timings = measure_latency(bert, keeps, batch=1, length=4, rounds=2)
     assert timings.by_name.keys() == timings.samples.keys() == keeps.keys()
 
@@ -229,7 +229,7 @@ def test_sub_networks_for_every_kind_of_task_are_timed(kind: str) -> None:
     inputs = random_inputs(model, batch=2, length=9, rng=np.random.default_rng(0))
     assert inputs["input_ids"].shape == {"choice": (2, 3, 9)}.get(kind, (2, 9))
     assert model(**inputs).logits.shape == LOGITS[kind]
-    timings = measure_latency(model, {"part": (LayerKeep(1, 5),) * 3}, batch=2, length=9, rounds=2, seed=0)
+    timings = measure_latency(model, {"part": (LayerSpec(1, 5),) * 3}, batch=2, length=9, rounds=2, seed=0)
     assert timings["part"].median > 0
 
 

@@ -28,7 +28,7 @@ from archwright.objectives.quantize import (
 )
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import LayerKeep
+from archwright.subnet.spec import LayerSpec
 from tests.tiny import DECODERS, choice_batch, shared_tiny, span_batch, text_batch, tiny, tiny_batch
 
 
@@ -135,7 +135,7 @@ def expected_bytes(network: PrunedNetwork, bits: int) -> int:
 def test_every_family_computes_from_packed_weights(any_family: PrunedNetwork, bits: int, product: str) -> None:
     any_family.eval()
     of = anatomy(any_family.config)
-    small = extract(any_family, (LayerKeep(2, 7), LayerKeep(0, 5), *(LayerKeep(1, 0),) * (of.layers - 2)))
+    small = extract(any_family, (LayerSpec(2, 7), LayerSpec(0, 5), *(LayerSpec(1, 0),) * (of.layers - 2)))
     packed = quantized(small, bits, product=product)
     assert not [name for name, _ in matrices(packed)]
     assert stored_bytes(small) == sum(4 * p.numel() for p in small.parameters())
@@ -161,7 +161,7 @@ KINDS = [
 def test_decoders_and_all_kinds_of_heads(name: str, kind: str, batch: Any) -> None:
     network, inputs = shared_tiny(name, kind=kind), batch(name).inputs
     of = anatomy(network.config)
-    small = extract(network, (LayerKeep(2, 7), *(LayerKeep(1, 0),) * (of.layers - 1))).float()
+    small = extract(network, (LayerSpec(2, 7), *(LayerSpec(1, 0),) * (of.layers - 1))).float()
     for bits in PACKINGS:
         packed = quantized(small, bits)
         assert stored_bytes(packed) == expected_bytes(small, bits)

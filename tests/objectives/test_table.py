@@ -17,7 +17,7 @@ from archwright.objectives.table import counts
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import Keep, LayerKeep, sizes
+from archwright.subnet.spec import LayerSpec, SubnetSpec, sizes
 from tests.designed import designed
 
 from .conftest import tiny
@@ -29,7 +29,9 @@ LAYERS, HEADS, UNITS = 3, 4, 24
 def timer(truth: Truth, *, base: float = 0.5, noise: float = 0.0) -> Callable[..., Timings]:
     """Times by a formula of heads and units per layer."""
 
-    def timed(model: object, keeps: Mapping[str, Keep], *, batch: int, length: int, rounds: int, seed: int) -> Timings:
+    def timed(
+        model: object, keeps: Mapping[str, SubnetSpec], *, batch: int, length: int, rounds: int, seed: int
+    ) -> Timings:
         rng = np.random.default_rng(seed)
         values = {name: base + sum(truth(*pair) for pair in sizes(keep)) for name, keep in keeps.items()}
         values = {name: value * rng.lognormal(sigma=noise) for name, value in values.items()}
@@ -42,10 +44,10 @@ def additive(heads: int, units: int) -> float:
     return (0.2 + 0.1 * heads if heads else 0) + (0.3 + 0.02 * units if units else 0)
 
 
-def some_keeps(seed: int = 0, number: int = 50) -> list[Keep]:
+def some_keeps(seed: int = 0, number: int = 50) -> list[SubnetSpec]:
     rng = np.random.default_rng(seed)
     return [
-        tuple(LayerKeep(int(rng.integers(HEADS + 1)), int(rng.integers(UNITS + 1))) for _ in range(LAYERS))
+        tuple(LayerSpec(int(rng.integers(HEADS + 1)), int(rng.integers(UNITS + 1))) for _ in range(LAYERS))
         for _ in range(number)
     ]
 
@@ -64,12 +66,12 @@ def test_an_additive_truth_is_found_exactly(bert: PrunedNetwork, table: LatencyT
 
 
 def test_nothing_left_costs_nothing_but_the_base(table: LatencyTable) -> None:
-    assert table.predict((LayerKeep(0, 0),) * LAYERS) == table.base
-    assert table.predict((LayerKeep((), ()),) * LAYERS) == table.base
+    assert table.predict((LayerSpec(0, 0),) * LAYERS) == table.base
+    assert table.predict((LayerSpec((), ()),) * LAYERS) == table.base
 
 
 def test_positions_cost_as_much_as_their_number(table: LatencyTable) -> None:
-    chosen, first = (LayerKeep((0, 3), (5, 9, 11)),) * LAYERS, (LayerKeep(2, 3),) * LAYERS
+    chosen, first = (LayerSpec((0, 3), (5, 9, 11)),) * LAYERS, (LayerSpec(2, 3),) * LAYERS
     assert table.predict(chosen) == table.predict(first)
 
 
@@ -92,16 +94,16 @@ def test_a_little_noise_costs_little_accuracy(bert: PrunedNetwork) -> None:
 
 
 def test_what_is_timed(bert: PrunedNetwork) -> None:
-    asked: list[Keep] = []
+    asked: list[SubnetSpec] = []
 
-    def spy(model: object, keeps: Mapping[str, Keep], **options: int) -> Timings:
+    def spy(model: object, keeps: Mapping[str, SubnetSpec], **options: int) -> Timings:
         asked.extend(keeps.values())
         assert options == {"batch": 2, "length": 16, "rounds": 5, "seed": 3}
         return timer(additive)(model, keeps, **options)
 
     LatencyTable.measure(bert, batch=2, length=16, rounds=5, seed=3, timer=spy)
     assert asked[0] == anatomy(bert.config).full, "the first is the sentinel: one that is long enough to time well"
-    assert len(set(asked)) == len(asked) and (LayerKeep(0, 0),) * LAYERS in asked
+    assert len(set(asked)) == len(asked) and (LayerSpec(0, 0),) * LAYERS in asked
     assert all(len(set(keep)) == 1 for keep in asked)
 
 
@@ -110,7 +112,9 @@ def test_layers_that_differ_have_costs_of_their_own(name: str) -> None:
     """The truth is a price for each head, unit and layer, another one in every layer."""
     network = designed(name)
 
-    def timed(model: object, keeps: Mapping[str, Keep], *, batch: int, length: int, rounds: int, seed: int) -> Timings:
+    def timed(
+        model: object, keeps: Mapping[str, SubnetSpec], *, batch: int, length: int, rounds: int, seed: int
+    ) -> Timings:
         prices = {key: 0.5 + sum(price(*row) for row in enumerate(sizes(keep))) for key, keep in keeps.items()}
         return Timings({key: Timing(v, v, v) for key, v in prices.items()}, {}, 0.0, rounds)
 
@@ -142,8 +146,8 @@ def test_predicted_against_measured_on_a_real_network(minilm: Path) -> None:
     model = load_supernet(str(minilm), labels=("no", "yes"))
     table = LatencyTable.measure(model, batch=1, length=32, rounds=15, seed=0)
     rng = np.random.default_rng(0)
-    same = [LayerKeep(int(rng.integers(1, 13)), int(rng.integers(1, 1537))) for _ in range(12)]
-    gone = LayerKeep(0, 0)
+    same = [LayerSpec(int(rng.integers(1, 13)), int(rng.integers(1, 1537))) for _ in range(12)]
+    gone = LayerSpec(0, 0)
     keeps = [(part,) * depth + (gone,) * (6 - depth) for part, depth in zip(same, rng.integers(1, 7, 12), strict=True)]
     pairs = table.check(model, keeps, rounds=15, seed=1)
     assert np.median([abs(predicted / measured - 1) for predicted, measured in pairs]) < 0.2

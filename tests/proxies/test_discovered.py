@@ -17,9 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.benchmarks import BENCHMARKS
-from archwright.jobs.discovery.table import Table, exists
-from archwright.jobs.looking import Look, chosen_proxies
-from archwright.judge.many import Rankings
+from archwright.discovery.score_table import Table, exists
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Unscored
 from archwright.proxies.discovered import GALLERY, as_proxy, from_formula
@@ -27,7 +25,9 @@ from archwright.proxies.formula import Branch, Formula, parse
 from archwright.proxies.simplifying import Chain
 from archwright.proxies.sources import EXTENDED, passes_needed, roles_needed
 from archwright.proxies.statistics import statistics
+from archwright.scoring.request import ScoreRequest, chosen_proxies
 from archwright.spaces import ARCHITECTURES
+from archwright.statistics.many_scores import Rankings
 from tests.proxies.test_formula import executed, random_formula
 
 ENTRIES = json.loads((Path(sys.modules[as_proxy.__module__].__file__ or "").parent / GALLERY).read_text())
@@ -134,7 +134,7 @@ def plain(branch: Branch) -> tuple[Chain, Chain]:
 def test_a_machine_without_the_file_can_score_it() -> None:
     """The formula travels with the look."""
     space = ARCHITECTURES["flexibert"].space()
-    at = Look(space, {}, (0, 0), None, "electra", "own", ("theirs", "parameters"), {})  # type: ignore[arg-type]
+    at = ScoreRequest(space, {}, (0, 0), None, "electra", "own", ("theirs", "parameters"), {})  # type: ignore[arg-type]
     sent = pickle.loads(pickle.dumps(replace(at, found={"theirs": "sum(frobenius(W))"})))
     assert chosen_proxies(sent)["theirs"].target == "sum(frobenius(W))" and "theirs" not in PROXIES
     assert chosen_proxies(sent)["theirs"] == from_formula("sum(frobenius(W))")

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from archwright.discovery.layer_reductions import LAYERS
 from archwright.errors import BadInput
-from archwright.jobs.discovery.layers import LAYERS
 from archwright.probe import Probe, record
 from archwright.proxies.formula import EXTENDED, INPUTS, Branch, Formula, Unscored, from_json, parse, reject
 from archwright.proxies.operations import BINARY, UNARY

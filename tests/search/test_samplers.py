@@ -14,7 +14,6 @@ from optuna.testing.pytest_samplers import (
 )
 
 from archwright.errors import BadInput
-from archwright.judge import hypervolume
 from archwright.search import (
     EPOCHS,
     SAMPLERS,
@@ -28,6 +27,7 @@ from archwright.search import (
     front,
     search,
 )
+from archwright.statistics import hypervolume
 
 CHEAP = [name for name in SAMPLERS if name != "ehvi"]
 

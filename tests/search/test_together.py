@@ -7,7 +7,7 @@ import pytest
 from designs import MIXED, SMALL, Designs, size
 
 from archwright.search import SAMPLERS, Candidate, Choices, Config, Limit, Objective, config_of, search, search_together
-from archwright.search.together import Measured
+from archwright.search.batch_loop import Measured
 
 
 def study_of(choices: Choices, sampler: str, **options: object) -> optuna.Study:

@@ -9,7 +9,7 @@ from archwright.search import Config
 from archwright.spaces.frontier import BANDS, MEMORY, Frontier
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import Keep, count, nonembedding_parameters
+from archwright.subnet.spec import SubnetSpec, count, nonembedding_parameters
 from tests.tiny import shared_tiny
 
 
@@ -26,7 +26,7 @@ def taught(space: SubnetSpace, excess: object, draws: int = 300) -> Frontier:
     return frontier
 
 
-def few_heads(keep: Keep) -> float:
+def few_heads(keep: SubnetSpec) -> float:
     """A world in which heads only do harm."""
     return float(sum(count(part.heads) for part in keep))
 
@@ -35,7 +35,7 @@ def heads_of(configs: list[Config]) -> float:
     return float(np.mean([config["heads"] for config in configs]))
 
 
-def heads_per_layer(keeps: list[Keep]) -> float:
+def heads_per_layer(keeps: list[SubnetSpec]) -> float:
     """Of the layers that are left."""
     return float(np.mean([count(part.heads) for keep in keeps for part in keep if any(part)]))
 

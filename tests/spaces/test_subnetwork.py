@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from archwright.search import Bits, Config
 from archwright.search.choices import crossover, dimensions, largest, middle, mutate, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, nonembedding_parameters, positions, sizes
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, count, nonembedding_parameters, positions, sizes
 from tests.anatomies import encoder, smollm2
 
 BY_GROUPS, BY_QUERIES = smollm2(shared_keys=False), smollm2(shared_keys=True)
 TINY, MINILM, BERT_BASE = encoder(3, 4, 5, 16), encoder(6, 12, 1536, 384), encoder(12, 12, 3072, 768)
-NOTHING: Keep = (LayerKeep(0, 0),) * 3
+NOTHING: SubnetSpec = (LayerSpec(0, 0),) * 3
 
 
 def every_config(space: SubnetSpace) -> list[Config]:
@@ -89,7 +89,7 @@ def test_random_mutated_and_crossed_configs_build_and_are_plain_json(name: str, 
 @pytest.mark.parametrize("name", ["small", "layer"])
 def test_configs_are_merged_exactly_when_their_networks_are_the_same(name: str) -> None:
     space = subnet_space(name, TINY, (2, 0, 1))
-    by_network: dict[Keep, set[str]] = {}
+    by_network: dict[SubnetSpec, set[str]] = {}
     for config in every_config(space):
         by_network.setdefault(space.build(config), set()).add(json.dumps(space.canonical(config), sort_keys=True))
     assert all(len(forms) == 1 for forms in by_network.values())
@@ -131,7 +131,7 @@ def test_small_keeps_layers_in_the_given_order() -> None:
     ]
     assert kept == [[], [2], [0, 2], [0, 1, 2]]
     assert subnet_space("small", TINY).layer_order == (0, 1, 2)
-    assert space.build({"layers": 1, "heads": 2, "units": 0}) == (*NOTHING[:2], LayerKeep(2, 0))
+    assert space.build({"layers": 1, "heads": 2, "units": 0}) == (*NOTHING[:2], LayerSpec(2, 0))
 
 
 @pytest.mark.parametrize("name", ["layer", "medium", "large"])
@@ -144,7 +144,7 @@ def test_large_switches_single_heads_and_units() -> None:
     space, bits = subnet_space("large", TINY), np.zeros(27, bool)
     bits[[0, 1, 4, 9 + 2, 18 + 4, 18 + 8]] = True  # rows of 4 heads and 5 units
     keep = space.build({"bits": Bits(27).pack(bits)})
-    assert keep == (LayerKeep(2, 1), LayerKeep((2,), 0), LayerKeep(0, (0, 4)))
+    assert keep == (LayerSpec(2, 1), LayerSpec((2,), 0), LayerSpec(0, (0, 4)))
 
 
 def test_layer_is_uniform_in_size() -> None:

@@ -7,7 +7,7 @@ from archwright.search import EPOCHS, largest, sample, smallest
 from archwright.spaces.subnetwork import large_config, layer_config, subnet_space
 from archwright.spaces.trained import TrainedSpace
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import LayerKeep
+from archwright.subnet.spec import LayerSpec
 from tests.tiny import shared_tiny
 
 OF = anatomy(shared_tiny("bert", "cls").config)
@@ -38,5 +38,5 @@ def test_a_sub_network_is_found_again_as_a_config(name: str, config_of: object) 
 
 
 def test_any_sub_network_has_a_config_of_large() -> None:
-    keep = (LayerKeep((1, 3), 4), LayerKeep(0, 0), LayerKeep(4, (0, 9)))
+    keep = (LayerSpec((1, 3), 4), LayerSpec(0, 0), LayerSpec(4, (0, 9)))
     assert subnet_space("large", OF).build(large_config(OF, keep)) == keep

@@ -16,7 +16,6 @@ from archwright.spaces.subnetwork import SPACES, large_config, subnet_space
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import reorder, taylor_order
-from archwright.subnet.keep import Keep, LayerKeep, flops, nonembedding_parameters, parameters, sizes
 from archwright.subnet.masking import masked
 from archwright.subnet.pruning.baselines import (
     head_pruning,
@@ -27,7 +26,8 @@ from archwright.subnet.pruning.baselines import (
 )
 from archwright.subnet.pruning.tuning import fold
 from archwright.subnet.slicing import subnetwork
-from archwright.train import task_loss
+from archwright.subnet.spec import LayerSpec, SubnetSpec, flops, nonembedding_parameters, parameters, sizes
+from archwright.training import task_loss
 from tests.designed import DESIGNED, designed, padded_batch
 
 NETWORKS = {name: designed(name) for name in DESIGNED}
@@ -38,7 +38,7 @@ def logits(network: PrunedNetwork) -> torch.Tensor:
         return network(**padded_batch().inputs).logits
 
 
-def keep_of(name: str, space: str, seed: int) -> Keep:
+def keep_of(name: str, space: str, seed: int) -> SubnetSpec:
     made = subnet_space(space, anatomy(NETWORKS[name].config))
     return made.build(sample(made.choices, np.random.default_rng(seed)))
 
@@ -136,7 +136,7 @@ def test_every_baseline_prunes_them(name: str) -> None:
 
 def test_a_layer_without_heads_goes_with_its_last_unit() -> None:
     network = NETWORKS["flexibert"]
-    keep = (*anatomy(network.config).full[:2], LayerKeep(0, 0), LayerKeep(0, 1), LayerKeep(0, 0))
+    keep = (*anatomy(network.config).full[:2], LayerSpec(0, 0), LayerSpec(0, 1), LayerSpec(0, 0))
     small = extract(network, keep)
     assert small.config.places == [0, 1, 3]
     assert [type(layer.mixer).__name__ for layer in small.backbone.layers] == [

@@ -15,9 +15,9 @@ from archwright.search.choices import largest, middle, smallest
 from archwright.spaces.subnetwork import SPACES, subnet_space
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep, positions
 from archwright.subnet.masking import masked
 from archwright.subnet.slicing import FrozenSlice, SlicedLinear, subnetwork
+from archwright.subnet.spec import LayerSpec, SubnetSpec, positions
 from tests.subnet import oracle
 from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
@@ -43,21 +43,21 @@ OTHERS: list[Asked] = [
 PRECISION = {True: 1e-4, False: 1e-5}
 """Of float32 by whether it is a decoder, as a share of the largest logit."""
 
-ODD: dict[str, Keep] = {
-    "prefixes": (LayerKeep(2, 3), LayerKeep(4, 10), LayerKeep(1, 9)),
-    "positions": (LayerKeep((1, 3), (0, 2, 9)), LayerKeep((3,), (4,)), LayerKeep(4, (1, 5))),
-    "no attention": (LayerKeep(0, 4), LayerKeep(0, (2, 3)), LayerKeep(0, 10)),
-    "no ffn": (LayerKeep(3, 0), LayerKeep((0, 2), 0), LayerKeep(4, 0)),
-    "layer gone": (LayerKeep(0, 0), LayerKeep((2,), (1, 7)), LayerKeep(0, 0)),
-    "mixed": (LayerKeep((0, 3), 0), LayerKeep(0, 0), LayerKeep(0, (5, 8))),
-    "nothing": (LayerKeep(0, 0),) * 3,
-    "everything": (LayerKeep(4, 10),) * 3,
-    "everything by name": (LayerKeep((0, 1, 2, 3), tuple(range(10))),) * 3,
-    "one of each": (LayerKeep(1, 1),) * 3,
+ODD: dict[str, SubnetSpec] = {
+    "prefixes": (LayerSpec(2, 3), LayerSpec(4, 10), LayerSpec(1, 9)),
+    "positions": (LayerSpec((1, 3), (0, 2, 9)), LayerSpec((3,), (4,)), LayerSpec(4, (1, 5))),
+    "no attention": (LayerSpec(0, 4), LayerSpec(0, (2, 3)), LayerSpec(0, 10)),
+    "no ffn": (LayerSpec(3, 0), LayerSpec((0, 2), 0), LayerSpec(4, 0)),
+    "layer gone": (LayerSpec(0, 0), LayerSpec((2,), (1, 7)), LayerSpec(0, 0)),
+    "mixed": (LayerSpec((0, 3), 0), LayerSpec(0, 0), LayerSpec(0, (5, 8))),
+    "nothing": (LayerSpec(0, 0),) * 3,
+    "everything": (LayerSpec(4, 10),) * 3,
+    "everything by name": (LayerSpec((0, 1, 2, 3), tuple(range(10))),) * 3,
+    "one of each": (LayerSpec(1, 1),) * 3,
 }
 
 
-def masks_of(keep: Keep) -> oracle.Masks:
+def masks_of(keep: SubnetSpec) -> oracle.Masks:
     return [(list(positions(part.heads)), list(positions(part.units))) for part in keep]
 
 
@@ -81,7 +81,7 @@ def pass_back(model: nn.Module, batch: TinyBatch) -> torch.Tensor:
 
 
 def oracle_results(
-    model: nn.Module, name: str, keep: Keep, batch: TinyBatch
+    model: nn.Module, name: str, keep: SubnetSpec, batch: TinyBatch
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
     config = model.config
@@ -98,7 +98,7 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
         )
 
 
-def assert_all_equal(model: PrunedNetwork, name: str, keep: Keep, batch: TinyBatch) -> None:
+def assert_all_equal(model: PrunedNetwork, name: str, keep: SubnetSpec, batch: TinyBatch) -> None:
     """Logits and gradients of all four ways to run the sub-network, in float64."""
     logits, slopes = oracle_results(model, name, keep, batch)
     with masked(model, keep):
@@ -120,7 +120,7 @@ def assert_all_equal(model: PrunedNetwork, name: str, keep: Keep, batch: TinyBat
 
 @pytest.mark.parametrize("keep", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, keep: Keep) -> None:
+def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, keep: SubnetSpec) -> None:
     name, kind, pooling = asked
     assert_all_equal(shared_tiny(name, pooling, kind), name, keep, BATCHES[kind](name))
 
@@ -160,7 +160,7 @@ def values(choice: range | Bits) -> st.SearchStrategy[int | str]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, name: str, space: str) -> tuple[PrunedNetwork, Keep, TinyBatch]:
+def cases(draw: st.DrawFn, name: str, space: str) -> tuple[PrunedNetwork, SubnetSpec, TinyBatch]:
     _, kind, pooling = draw(st.sampled_from([asked for asked in ASKED if asked[0] == name]))
     model = shared_tiny(name, pooling, kind)
     of = anatomy(model.config)
@@ -174,7 +174,7 @@ def cases(draw: st.DrawFn, name: str, space: str) -> tuple[PrunedNetwork, Keep, 
 def equality_of(name: str, space: str, amount: settings) -> None:
     @amount
     @given(case=cases(name, space))
-    def check(case: tuple[PrunedNetwork, Keep, TinyBatch]) -> None:
+    def check(case: tuple[PrunedNetwork, SubnetSpec, TinyBatch]) -> None:
         model, keep, batch = case
         assert_all_equal(model, name, keep, batch)
 
@@ -215,20 +215,20 @@ def test_float32_agrees_within_its_precision(name: str, space: str) -> None:
     check()
 
 
-Run = Callable[[PrunedNetwork, Keep, TinyBatch], torch.Tensor]
+Run = Callable[[PrunedNetwork, SubnetSpec, TinyBatch], torch.Tensor]
 
 
-def masked_logits(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def masked_logits(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
     with masked(model, keep):
         return model(**batch.inputs).logits
 
 
-def sliced_logits(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def sliced_logits(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
     with subnetwork(model, keep):
         return model(**batch.inputs).logits
 
 
-def extracted_logits(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def extracted_logits(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
     return extract(model, keep)(**batch.inputs).logits
 
 
@@ -255,9 +255,9 @@ def test_with_gradients_linears_are_sliced_and_without_they_are_frozen() -> None
 
 def test_an_extracted_network_can_be_extracted_again() -> None:
     model, batch = shared_tiny("electra-narrow", "mean"), tiny_batch("electra-narrow")
-    once = extract(model, (LayerKeep((0, 2, 3), 8), LayerKeep(0, 0), LayerKeep(2, (1, 2, 6))))
-    twice = extract(once, (LayerKeep((1,), 0), LayerKeep(2, (0, 2))))
-    direct = extract(model, (LayerKeep((2,), 0), LayerKeep(0, 0), LayerKeep(2, (1, 6))))
+    once = extract(model, (LayerSpec((0, 2, 3), 8), LayerSpec(0, 0), LayerSpec(2, (1, 2, 6))))
+    twice = extract(once, (LayerSpec((1,), 0), LayerSpec(2, (0, 2))))
+    direct = extract(model, (LayerSpec((2,), 0), LayerSpec(0, 0), LayerSpec(2, (1, 6))))
     torch.testing.assert_close(twice(**batch.inputs).logits, direct(**batch.inputs).logits, rtol=0, atol=1e-9)
 
 

@@ -10,9 +10,9 @@ from torch import nn
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import Order, layer_order, reorder, taylor_order, taylor_scores
-from archwright.subnet.keep import LayerKeep
 from archwright.subnet.slicing import subnetwork
-from archwright.train import task_loss
+from archwright.subnet.spec import LayerSpec
+from archwright.training import task_loss
 from tests.subnet import oracle
 from tests.subnet.decoder_oracle import DECODERS as HAND_WRITTEN
 from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, choice_batch, shared_tiny, tiny, tiny_batch
@@ -52,12 +52,12 @@ def test_reordering_changes_no_answer(name: str) -> None:
 def test_the_first_after_reordering_are_the_best_before(name: str) -> None:
     model, batch, order = tiny(name), tiny_batch(name), random_order(2)
     best = tuple(
-        LayerKeep(tuple(sorted(h[:2])), tuple(sorted(u[:3]))) for h, u in zip(order.heads, order.units, strict=True)
+        LayerSpec(tuple(sorted(h[:2])), tuple(sorted(u[:3]))) for h, u in zip(order.heads, order.units, strict=True)
     )
     with subnetwork(model, best):
         before = model(**batch.inputs).logits
     reorder(model, order)
-    with subnetwork(model, (LayerKeep(2, 3),) * 3):
+    with subnetwork(model, (LayerSpec(2, 3),) * 3):
         torch.testing.assert_close(model(**batch.inputs).logits, before, rtol=0, atol=1e-9)
 
 
@@ -163,7 +163,7 @@ def test_layers_go_one_by_one_where_it_costs_least() -> None:
     model, batches = tiny("roberta", seed=3), [tiny_batch("roberta", seed=s, texts=n) for s, n in ((0, 5), (1, 2))]
 
     def cost(gone: set[int]) -> float:
-        small = extract(model, tuple(LayerKeep(0, 0) if i in gone else LayerKeep(4, 10) for i in range(3)))
+        small = extract(model, tuple(LayerSpec(0, 0) if i in gone else LayerSpec(4, 10) for i in range(3)))
         logits = torch.cat([small(**b.inputs).logits for b in batches])
         return float(nn.functional.cross_entropy(logits.detach(), torch.cat([b.targets for b in batches])))
 

@@ -15,10 +15,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from archwright.networks.load import load_supernet, stock_config, supernet_config
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import (
+from archwright.subnet.spec import (
     Anatomy,
-    Keep,
-    LayerKeep,
+    LayerSpec,
+    SubnetSpec,
     count,
     flops,
     int8_bytes,
@@ -32,7 +32,7 @@ from tests.tiny import DECODERS, STOCK, shared_tiny, tiny
 
 parts = st.one_of(st.just(0), st.integers(0, 4), st.sets(st.integers(0, 3)).map(lambda s: simplest(sorted(s))))
 units = st.one_of(st.just(0), st.integers(0, 10), st.sets(st.integers(0, 9)).map(lambda s: simplest(sorted(s))))
-keeps = st.lists(st.builds(LayerKeep, parts, units), min_size=3, max_size=3).map(tuple)
+keeps = st.lists(st.builds(LayerSpec, parts, units), min_size=3, max_size=3).map(tuple)
 SOME = settings(max_examples=6, deadline=None, derandomize=True)
 
 
@@ -59,7 +59,7 @@ def test_counts_are_those_of_the_extracted_network(name: str, kind: str) -> None
 
     @SOME
     @given(keeps)
-    def check(keep: Keep) -> None:
+    def check(keep: SubnetSpec) -> None:
         counted = (parameters(of, keep), nonembedding_parameters(of, keep), int8_bytes(of, keep))
         assert counted == real_sizes(extract(model, keep))
 
@@ -75,7 +75,7 @@ def test_flops_are_those_that_torch_counts(name: str, kind: str, length: int) ->
 
     @SOME
     @given(keeps)
-    def check(keep: Keep) -> None:
+    def check(keep: SubnetSpec) -> None:
         with counted_flops() as counter:
             extract(model, keep)(input_ids=ids)
         assert flops(of, keep, length=length) == counter.get_total_flops()
@@ -92,23 +92,23 @@ def counted_flops() -> Iterator[FlopCounterMode]:
 
 def test_the_anatomy_of_an_extracted_network_is_that_of_its_origin() -> None:
     model = shared_tiny("bert", "cls")
-    assert anatomy(extract(model, (LayerKeep(1, 2), LayerKeep(0, 0), LayerKeep(0, 3))).config) == anatomy(model.config)
+    assert anatomy(extract(model, (LayerSpec(1, 2), LayerSpec(0, 0), LayerSpec(0, 3))).config) == anatomy(model.config)
 
 
 def test_grouped_heads_are_counted_as_they_go() -> None:
     """By hand: width 16, heads of 4 features, 10 units, 3 linears in the FFN, no biases, norms of 16 weights."""
     groups, queries = (anatomy(shared_tiny(f"llama-{name}").config) for name in ("groups", "queries"))
-    rest = (LayerKeep(0, 0),) * 2
+    rest = (LayerSpec(0, 0),) * 2
     head = 16 + 16 * 3  # final norm and a score for each of three labels
 
     def one(of: Anatomy, heads: int) -> int:
-        return nonembedding_parameters(of, (LayerKeep(heads, 0), *rest)) - head
+        return nonembedding_parameters(of, (LayerSpec(heads, 0), *rest)) - head
 
     # a group: 2 query heads in q and mix, 1 head in k and in v
     assert [one(groups, n) for n in range(5)] == [0] + [n * 16 * 4 * (2 + 2 + 1 + 1) + 16 for n in (1, 2, 3, 4)]
     # a query head of both groups in q and mix; the 2 heads in k and in v are there from the first on
     assert [one(queries, n) for n in range(5)] == [0] + [16 * 4 * (n * (2 + 2) + 2 + 2) + 16 for n in (1, 2, 3, 4)]
-    assert nonembedding_parameters(groups, (LayerKeep(0, 7), *rest)) - head == 3 * 16 * 7 + 16
+    assert nonembedding_parameters(groups, (LayerSpec(0, 7), *rest)) - head == 3 * 16 * 7 + 16
 
 
 def test_output_embeddings_count_as_embeddings() -> None:
@@ -116,7 +116,7 @@ def test_output_embeddings_count_as_embeddings() -> None:
     assert (tied.embeddings, free.embeddings) == (40 * 16, 2 * 40 * 16)
     per_token = 2 * 40 * 16
     for of in (tied, free):
-        bare = (LayerKeep(0, 0),) * 3
+        bare = (LayerSpec(0, 0),) * 3
         assert nonembedding_parameters(of, bare) == 16  # the last norm
         assert flops(of, bare, length=9) == 9 * per_token
 
@@ -135,17 +135,17 @@ def test_minilm_has_the_published_number_of_parameters(minilm: Path) -> None:
     assert of.embeddings == 11_918_592
     assert round(of.embeddings / 22_713_216, 3) == 0.525
     assert nonembedding_parameters(of, of.full) == 22_713_986 - 11_918_592
-    gone = (LayerKeep(0, 0),) * 6
+    gone = (LayerSpec(0, 0),) * 6
     assert nonembedding_parameters(of, gone) == 384 * 384 + 384 + 2 * 385
     layer = 4 * (384 * 384 + 384) + 2 * 384 * 1536 + 1536 + 384 + 4 * 384
-    assert nonembedding_parameters(of, of.full) - nonembedding_parameters(of, (*of.full[:5], LayerKeep(0, 0))) == layer
+    assert nonembedding_parameters(of, of.full) - nonembedding_parameters(of, (*of.full[:5], LayerSpec(0, 0))) == layer
 
 
 @pytest.mark.slow
 def test_minilm_itself_has_as_many(minilm: Path) -> None:
     model = load_supernet(str(minilm), labels=("negative", "positive"))
     of = anatomy(model.config)
-    keep = (LayerKeep((0, 5, 7), 100), LayerKeep(0, 700), LayerKeep(12, 0), LayerKeep(0, 0), *of.full[4:])
+    keep = (LayerSpec((0, 5, 7), 100), LayerSpec(0, 700), LayerSpec(12, 0), LayerSpec(0, 0), *of.full[4:])
     assert real_sizes(model) == (parameters(of, of.full), nonembedding_parameters(of, of.full), int8_bytes(of, of.full))
     small = extract(model, keep)
     assert real_sizes(small) == (parameters(of, keep), nonembedding_parameters(of, keep), int8_bytes(of, keep))
@@ -159,4 +159,4 @@ def test_a_part_is_a_number_or_positions() -> None:
     assert (count(3), count((1, 4)), count(()), count(0)) == (3, 2, 0, 0)
     assert (positions(3), positions((1, 4))) == ((0, 1, 2), (1, 4))
     assert [simplest(p) for p in ([], [0], [0, 1, 2], [1], [0, 2])] == [0, 1, 3, (1,), (0, 2)]
-    assert sizes((LayerKeep(2, (1, 5, 6)), LayerKeep(0, 0))) == [(2, 3), (0, 0)]
+    assert sizes((LayerSpec(2, (1, 5, 6)), LayerSpec(0, 0))) == [(2, 3), (0, 0)]

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.masking import masked
 from archwright.subnet.slicing import subnetwork
+from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.tiny import STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
-HARD: Keep = (LayerKeep((1, 3), 0), LayerKeep(0, 0), LayerKeep(0, (2, 5)))
-OTHER: Keep = (LayerKeep(2, 3), LayerKeep((0, 3), (1, 8)), LayerKeep(4, 10))
+HARD: SubnetSpec = (LayerSpec((1, 3), 0), LayerSpec(0, 0), LayerSpec(0, (2, 5)))
+OTHER: SubnetSpec = (LayerSpec(2, 3), LayerSpec((0, 3), (1, 8)), LayerSpec(4, 10))
 WAYS = {"masked": masked, "subnetwork": subnetwork}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -66,7 +66,7 @@ def test_a_block_that_cannot_be_entered_changes_nothing(way: AbstractContextMana
     model = shared_tiny("bert", "cls")
     with unchanged(model), pytest.raises(ValueError), way(model, HARD[:2]):  # too few layers
         pass
-    wrong = (LayerKeep(2, 3), LayerKeep(2, 3), LayerKeep((0, 7), (1, 30)))  # no such head, no such unit
+    wrong = (LayerSpec(2, 3), LayerSpec(2, 3), LayerSpec((0, 7), (1, 30)))  # no such head, no such unit
     with unchanged(model), torch.no_grad(), pytest.raises((IndexError, RuntimeError)), way(model, wrong):
         model(**tiny_batch("bert").inputs)
 
@@ -86,7 +86,7 @@ def test_modes_of_single_parts_survive(name: str) -> None:
     model = tiny(name).train()
     layers = model.backbone.get_submodule(model.config.family.layers)
     layers[0].eval()
-    with unchanged(model), subnetwork(model, (LayerKeep(2, 3), LayerKeep(0, 0), LayerKeep(0, 4))):
+    with unchanged(model), subnetwork(model, (LayerSpec(2, 3), LayerSpec(0, 0), LayerSpec(0, 4))):
         pass
 
 
@@ -110,7 +110,7 @@ def test_one_block_after_another_gives_each_its_own_answer() -> None:
     assert all(torch.equal(first[i], again[i]) for i in first)
 
 
-def logits_of(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tensor:
+def logits_of(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
     with subnetwork(model, keep):
         return model(**batch.inputs).logits
 
@@ -120,5 +120,5 @@ def logits_of(model: PrunedNetwork, keep: Keep, batch: TinyBatch) -> torch.Tenso
 def test_any_numbers_of_heads_and_units_are_undone(pairs: list[tuple[int, int]], grad: bool, slicing: bool) -> None:
     model = shared_tiny("qwen3" if sum(units for _, units in pairs) % 2 else "electra-narrow")
     way = subnetwork if slicing else masked
-    with unchanged(model), torch.set_grad_enabled(grad), way(model, tuple(LayerKeep(*pair) for pair in pairs)):
+    with unchanged(model), torch.set_grad_enabled(grad), way(model, tuple(LayerSpec(*pair) for pair in pairs)):
         pass

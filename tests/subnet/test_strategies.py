@@ -10,15 +10,15 @@ from torch import nn
 from archwright.search.choices import largest, sample, smallest
 from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import Keep, LayerKeep
 from archwright.subnet.masking import masked
+from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, Draw, Update
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.train import distillation, task_loss
+from archwright.training import distillation, task_loss
 from tests.tiny import TinyBatch, shared_tiny, tiny, tiny_batch
 
-BIG: Keep = (LayerKeep(4, 10),) * 3
-SMALL: Keep = (LayerKeep(0, 0),) * 3
+BIG: SubnetSpec = (LayerSpec(4, 10),) * 3
+SMALL: SubnetSpec = (LayerSpec(0, 0),) * 3
 
 KINDS = {
     "standard": (["big"], [False]),
@@ -31,19 +31,19 @@ KINDS = {
 """Sub-networks of one step and whether each learns from the full network; random-linear aside."""
 
 
-def drawn(rng: np.random.Generator) -> Keep:
-    return tuple(LayerKeep(int(rng.integers(1, 5)), int(rng.integers(1, 10))) for _ in range(3))
+def drawn(rng: np.random.Generator) -> SubnetSpec:
+    return tuple(LayerSpec(int(rng.integers(1, 5)), int(rng.integers(1, 10))) for _ in range(3))
 
 
-def near(rng: np.random.Generator) -> Keep:
-    return (*drawn(rng)[:2], LayerKeep(4, 10))
+def near(rng: np.random.Generator) -> SubnetSpec:
+    return (*drawn(rng)[:2], LayerSpec(4, 10))
 
 
 DRAW = Draw(BIG, SMALL, drawn, near)
 
 
-def kind(keep: Keep) -> str:
-    return {BIG: "big", SMALL: "small"}.get(keep, "near" if keep[2] == LayerKeep(4, 10) else "random")
+def kind(keep: SubnetSpec) -> str:
+    return {BIG: "big", SMALL: "small"}.get(keep, "near" if keep[2] == LayerSpec(4, 10) else "random")
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from archwright.data.batching import Batch, batch_of, dealt
 from archwright.data.encoding import Encoded
-from archwright.data.masking import BERT, Fates, masked
+from archwright.data.masking import BERT, MaskingRule, masked
 
 Change = Callable[[Batch, np.random.Generator], Batch]
 """What is done to a batch on the way, with randomness of its own."""
@@ -56,7 +56,7 @@ def in_streams(encoded: Encoded, batch_size: int, readers: int = 1) -> Any:
     return lambda number: Epoch(encoded, parts, None, ())
 
 
-def hiding(tokenizer: Any, vocabulary: int, fates: Fates = BERT) -> Change:
+def hiding(tokenizer: Any, vocabulary: int, fates: MaskingRule = BERT) -> Change:
     """Masks the tokens of a batch; its targets are then those that stood there."""
     return partial(
         hidden,
@@ -68,7 +68,7 @@ def hiding(tokenizer: Any, vocabulary: int, fates: Fates = BERT) -> Change:
 
 
 def hidden(
-    batch: Batch, rng: np.random.Generator, *, mask_id: int, vocabulary: int, special: set[int], fates: Fates
+    batch: Batch, rng: np.random.Generator, *, mask_id: int, vocabulary: int, special: set[int], fates: MaskingRule
 ) -> Batch:
     ids, attention = batch.inputs["input_ids"], batch.inputs["attention_mask"]
     changed, labels = masked(ids, attention, rng, mask_id, vocabulary, special, fates=fates)

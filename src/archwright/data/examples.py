@@ -23,7 +23,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Draft:
+class RawTask:
     """What a source of data knows about a task before it is split and its labels are numbered."""
 
     name: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archwright.data.examples import Draft, Examples, listed, quoted, utf8, whole
+from archwright.data.examples import Examples, RawTask, listed, quoted, utf8, whole
 from archwright.errors import BadInput
 
 Line = tuple[int, Mapping[str, Any]]
@@ -36,10 +36,10 @@ class Columns:
             raise BadInput(f"{rule}; leave out --text-pair-column {quoted(self.pair)} or --choice-columns.")
 
 
-def own_files(train: Path, validation: Path | None, test: Path | None, *, columns: Columns) -> Draft:
+def own_files(train: Path, validation: Path | None, test: Path | None, *, columns: Columns) -> RawTask:
     """The user's files; a validation file without a test file is the test set, as in the GLUE protocol."""
     held_out = test or validation
-    return Draft(
+    return RawTask(
         name=train.name,
         train=read_file(train, columns),
         validation=read_file(validation, columns) if validation and test else None,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from archwright.data.examples import Draft, Examples, listed, quoted, utf8
+from archwright.data.examples import Examples, RawTask, listed, quoted, utf8
 from archwright.data.files import file_bytes
 from archwright.errors import BadInput
 
@@ -70,14 +70,14 @@ GLUE: dict[str, GlueTask] = {
 }  # fmt: skip
 
 
-def glue_draft(name: str, data: Path | None) -> Draft:
+def glue_draft(name: str, data: Path | None) -> RawTask:
     """A GLUE task by the paper's protocol: 30 % of train becomes validation, dev is the test set."""
     task = GLUE[name]
     folder = glue_folder(name, data)
     train, dev = first_of(folder, TRAIN_FILES, task), first_of(folder, DEV_FILES, task)
     (train_examples, train_note), (dev_examples, dev_note) = read_glue(train, task), read_glue(dev, task)
     notes = (f"{dev.name} is the test set", subset_note(train, dev), train_note, dev_note)
-    return Draft(
+    return RawTask(
         name=f"glue/{name}",
         train=train_examples,
         test=dev_examples,

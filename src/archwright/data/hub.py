@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from archwright.data.examples import Draft, Examples, listed, quoted
+from archwright.data.examples import Examples, RawTask, listed, quoted
 from archwright.data.files import SHARES, Columns, collect
 from archwright.errors import BadInput
 
@@ -13,7 +13,7 @@ PREFIX = "hf:"
 VALIDATION_SPLITS = ("validation", "valid", "dev", "validation_matched")
 
 
-def hub_draft(name: str, *, columns: Columns) -> Draft:
+def hub_draft(name: str, *, columns: Columns) -> RawTask:
     """A data set `hf:NAME` or `hf:NAME:CONFIG`; a split whose labels are hidden (-1) counts as missing."""
     splits = load_splits(name)
     if "train" not in splits:
@@ -22,7 +22,7 @@ def hub_draft(name: str, *, columns: Columns) -> Draft:
     held_out = [*[split for split in VALIDATION_SPLITS if split in seen][:1], *({"test"} & seen)]
     examples = {split: read_split(splits[split], columns, f"{name} split {split!r}") for split in ["train", *held_out]}
     names = class_names(splits["train"], columns.label)
-    return Draft(
+    return RawTask(
         name=name,
         train=examples["train"],
         validation=examples[held_out[0]] if len(held_out) > 1 else None,

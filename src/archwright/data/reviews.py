@@ -3,14 +3,14 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from archwright.data.examples import Draft, Examples, utf8
+from archwright.data.examples import Examples, RawTask, utf8
 from archwright.data.files import csv_lines, file_bytes
 from archwright.errors import BadInput
 
 LABELS = ("negative", "positive")
 
 
-def reviews_draft(name: str, origin: str, data: Path | None) -> Draft:
+def reviews_draft(name: str, origin: str, data: Path | None) -> RawTask:
     """The reviews of one origin, split 80/10/10."""
     if data is not None:
         raise BadInput(f"{name} comes from a package and takes no --data, got {str(data)!r}.")
@@ -20,7 +20,7 @@ def reviews_draft(name: str, origin: str, data: Path | None) -> Draft:
     labels = [LABELS[int(values["label"])] for values in chosen]
     examples = Examples(path.name, [values["text"] for values in chosen], None, labels)
     shares = {"validation": 0.1, "test": 0.1}
-    return Draft(name=name, train=examples, shares=shares, labels=LABELS, regression=False, metric="accuracy")
+    return RawTask(name=name, train=examples, shares=shares, labels=LABELS, regression=False, metric="accuracy")
 
 
 def reviews_file() -> Path:

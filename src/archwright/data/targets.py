@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.examples import Draft, Examples, listed, quoted
+from archwright.data.examples import Examples, RawTask, listed, quoted
 from archwright.errors import BadInput
 
 Targets = NDArray[np.int64] | NDArray[np.float32]
@@ -41,7 +41,7 @@ def regression_targets(examples: Examples) -> NDArray[np.float32]:
     return targets
 
 
-def check_measurements(draft: Draft, forced: tuple[str, ...] | None) -> None:
+def check_measurements(draft: RawTask, forced: tuple[str, ...] | None) -> None:
     """Refuses what cannot be a regression: targets that never differ, or a model with named classes."""
     if len(set(draft.train.labels)) < 2:
         raise BadInput(
@@ -63,7 +63,7 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(labels), key=key))
 
 
-def class_order(draft: Draft, forced: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, int]]:
+def class_order(draft: RawTask, forced: tuple[str, ...] | None) -> tuple[tuple[str, ...], dict[str, int]]:
     """Label names in id order, and the id of each label as the data writes it.
 
     `forced` names (of a fine-tuned checkpoint) must be the data's own up to upper and lower case, or the data

@@ -61,7 +61,7 @@ SCALES: dict[str, Callable[[float, int], float]] = {"perplexity": share_of_guess
 
 
 @dataclass(frozen=True)
-class Wish:
+class TaskRequest:
     """Everything a user can say about the data, except how much of it."""
 
     name: str | None
@@ -104,7 +104,7 @@ def load_task(
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
     columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
-    wish = Wish(name or None, data, train, validation, test, columns, regression, labels)
+    wish = TaskRequest(name or None, data, train, validation, test, columns, regression, labels)
     parts = OTHER_TASKS[name].load(wish) if name in OTHER_TASKS else labelled(wish)
     parts = parts if held_out is None else holding_out(parts, held_out)
     return complete(limited(task_of(parts, seed), wanted, seed), seed)
@@ -117,7 +117,7 @@ def holding_out(parts: Parts, share: float) -> Parts:
     return replace(parts, validation=None if share else parts.test, shares={"validation": share} if share else {})
 
 
-def labelled(wish: Wish) -> Parts:
+def labelled(wish: TaskRequest) -> Parts:
     """Labelled texts: one's own files, or by name."""
     if (wish.train and (wish.name or wish.data)) or ((wish.validation or wish.test) and not wish.train):
         raise BadInput("give either --task (with --data if it needs it), or your own files with --train among them.")
@@ -138,7 +138,7 @@ def known(name: str) -> str:
     raise BadInput(f"unknown task {quoted(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
 
 
-def language_modelling(wish: Wish) -> Parts:
+def language_modelling(wish: TaskRequest) -> Parts:
     """The next token of one's own text."""
     without_labels("lm", wish)
     if wish.train is None or wish.data is not None:
@@ -146,7 +146,7 @@ def language_modelling(wish: Wish) -> Parts:
     return text_files(wish.train, wish.validation, wish.test)
 
 
-def question_answering(wish: Wish) -> Parts:
+def question_answering(wish: TaskRequest) -> Parts:
     """Parts of a text that answer questions."""
     without_labels("squad", wish)
     if wish.train or wish.validation or wish.test:
@@ -154,7 +154,7 @@ def question_answering(wish: Wish) -> Parts:
     return squad_parts(wish.data)
 
 
-def without_labels(task: str, wish: Wish) -> None:
+def without_labels(task: str, wish: TaskRequest) -> None:
     """Refuses what is only for labelled texts."""
     if wish.columns != Columns() or wish.regression is not None:
         options = "--text-column, --text-pair-column, --label-column, --choice-columns and --regression"
@@ -166,7 +166,7 @@ class OtherTask:
     """A task that is not about labelled texts."""
 
     description: str
-    load: Callable[[Wish], Parts]
+    load: Callable[[TaskRequest], Parts]
 
 
 OTHER_TASKS: dict[str | None, OtherTask] = {

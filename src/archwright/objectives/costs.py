@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from archwright.subnet.keep import Anatomy, Keep, flops, int8_bytes, nonembedding_parameters, parameters
+from archwright.subnet.spec import Anatomy, SubnetSpec, flops, int8_bytes, nonembedding_parameters, parameters
 
 
 class Measure(Protocol):
     """A sub-network's cost; `length` is the number of tokens in one text."""
 
-    def __call__(self, of: Anatomy, keep: Keep, *, length: int) -> float: ...
+    def __call__(self, of: Anatomy, keep: SubnetSpec, *, length: int) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,19 @@ class Cost:
     unit: str
 
 
-def _parameters(of: Anatomy, keep: Keep, *, length: int) -> float:
+def _parameters(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
     return parameters(of, keep)
 
 
-def _nonembedding_parameters(of: Anatomy, keep: Keep, *, length: int) -> float:
+def _nonembedding_parameters(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
     return nonembedding_parameters(of, keep)
 
 
-def _flops(of: Anatomy, keep: Keep, *, length: int) -> float:
+def _flops(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
     return flops(of, keep, length=length)
 
 
-def _int8_bytes(of: Anatomy, keep: Keep, *, length: int) -> float:
+def _int8_bytes(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
     return int8_bytes(of, keep)
 
 

@@ -13,10 +13,10 @@ from torch import nn
 from archwright.data.batching import Batch
 from archwright.data.windows import Spans
 from archwright.errors import Failed
-from archwright.judge import ANSWER_METRICS, METRICS, perplexity
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.keep import Keep
+from archwright.statistics import ANSWER_METRICS, METRICS, perplexity
 from archwright.subnet.slicing import subnetwork
+from archwright.subnet.spec import SubnetSpec
 
 LONGEST_ANSWER = 30
 """Tokens of an answer to a question."""
@@ -27,7 +27,7 @@ T = TypeVar("T")
 def error(
     model: PrunedNetwork,
     batches: Iterable[Batch],
-    keep: Keep | None = None,
+    keep: SubnetSpec | None = None,
     *,
     metric: str,
     positive: int | None = None,
@@ -40,7 +40,7 @@ def error(
 
 
 def label_error(
-    model: PrunedNetwork, batches: list[Batch], keep: Keep | None, positive: int | None, *, metric: str
+    model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None, positive: int | None, *, metric: str
 ) -> float:
     """1 - metric of classes or numbers; 0 is perfect."""
     targets = in_row_order([batch.targets for batch in batches], batches)
@@ -51,21 +51,23 @@ def label_error(
 
 
 def answer_error(
-    model: PrunedNetwork, batches: list[Batch], keep: Keep | None, positive: int | None, *, metric: str
+    model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None, positive: int | None, *, metric: str
 ) -> float:
     """1 - metric of answers to questions; 0 is perfect."""
     windows = batches[0].windows
     return 1.0 - ANSWER_METRICS[metric](answers(model, batches, keep), windows.answers if windows else [])
 
 
-def token_perplexity(model: PrunedNetwork, batches: list[Batch], keep: Keep | None, positive: int | None) -> float:
+def token_perplexity(
+    model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None, positive: int | None
+) -> float:
     """exp of the mean loss over all tokens that have a target, whatever batch they are in; 1 is perfect."""
     losses = each(model, batches, keep, lambda batch, logits: summed_loss(logits, batch.targets))
     tokens = sum(int((batch.targets != NO_TARGET).sum()) for batch in batches)
     return perplexity(sum(losses) / tokens)
 
 
-Error = Callable[[PrunedNetwork, list[Batch], Keep | None, int | None], float]
+Error = Callable[[PrunedNetwork, list[Batch], SubnetSpec | None, int | None], float]
 ERRORS: dict[str, Error] = {
     **{name: partial(label_error, metric=name) for name in METRICS},
     **{name: partial(answer_error, metric=name) for name in ANSWER_METRICS},
@@ -75,7 +77,7 @@ ERRORS: dict[str, Error] = {
 
 
 def each(
-    model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None, read: Callable[[Batch, torch.Tensor], T]
+    model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None, read: Callable[[Batch, torch.Tensor], T]
 ) -> list[T]:
     """What is read from the logits of every batch, of which only one batch's exist at a time."""
     part = nullcontext() if keep is None else subnetwork(model, keep)
@@ -83,7 +85,7 @@ def each(
         return [read(batch, model(**batch.inputs).logits) for batch in (b.to(model.device) for b in batches)]
 
 
-def predictions(model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None = None) -> NDArray[Any]:
+def predictions(model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None = None) -> NDArray[Any]:
     """Class ids, or numbers where the network has a single output; in the order of the rows, not of the batches."""
     batches = list(batches)
     return in_row_order(each(model, batches, keep, lambda _, logits: decided(logits).cpu()), batches)
@@ -104,7 +106,7 @@ def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:
     return total
 
 
-def answers(model: PrunedNetwork, batches: Iterable[Batch], keep: Keep | None = None) -> list[str]:
+def answers(model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None = None) -> list[str]:
     """The network's answer to every question, "" for none."""
     batches = list(batches)
     read = each(model, batches, keep, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu())

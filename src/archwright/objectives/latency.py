@@ -15,7 +15,7 @@ from archwright.networks.load import room_of
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep
+from archwright.subnet.spec import SubnetSpec
 
 RESAMPLES = 1000
 """Bootstrap samples behind an interval."""
@@ -145,7 +145,7 @@ def one_thread() -> Iterator[None]:
 
 def measure_latency(
     model: PrunedNetwork,
-    keeps: Mapping[str, Keep],
+    keeps: Mapping[str, SubnetSpec],
     *,
     batch: int,
     length: int,
@@ -188,7 +188,7 @@ def joined(sessions: list[Timings], sentinel: str | None) -> Timings:
     return Timings(by_name, samples, None if first.drift is None else max(drifts, key=abs), first.rounds)
 
 
-def extracted(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
+def extracted(model: PrunedNetwork, keep: SubnetSpec) -> PrunedNetwork:
     """The sub-network with tensors of its own, but for the table of word vectors.
 
     A batch reads a few rows of it; one copy per network of a front would be most of the memory.

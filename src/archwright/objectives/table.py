@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import Timings, measure_latency
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import Keep, LayerAnatomy, LayerKeep, sizes
+from archwright.subnet.spec import LayerAnatomy, LayerSpec, SubnetSpec, sizes
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Of all heads or units of a layer: where the table measures, besides a single one."""
@@ -84,7 +84,7 @@ class LatencyTable:
         base, costs = fit(kinds, of, list(keeps.values()), times)
         return cls(base, costs, of, batch, length, timings.drift)
 
-    def predict(self, keep: Keep) -> float:
+    def predict(self, keep: SubnetSpec) -> float:
         """Milliseconds per batch of the extracted sub-network."""
         rows = zip(self.of, sizes(keep), strict=True)
         return self.base + sum(self.kinds[kind].at(heads, units) for kind, (heads, units) in rows)
@@ -92,7 +92,7 @@ class LatencyTable:
     def check(
         self,
         model: PrunedNetwork,
-        keeps: Sequence[Keep],
+        keeps: Sequence[SubnetSpec],
         *,
         rounds: int = 30,
         seed: int = 0,
@@ -123,16 +123,16 @@ def alike_layers(heads: Sequence[int], units: Sequence[int]) -> list[tuple[int, 
     return [*both, (0, 0), *((count, 0) for count in heads), *((0, count) for count in units)]
 
 
-def timed_keeps(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[Keep]:
+def timed_keeps(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[SubnetSpec]:
     """The whole network, and for every kind networks that have layers of it alone."""
-    yield tuple(LayerKeep(kinds[kind].heads, kinds[kind].units) for kind in of)
+    yield tuple(LayerSpec(kinds[kind].heads, kinds[kind].units) for kind in of)
     for number, layer in enumerate(kinds):
         for pair in alike_layers(counts(layer.heads), counts(layer.units)):
-            yield tuple(LayerKeep(*pair) if kind == number else LayerKeep(0, 0) for kind in of)
+            yield tuple(LayerSpec(*pair) if kind == number else LayerSpec(0, 0) for kind in of)
 
 
 def fit(
-    kinds: Sequence[LayerAnatomy], of: Sequence[int], keeps: Sequence[Keep], times: NDArray[np.float64]
+    kinds: Sequence[LayerAnatomy], of: Sequence[int], keeps: Sequence[SubnetSpec], times: NDArray[np.float64]
 ) -> tuple[float, tuple[LayerCosts, ...]]:
     """Base and costs with the least relative error, as sums of steps >= 0: noise makes no larger network faster."""
     places = [[place for place, kind in enumerate(of) if kind == number] for number in range(len(kinds))]

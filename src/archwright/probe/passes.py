@@ -11,7 +11,7 @@ from torch.func import functional_call
 
 from archwright.errors import BadInput, Failed
 from archwright.networks.roles import LayerRoles, Roles
-from archwright.probe.listening import (
+from archwright.probe.hooks import (
     Calls,
     evaluating,
     first_inputs,

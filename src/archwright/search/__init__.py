@@ -1,5 +1,6 @@
 """Search: spaces as data, objectives and limits, samplers, and the loop that joins them. Knows no torch."""
 
+from archwright.search.batch_loop import search_together
 from archwright.search.choices import (
     EPOCHS,
     Bits,
@@ -22,7 +23,6 @@ from archwright.search.samplers import SAMPLERS
 from archwright.search.samplers.asha import rungs
 from archwright.search.samplers.sampler import Bounds
 from archwright.search.space import Candidate, Limit, Objective, Space
-from archwright.search.together import search_together
 from archwright.search.workers import revive
 
 __all__ = [

@@ -12,7 +12,7 @@ from archwright.errors import BadInput
 from archwright.search.choices import Config
 from archwright.search.encoding import config_of, is_whole, key_of
 from archwright.search.space import Candidate, Limit, Objective, Space
-from archwright.search.turns import Turns, freed_on_error
+from archwright.search.trial_queue import TrialQueue, freed_on_error
 
 MISSING = "missing"
 Told = Callable[[FrozenTrial], None]
@@ -36,7 +36,7 @@ def search(
     """
     _check_directions(study, objectives)
     known = Known(space)
-    for trial in Turns(study, space.choices, trials, deadline):
+    for trial in TrialQueue(study, space.choices, trials, deadline):
         with freed_on_error(study, trial):
             candidate = Candidate(space, config_of(space.choices, trial))
             same = known.find(study, candidate.config)

@@ -8,7 +8,7 @@ import numpy as np
 
 from archwright.search import Config, mutate, sample
 from archwright.spaces.subnetwork import SubnetSpace
-from archwright.subnet.keep import Keep, nonembedding_parameters, sizes
+from archwright.subnet.spec import SubnetSpec, nonembedding_parameters, sizes
 
 MEMORY = 400
 """Sub-networks remembered; the oldest were seen with weights that are no longer there."""
@@ -24,20 +24,20 @@ class Frontier:
     def __init__(self, space: SubnetSpace) -> None:
         self._space = space
         self._seen: deque[tuple[Config, float, float]] = deque(maxlen=MEMORY)
-        self._drawn: dict[Keep, Config] = {}
+        self._drawn: dict[SubnetSpec, Config] = {}
 
-    def random(self, rng: np.random.Generator) -> Keep:
+    def random(self, rng: np.random.Generator) -> SubnetSpec:
         """Uniform, as the paper draws."""
         return self._remembered(sample(self._space.choices, rng))
 
-    def near(self, rng: np.random.Generator) -> Keep:
+    def near(self, rng: np.random.Generator) -> SubnetSpec:
         """A neighbour (one choice changed) of a sub-network that did well for its size; uniform while none is known."""
         good = self.good()
         if not good:
             return self.random(rng)
         return self._remembered(mutate(self._space.choices, good[int(rng.integers(len(good)))], rng))
 
-    def seen(self, keep: Keep, excess: float) -> None:
+    def seen(self, keep: SubnetSpec, excess: float) -> None:
         """The loss of a drawn sub-network minus the whole network's loss on the same batch.
 
         The network without any layer is not remembered: all of its neighbours but a few are itself.
@@ -61,7 +61,7 @@ class Frontier:
     def restore(self, state: Mapping[str, Any]) -> None:
         self._seen = deque(((dict(c), float(size), float(e)) for c, size, e in state["seen"]), maxlen=MEMORY)
 
-    def _remembered(self, config: Config) -> Keep:
+    def _remembered(self, config: Config) -> SubnetSpec:
         keep = self._space.build(config)
         self._drawn[keep] = config
         return keep

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from archwright.search import Bits, Config
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, positions, simplest
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, count, positions, simplest
 
-Masks = Callable[["SubnetSpace", Config], Keep]
+Masks = Callable[["SubnetSpace", Config], SubnetSpec]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SubnetSpace:
     layer_order: tuple[int, ...]
     """Layers of the super-network, the one to keep longest first."""
 
-    def build(self, config: Config) -> Keep:
+    def build(self, config: Config) -> SubnetSpec:
         return self.masks(self, config)
 
     def canonical(self, config: Config) -> Config:
@@ -32,33 +32,33 @@ class SubnetSpace:
         return {n: c.pack(np.zeros(c.length, bool)) if isinstance(c, Bits) else 0 for n, c in self.choices.items()}
 
 
-GONE = LayerKeep(0, 0)
+GONE = LayerSpec(0, 0)
 
 
-def small_masks(space: SubnetSpace, config: Config) -> Keep:
+def small_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
     """A layer that has fewer heads or units than asked for keeps all of them."""
     kept = set(space.layer_order[: config["layers"]])
     return tuple(
-        LayerKeep(min(config["heads"], of.heads), min(config["units"], of.units)) if layer in kept else GONE
+        LayerSpec(min(config["heads"], of.heads), min(config["units"], of.units)) if layer in kept else GONE
         for layer, of in enumerate(space.anatomy.wholes)
     )
 
 
-def layer_masks(space: SubnetSpace, config: Config) -> Keep:
+def layer_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
     on = Bits(space.anatomy.layers).unpack(config["layers"])
     return tuple(whole if keep else GONE for whole, keep in zip(space.anatomy.full, on, strict=True))
 
 
-def medium_masks(space: SubnetSpace, config: Config) -> Keep:
+def medium_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
     layers = range(space.anatomy.layers)
-    return tuple(LayerKeep(config.get(f"heads{layer}", 0), config[f"units{layer}"]) for layer in layers)
+    return tuple(LayerSpec(config.get(f"heads{layer}", 0), config[f"units{layer}"]) for layer in layers)
 
 
-def large_masks(space: SubnetSpace, config: Config) -> Keep:
+def large_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
     on = Bits(switches(space.anatomy)).unpack(config["bits"])
     rows = zip(space.anatomy.wholes, np.split(on, ends(space.anatomy)[:-1]), strict=True)
     return tuple(
-        LayerKeep(
+        LayerSpec(
             simplest(np.flatnonzero(row[: of.heads]).tolist()), simplest(np.flatnonzero(row[of.heads :]).tolist())
         )
         for of, row in rows
@@ -74,12 +74,12 @@ def switches(of: Anatomy) -> int:
     return sum(layer.heads + layer.units for layer in of.wholes)
 
 
-def layer_config(of: Anatomy, keep: Keep) -> Config:
+def layer_config(of: Anatomy, keep: SubnetSpec) -> Config:
     """The config of LAYER whose sub-network has the layers that `keep` has anything of."""
     return {"layers": Bits(of.layers).pack(np.array([bool(count(p.heads) or count(p.units)) for p in keep]))}
 
 
-def large_config(of: Anatomy, keep: Keep) -> Config:
+def large_config(of: Anatomy, keep: SubnetSpec) -> Config:
     """The config of LARGE that keeps exactly this."""
     bits = np.zeros(switches(of), dtype=bool)
     rows = np.split(bits, ends(of)[:-1])  # views

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from archwright.search import EPOCHS, Bits, Config
 from archwright.spaces.subnetwork import SubnetSpace
-from archwright.subnet.keep import Anatomy, Keep
+from archwright.subnet.spec import Anatomy, SubnetSpec
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class TrainedSpace:
     def choices(self) -> Mapping[str, Sequence[float] | Sequence[int] | Bits]:
         return {**self.space.choices, EPOCHS: self.epochs}
 
-    def build(self, config: Config) -> Keep:
+    def build(self, config: Config) -> SubnetSpec:
         return self.space.build(config)
 
     def canonical(self, config: Config) -> Config:

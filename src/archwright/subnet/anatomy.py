@@ -9,7 +9,7 @@ from transformers.initialization import no_init_weights
 
 from archwright.networks.families import Parts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
-from archwright.subnet.keep import Anatomy, Cost, LayerAnatomy, Outlet, Removable
+from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, Outlet, Removable
 
 Named = Mapping[str, torch.Tensor]
 

@@ -6,13 +6,13 @@ import torch
 
 from archwright.networks.families import Parts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
-from archwright.subnet.keep import Keep, LayerKeep, count, positions
 from archwright.subnet.slicing import cut_heads
+from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 
 State = dict[str, torch.Tensor]
 
 
-def extract(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
+def extract(model: PrunedNetwork, keep: SubnetSpec) -> PrunedNetwork:
     """A new, ordinary model with small tensors of its own that computes what the sub-network computes."""
     config = pruned_config(model.config, keep)
     with torch.device("meta"):  # no time for weights that are replaced at once
@@ -27,7 +27,7 @@ def extract(model: PrunedNetwork, keep: Keep) -> PrunedNetwork:
     return small.to(model.dtype).train(model.training)
 
 
-def pruned_config(config: PrunedConfig, keep: Keep) -> PrunedConfig:
+def pruned_config(config: PrunedConfig, keep: SubnetSpec) -> PrunedConfig:
     """The config of the extracted network: layers that are gone are not in it."""
     values = config.to_dict()
     left = [(place, part) for place, part in zip(config.places, keep, strict=True) if any(map(count, part))]
@@ -36,7 +36,7 @@ def pruned_config(config: PrunedConfig, keep: Keep) -> PrunedConfig:
     return PrunedConfig.from_dict(values)
 
 
-def extracted_state(model: PrunedNetwork, keep: Keep) -> State:
+def extracted_state(model: PrunedNetwork, keep: SubnetSpec) -> State:
     """The state dict of the extracted network, in tensors of its own."""
     root = f"backbone.{model.config.family.layers}."
     state = copied({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
@@ -57,7 +57,7 @@ def copied(state: State) -> State:
     return {name: copies[tensor.data_ptr()] for name, tensor in state.items()}
 
 
-def layer_state(placed: Placed, config: PrunedConfig, part: LayerKeep) -> State:
+def layer_state(placed: Placed, config: PrunedConfig, part: LayerSpec) -> State:
     """What is left of a layer."""
     rows, cols, gone = chosen(placed, config, part)
     state = {}
@@ -74,7 +74,7 @@ def layer_state(placed: Placed, config: PrunedConfig, part: LayerKeep) -> State:
 
 
 def chosen(
-    placed: Placed, config: PrunedConfig, part: LayerKeep
+    placed: Placed, config: PrunedConfig, part: LayerSpec
 ) -> tuple[dict[str, list[int]], dict[str, list[int]], list[str]]:
     """By path: the outputs and the inputs that linears keep; and the paths of what is gone."""
     parts = placed.parts
@@ -92,6 +92,6 @@ def chosen(
     return rows, cols, gone_paths(parts, part)
 
 
-def gone_paths(parts: Parts, part: LayerKeep) -> list[str]:
+def gone_paths(parts: Parts, part: LayerSpec) -> list[str]:
     attention = [] if count(part.heads) else list(parts.without_attention)
     return attention + ([] if count(part.units) else list(parts.without_ffn))

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import Placed, PrunedNetwork
-from archwright.subnet.keep import Keep, LayerKeep, Part
 from archwright.subnet.slicing import Cut, cut_heads, head_owners, subnetwork
+from archwright.subnet.spec import LayerSpec, Part, SubnetSpec
 
 SHALLOW = 6
 """Layers of a network whose layer order is found with all batches."""
@@ -97,7 +97,7 @@ def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[i
     One by one in networks of up to 11 layers; of deeper ones a sixth of what they have goes at a time, and as many
     fewer batches are looked at as the square of the depth is larger, so that the work stays the same.
     """
-    full = [LayerKeep(*pair) for pair in model.config.layers]
+    full = [LayerSpec(*pair) for pair in model.config.layers]
     some = batches[: max(1, len(batches) * SHALLOW**2 // max(SHALLOW, len(full)) ** 2)]
     at_once = max(1, len(full) // SHALLOW)
     left = list(range(len(full)))
@@ -111,11 +111,11 @@ def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[i
     return (*left, *reversed(removed))
 
 
-def without(full: list[LayerKeep], gone: list[int]) -> Keep:
-    return tuple(LayerKeep(0, 0) if i in gone else layer for i, layer in enumerate(full))
+def without(full: list[LayerSpec], gone: list[int]) -> SubnetSpec:
+    return tuple(LayerSpec(0, 0) if i in gone else layer for i, layer in enumerate(full))
 
 
-def mean_loss(model: PrunedNetwork, keep: Keep, batches: list[Any], loss: Loss) -> float:
+def mean_loss(model: PrunedNetwork, keep: SubnetSpec, batches: list[Any], loss: Loss) -> float:
     with subnetwork(model, keep):
         total = sum(float(loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches)
     return total / sum(len(b.targets) for b in batches)

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.keep import Keep, count, positions
 from archwright.subnet.slicing import cut_heads, kept_layers, leave_out
+from archwright.subnet.spec import SubnetSpec, count, positions
 
 
 @contextmanager
-def masked(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
+def masked(model: PrunedNetwork, keep: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The model with heads and units outside `keep` set to zero just before the linear that reads them."""
     config = model.config
     with ExitStack() as undo:
@@ -34,7 +34,7 @@ def mask_input(linear: nn.Module, kept: tuple[int, ...], undo: ExitStack) -> Non
 
 
 @contextmanager
-def zeroed(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
+def zeroed(model: PrunedNetwork, keep: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The public code's way, for timing only: every layer is computed, and what is gone is multiplied by zero.
 
     Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.

@@ -9,7 +9,7 @@ from torch import nn
 
 from archwright.networks.families import AttentionShape
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
-from archwright.subnet.keep import Keep, LayerKeep, Part, count, positions, simplest
+from archwright.subnet.spec import LayerSpec, Part, SubnetSpec, count, positions, simplest
 
 
 class SlicedLinear(nn.Linear):
@@ -76,7 +76,7 @@ def as_index(part: Part, full: int, device: torch.device) -> int | torch.Tensor 
 
 
 @contextmanager
-def subnetwork(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
+def subnetwork(model: PrunedNetwork, keep: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The model computes only what `keep` names; gradients reach the super-network's own Parameters."""
     config = model.config
     with ExitStack() as undo:
@@ -89,7 +89,7 @@ def subnetwork(model: PrunedNetwork, keep: Keep) -> Iterator[PrunedNetwork]:
         yield model
 
 
-def kept_layers(model: PrunedNetwork, keep: Keep, undo: ExitStack) -> list[tuple[Placed, LayerKeep]]:
+def kept_layers(model: PrunedNetwork, keep: SubnetSpec, undo: ExitStack) -> list[tuple[Placed, LayerSpec]]:
     """Take the layers that are gone out of the model and return the others, with what each keeps."""
     claim(model, undo)
     family = model.config.family
@@ -102,7 +102,7 @@ def kept_layers(model: PrunedNetwork, keep: Keep, undo: ExitStack) -> list[tuple
     return left
 
 
-def renumber(model: PrunedNetwork, keep: Keep, left: list[tuple[Placed, LayerKeep]], undo: ExitStack) -> None:
+def renumber(model: PrunedNetwork, keep: SubnetSpec, left: list[tuple[Placed, LayerSpec]], undo: ExitStack) -> None:
     """Tell a decoder which layers it has now: masks go by a layer's place, a cache by its place among attentions."""
     config = model.config
     staying = [i for i, part in enumerate(keep) if count(part.heads) or count(part.units)]
@@ -130,7 +130,7 @@ def claim(model: PrunedNetwork, undo: ExitStack) -> None:
     undo.callback(model.__dict__.pop, "claimed")
 
 
-def leave_out(placed: Placed, part: LayerKeep, undo: ExitStack) -> None:
+def leave_out(placed: Placed, part: LayerSpec, undo: ExitStack) -> None:
     """Put stand-ins where nothing of a sub-layer is left."""
     for path, module in placed.parts.without_attention.items() if not count(part.heads) else ():
         swap(placed.layer, path, module(), undo)

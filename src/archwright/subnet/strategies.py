@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from archwright.subnet.keep import Keep
+from archwright.subnet.spec import SubnetSpec
 
 RANDOM_PER_STEP = 2
 """k of the papers: random sub-networks in one step of sandwich, kd and full."""
 
 
 class Update(NamedTuple):
-    keep: Keep
+    keep: SubnetSpec
     distil: bool
     """Whether the sub-network also learns from the full network's answer (Equation 2)."""
 
@@ -22,10 +22,10 @@ class Update(NamedTuple):
 class Draw:
     """What a strategy may choose from: the two corners, random sub-networks, and those near the current front."""
 
-    largest: Keep
-    smallest: Keep
-    random: Callable[[np.random.Generator], Keep]
-    near: Callable[[np.random.Generator], Keep]
+    largest: SubnetSpec
+    smallest: SubnetSpec
+    random: Callable[[np.random.Generator], SubnetSpec]
+    near: Callable[[np.random.Generator], SubnetSpec]
 
 
 def standard(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:

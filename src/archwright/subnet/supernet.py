@@ -8,15 +8,15 @@ import torch
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Loss
-from archwright.subnet.keep import Keep
 from archwright.subnet.slicing import subnetwork
+from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.strategies import Draw, Strategy
 
 Distil = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """The sub-network's logits and the teacher's to a scalar."""
 
 
-Seen = Callable[[Keep, float], None]
+Seen = Callable[[SubnetSpec, float], None]
 """A sub-network, and its task loss minus that of the first one of the step."""
 
 

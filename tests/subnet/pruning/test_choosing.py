@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, count, nonembedding_parameters, positions
 from archwright.subnet.pruning.baselines import head_pruning, layer_dropping, magnitude_pruning, random_pruning
-from archwright.subnet.pruning.choosing import keep_by_scores, keep_heads, random_keep
-from archwright.train import task_loss
+from archwright.subnet.pruning.selection import keep_by_scores, keep_heads, random_keep
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, count, nonembedding_parameters, positions
+from archwright.training import task_loss
 from tests.anatomies import encoder
 from tests.tiny import shared_tiny, tiny_batch
 
@@ -25,18 +25,18 @@ def test_the_hand_counted_network_has_284_parameters() -> None:
 @pytest.mark.parametrize(
     ("left", "expected"),
     [
-        (284, (LayerKeep(2, 3), LayerKeep(2, 3))),
-        (283, (LayerKeep((1,), 3), LayerKeep(2, 3))),
-        (246, (LayerKeep((1,), 3), LayerKeep(2, 3))),
-        (245, (LayerKeep((1,), 3), LayerKeep(1, 3))),
-        (207, (LayerKeep(0, 3), LayerKeep(1, 3))),  # the last head of a layer takes its norm along
-        (158, (LayerKeep(0, 3), LayerKeep(1, 3))),
-        (157, (LayerKeep(0, 3), LayerKeep(0, 3))),
-        (108, (LayerKeep(0, 3), LayerKeep(0, 3))),
+        (284, (LayerSpec(2, 3), LayerSpec(2, 3))),
+        (283, (LayerSpec((1,), 3), LayerSpec(2, 3))),
+        (246, (LayerSpec((1,), 3), LayerSpec(2, 3))),
+        (245, (LayerSpec((1,), 3), LayerSpec(1, 3))),
+        (207, (LayerSpec(0, 3), LayerSpec(1, 3))),  # the last head of a layer takes its norm along
+        (158, (LayerSpec(0, 3), LayerSpec(1, 3))),
+        (157, (LayerSpec(0, 3), LayerSpec(0, 3))),
+        (108, (LayerSpec(0, 3), LayerSpec(0, 3))),
         (107, None),
     ],
 )
-def test_the_lowest_heads_go_until_the_share_is_reached(left: int, expected: Keep | None) -> None:
+def test_the_lowest_heads_go_until_the_share_is_reached(left: int, expected: SubnetSpec | None) -> None:
     scores = np.array([[0.1, 0.5], [0.9, 0.3]])
     assert keep_heads(LITTLE, scores, (left + 0.5) / WHOLE) == expected
 
@@ -46,14 +46,14 @@ def test_scores_count_per_parameter() -> None:
     units = np.array([[900.0, 13.5, 27.0], [900.0, 900.0, 900.0]])  # 1.5 and 3 are low
     found = [keep_by_scores(LITTLE, heads, units, (WHOLE - gone + 0.5) / WHOLE) for gone in (1, 39, 48, 86)]
     assert found == [
-        (LayerKeep(1, 3), LayerKeep(2, 3)),
-        (LayerKeep(1, (0, 2)), LayerKeep(2, 3)),
-        (LayerKeep(1, (0, 2)), LayerKeep(1, 3)),
-        (LayerKeep(1, 1), LayerKeep(1, 3)),
+        (LayerSpec(1, 3), LayerSpec(2, 3)),
+        (LayerSpec(1, (0, 2)), LayerSpec(2, 3)),
+        (LayerSpec(1, (0, 2)), LayerSpec(1, 3)),
+        (LayerSpec(1, 1), LayerSpec(1, 3)),
     ]
 
 
-def removed(of: Anatomy, keep: Keep) -> list[tuple[int, str, int]]:
+def removed(of: Anatomy, keep: SubnetSpec) -> list[tuple[int, str, int]]:
     gone = []
     for place, part in enumerate(keep):
         gone += [(place, "heads", i) for i in range(of.heads) if i not in positions(part.heads)]
@@ -61,7 +61,7 @@ def removed(of: Anatomy, keep: Keep) -> list[tuple[int, str, int]]:
     return gone
 
 
-def put_back(keep: Keep, place: int, kind: str, index: int) -> Keep:
+def put_back(keep: SubnetSpec, place: int, kind: str, index: int) -> SubnetSpec:
     part = keep[place]
     bigger = part._replace(**{kind: tuple(sorted({*positions(getattr(part, kind)), index}))})
     return (*keep[:place], bigger, *keep[place + 1 :])
@@ -75,12 +75,12 @@ def test_no_part_goes_without_need(share: float, seed: int) -> None:
     heads, units = rng.random((3, 4)), rng.random((3, 9))
     keep, most = keep_by_scores(of, heads, units, share), share * nonembedding_parameters(of, of.full)
     if keep is None:
-        assert nonembedding_parameters(of, (LayerKeep(0, 0),) * 3) > most
+        assert nonembedding_parameters(of, (LayerSpec(0, 0),) * 3) > most
         return
     assert nonembedding_parameters(of, keep) <= most
     worth = {"heads": heads / (4 * 8 * 2 + 3 * 2), "units": units / (2 * 8 + 1)}
     gone = removed(of, keep)
-    stay = [key for key in removed(of, (LayerKeep(0, 0),) * 3) if key not in gone]
+    stay = [key for key in removed(of, (LayerSpec(0, 0),) * 3) if key not in gone]
     if gone:
         last = max(gone, key=lambda key: worth[key[1]][key[0], key[2]])
         assert nonembedding_parameters(of, put_back(keep, *last)) > most
@@ -126,5 +126,5 @@ def test_random_pruning_is_as_random_as_its_generator() -> None:
 
 
 def test_layers_are_dropped_from_the_top() -> None:
-    whole, gone = LayerKeep(4, 10), LayerKeep(0, 0)
+    whole, gone = LayerSpec(4, 10), LayerSpec(0, 0)
     assert layer_dropping(shared_tiny("bert")) == [(whole, whole, gone), (whole, gone, gone)]

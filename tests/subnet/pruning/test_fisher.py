@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from archwright.errors import BadInput
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, positions, sizes
 from archwright.subnet.pruning.fisher import fisher_block, prunable_flops, rearranged, searched, swapped
 from archwright.subnet.pruning.gradients import MaskGradients
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, positions, sizes
 from tests.anatomies import encoder
 from tests.tiny import DECODERS, STOCK, shared_tiny
 
@@ -33,7 +33,7 @@ def by_layer(heads: torch.Tensor, units: torch.Tensor) -> MaskGradients:
     return MaskGradients(list(heads.unbind(1)), list(units.unbind(1)))
 
 
-def diagonal_lost(gradients: MaskGradients, keep: Keep) -> float:
+def diagonal_lost(gradients: MaskGradients, keep: SubnetSpec) -> float:
     """Mean over texts of the squared gradients of everything that is gone."""
     heads, units = ([(rows.numpy() ** 2).mean(0) for rows in part] for part in (gradients.heads, gradients.units))
     total = 0.0
@@ -44,13 +44,13 @@ def diagonal_lost(gradients: MaskGradients, keep: Keep) -> float:
 
 
 @cache
-def all_masks() -> list[tuple[Keep, int]]:
+def all_masks() -> list[tuple[SubnetSpec, int]]:
     """Every mask of the little network, with its FLOPs."""
     found = []
     for bits in product((0, 1), repeat=10):
         heads, units = np.array(bits[:4]).reshape(2, 2), np.array(bits[4:]).reshape(2, 3)
         keep = tuple(
-            LayerKeep(tuple(np.flatnonzero(h).tolist()), tuple(np.flatnonzero(u).tolist()))
+            LayerSpec(tuple(np.flatnonzero(h).tolist()), tuple(np.flatnonzero(u).tolist()))
             for h, u in zip(heads, units, strict=True)
         )
         found.append((keep, int(heads.sum()) * HEAD + int(units.sum()) * UNIT))
@@ -73,9 +73,9 @@ def test_the_search_by_hand() -> None:
     alpha = 680 / (4 * 520 + 6 * 80)
     found = searched(LITTLE, by_layer(heads[None], units[None]), alpha, length=5)
     assert (HEAD, UNIT) == (520, 80)
-    assert found == (LayerKeep(1, 1), LayerKeep(0, (2,)))  # head 3 (9) and units 1.5 and 1 (the first) beat all units
+    assert found == (LayerSpec(1, 1), LayerSpec(0, (2,)))  # head 3 (9) and units 1.5 and 1 (the first) beat all units
     dull = by_layer(0.1 * heads[None], units[None])
-    assert searched(LITTLE, dull, alpha, length=5) == (LayerKeep(0, 3), LayerKeep(0, 3))
+    assert searched(LITTLE, dull, alpha, length=5) == (LayerSpec(0, 3), LayerSpec(0, 3))
 
 
 def test_only_heads_may_be_left() -> None:
@@ -105,7 +105,7 @@ def test_the_limit_holds_for_every_family_and_room_is_used(name: str) -> None:
     for alpha, seed in product((0.1, 0.35, 0.8), range(3)):
         keep = searched(of, random_gradients(of, seed), alpha, length=7)
         room = alpha * prunable_flops(of, of.full, 7) - prunable_flops(of, keep, 7)
-        unit = prunable_flops(of, (LayerKeep(0, 1), LayerKeep(0, 0), LayerKeep(0, 0)), 7)
+        unit = prunable_flops(of, (LayerSpec(0, 1), LayerSpec(0, 0), LayerSpec(0, 0)), 7)
         assert room >= 0
         assert room < unit or all(units == of.units for _, units in sizes(keep))
 

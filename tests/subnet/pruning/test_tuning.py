@@ -15,18 +15,18 @@ from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.keep import Keep, LayerKeep, count, positions
 from archwright.subnet.pruning.baselines import retraining_free
 from archwright.subnet.pruning.fisher import rearranged, searched
 from archwright.subnet.pruning.gradients import Reader, mask_gradients
 from archwright.subnet.pruning.streams import recorded
 from archwright.subnet.pruning.tuning import DAMPING, Tuned, fitted, fold, reconstruction_error, tuned
+from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 from archwright.subnet.supernet import plain_update
-from archwright.train import Schedule, task_loss, train
+from archwright.training import Schedule, task_loss, train
 from tests.tiny import BATCHES, BY_QUERIES, DECODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
-PARTS: Keep = (LayerKeep((0, 2), (1, 4, 5, 9)), LayerKeep(0, 6), LayerKeep((1, 2, 3), (0, 3, 7)))
-HOLES: Keep = (LayerKeep((1,), (2, 3)), LayerKeep(0, 0), LayerKeep(3, 0))
+PARTS: SubnetSpec = (LayerSpec((0, 2), (1, 4, 5, 9)), LayerSpec(0, 6), LayerSpec((1, 2, 3), (0, 3, 7)))
+HOLES: SubnetSpec = (LayerSpec((1,), (2, 3)), LayerSpec(0, 0), LayerSpec(3, 0))
 
 
 def kind_of(name: str) -> str:
@@ -41,11 +41,11 @@ def layers_of(network: PrunedNetwork) -> nn.ModuleList:
     return network.backbone.get_submodule(network.config.family.layers)
 
 
-def ones(keep: Keep) -> Tuned:
+def ones(keep: SubnetSpec) -> Tuned:
     return Tuned(keep, tuple((1.0,) * count(p.heads) for p in keep), tuple((1.0,) * count(p.units) for p in keep))
 
 
-def random_values(keep: Keep, seed: int = 0) -> Tuned:
+def random_values(keep: SubnetSpec, seed: int = 0) -> Tuned:
     rng = np.random.default_rng(seed)
     heads, units = (tuple(tuple(rng.normal(1, 1, count(p[i])).tolist()) for p in keep) for i in (0, 1))
     return Tuned(keep, heads, units)
@@ -119,7 +119,7 @@ def multiplied(network: PrunedNetwork, name: str, found: Tuned) -> Iterator[None
 @pytest.mark.parametrize("name", STOCK)
 def test_folding_is_multiplying(name: str) -> None:
     network, batch = shared_tiny(name, None, kind_of(name)), batches_of(name)[0]
-    found = random_values((LayerKeep((0, 2), (1, 4)), LayerKeep((3,), 6), LayerKeep((1, 2), (0, 9))))
+    found = random_values((LayerSpec((0, 2), (1, 4)), LayerSpec((3,), 6), LayerSpec((1, 2), (0, 9))))
     folded = fold(network, found)
     with torch.no_grad():
         logits = folded(**batch.inputs).logits
@@ -133,7 +133,7 @@ def test_folding_is_multiplying(name: str) -> None:
 
 @pytest.mark.parametrize("keep", [PARTS, HOLES])
 @pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "llama-groups"])
-def test_factors_of_one_change_nothing(name: str, keep: Keep) -> None:
+def test_factors_of_one_change_nothing(name: str, keep: SubnetSpec) -> None:
     network, batch = shared_tiny(name, None, kind_of(name)), batches_of(name)[0]
     with torch.no_grad():
         found, expected = (m(**batch.inputs).logits for m in (fold(network, ones(keep)), extract(network, keep)))
@@ -167,7 +167,7 @@ def cut(found: Tuned, upto: int) -> Tuned:
 
 @pytest.mark.parametrize("keep", [PARTS, HOLES], ids=["parts", "holes"])
 @pytest.mark.parametrize("name", STOCK)
-def test_every_fit_brings_its_own_stream_closer_to_the_original(name: str, keep: Keep) -> None:
+def test_every_fit_brings_its_own_stream_closer_to_the_original(name: str, keep: SubnetSpec) -> None:
     network, batches = shared_tiny(name, None, kind_of(name)), batches_of(name)
     found = tuned(network, keep, recorded(network, batches))
     left = [place for place, part in enumerate(keep) if any(map(count, part))]
@@ -193,7 +193,7 @@ def test_a_removed_twin_is_made_up_for() -> None:
     with torch.no_grad():
         up, down = layer.get_submodule(family.up), layer.get_submodule(family.down)
         up.weight[7], up.bias[7], down.weight[:, 7] = up.weight[3], up.bias[3], down.weight[:, 3]
-    keep = (LayerKeep(4, 10), LayerKeep(4, (0, 1, 2, 3, 4, 5, 6, 8, 9)), LayerKeep(4, 10))
+    keep = (LayerSpec(4, 10), LayerSpec(4, (0, 1, 2, 3, 4, 5, 6, 8, 9)), LayerSpec(4, 10))
     found = tuned(network, keep, recorded(network, batches))
     expected = [1.0] * 3 + [2.0] + [1.0] * 5
     assert found.unit_values[1] == pytest.approx(expected, abs=0.1)  # the damping pulls a little

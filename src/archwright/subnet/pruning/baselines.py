@@ -8,46 +8,46 @@ import numpy as np
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Loss
-from archwright.subnet.keep import Keep, LayerKeep
-from archwright.subnet.pruning.choosing import keep_by_scores, keep_heads, random_keep
 from archwright.subnet.pruning.fisher import rearranged, searched
 from archwright.subnet.pruning.gradients import mask_gradients
 from archwright.subnet.pruning.scores import as_arrays, head_scores, magnitude_scores
+from archwright.subnet.pruning.selection import keep_by_scores, keep_heads, random_keep
 from archwright.subnet.pruning.streams import TOKENS, recorded
 from archwright.subnet.pruning.tuning import Tuned, tuned
+from archwright.subnet.spec import LayerSpec, SubnetSpec
 
 Shares = Sequence[float]
 """Wanted shares of the non-embedding parameters, 0 to 1."""
 
 
-def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, shares: Shares) -> dict[float, Keep]:
+def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the least important heads (Michel et al. 2019), for every share that heads alone reach."""
     of = anatomy(network.config)
     scores = as_arrays(head_scores(network, batches, loss))
     return reached({share: keep_heads(of, scores, share) for share in shares})
 
 
-def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, Keep]:
+def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the heads and units of smallest weights, for every share that can be reached."""
     of = anatomy(network.config)
     heads, units = map(as_arrays, magnitude_scores(network))
     return reached({share: keep_by_scores(of, heads, units, share) for share in shares})
 
 
-def random_pruning(network: PrunedNetwork, shares: Shares, rng: np.random.Generator) -> dict[float, Keep]:
+def random_pruning(network: PrunedNetwork, shares: Shares, rng: np.random.Generator) -> dict[float, SubnetSpec]:
     """Sub-networks without random heads and units, for every share that can be reached."""
     of = anatomy(network.config)
     return reached({share: random_keep(of, share, rng) for share in shares})
 
 
-def reached(found: dict[float, Keep | None]) -> dict[float, Keep]:
+def reached(found: dict[float, SubnetSpec | None]) -> dict[float, SubnetSpec]:
     return {share: keep for share, keep in found.items() if keep is not None}
 
 
-def layer_dropping(network: PrunedNetwork) -> list[Keep]:
+def layer_dropping(network: PrunedNetwork) -> list[SubnetSpec]:
     """Sub-networks without the top n layers, n = 1 to all but one (Sajjad et al. 2022)."""
     of = anatomy(network.config)
-    return [of.full[n:] + (LayerKeep(0, 0),) * n for n in range(1, of.layers)]
+    return [of.full[n:] + (LayerSpec(0, 0),) * n for n in range(1, of.layers)]
 
 
 def retraining_free(

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from archwright.errors import BadInput
-from archwright.subnet.keep import Anatomy, Keep, LayerKeep, Part, flops, positions, simplest
-from archwright.subnet.pruning.choosing import kept
 from archwright.subnet.pruning.gradients import MaskGradients
 from archwright.subnet.pruning.scores import as_arrays, fisher_diagonal
+from archwright.subnet.pruning.selection import kept
+from archwright.subnet.spec import Anatomy, LayerSpec, Part, SubnetSpec, flops, positions, simplest
 
 Arrays = Sequence[NDArray[np.float64]]
 
@@ -26,7 +26,7 @@ SMALL = 1e-12
 """A swap must gain more than this share of the layer's Fisher information, so that rounding cannot go on forever."""
 
 
-def searched(of: Anatomy, gradients: MaskGradients, alpha: float, *, length: int) -> Keep:
+def searched(of: Anatomy, gradients: MaskGradients, alpha: float, *, length: int) -> SubnetSpec:
     """Phase 1: the heads and units whose removal costs the least Fisher information under a limit on the FLOPs.
 
     Heads and units are each ranked by the diagonal over all layers; every number of heads leaves room for a number of
@@ -58,10 +58,10 @@ def lost(scores: Arrays, best: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.append(np.cumsum(np.concatenate(scores)[best][::-1])[::-1], 0.0)
 
 
-def counted(heads: Arrays, some_heads: NDArray[np.int64], units: Arrays, some_units: NDArray[np.int64]) -> Keep:
+def counted(heads: Arrays, some_heads: NDArray[np.int64], units: Arrays, some_units: NDArray[np.int64]) -> SubnetSpec:
     """How many of these heads and units every layer has."""
     pairs = zip(switched(heads, some_heads), switched(units, some_units), strict=True)
-    return tuple(LayerKeep(int(h.sum()), int(u.sum())) for h, u in pairs)
+    return tuple(LayerSpec(int(h.sum()), int(u.sum())) for h, u in pairs)
 
 
 def switched(like: Arrays, on: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
@@ -71,19 +71,19 @@ def switched(like: Arrays, on: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
     return np.split(mask, np.cumsum([len(part) for part in like])[:-1])
 
 
-def prunable_flops(of: Anatomy, keep: Keep, length: int) -> int:
+def prunable_flops(of: Anatomy, keep: SubnetSpec, length: int) -> int:
     """What heads and units alone compute for one text."""
-    return flops(of, keep, length=length) - flops(of, (LayerKeep(0, 0),) * of.layers, length=length)
+    return flops(of, keep, length=length) - flops(of, (LayerSpec(0, 0),) * of.layers, length=length)
 
 
-def rearranged(keep: Keep, gradients: MaskGradients) -> Keep:
+def rearranged(keep: SubnetSpec, gradients: MaskGradients) -> SubnetSpec:
     """Phase 2: in every layer as many heads and units as before, but chosen by the layer's whole block of the Fisher.
 
     What is minimised is (1 - m)' F (1 - m) with F the mean over texts of gradient x gradient', the entries off the
     diagonal times `TRUST`: two units that do the same have a large one, so that one of them stays.
     """
     return tuple(
-        LayerKeep(better_part(part.heads, gradients.heads[place]), better_part(part.units, gradients.units[place]))
+        LayerSpec(better_part(part.heads, gradients.heads[place]), better_part(part.units, gradients.units[place]))
         for place, part in enumerate(keep)
     )
 

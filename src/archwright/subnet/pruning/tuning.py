@@ -10,7 +10,6 @@ import torch
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import evaluating
-from archwright.subnet.keep import Keep, count
 from archwright.subnet.pruning.gradients import Reader, layers_of
 from archwright.subnet.pruning.streams import (
     ATTENTION,
@@ -22,6 +21,7 @@ from archwright.subnet.pruning.streams import (
     put,
     run_layer,
 )
+from archwright.subnet.spec import SubnetSpec, count
 
 DAMPING = 1e-2
 """Pull of a mask towards one, as a share of the mean squared length of the columns of its least squares problem."""
@@ -35,13 +35,13 @@ Values = tuple[tuple[float, ...], ...]
 class Tuned:
     """What a sub-network keeps, and what each kept head and unit is multiplied by; one entry per layer."""
 
-    keep: Keep
+    keep: SubnetSpec
     head_values: Values
     unit_values: Values
 
 
 @torch.no_grad()
-def tuned(network: PrunedNetwork, keep: Keep, original: Recorded) -> Tuned:
+def tuned(network: PrunedNetwork, keep: SubnetSpec, original: Recorded) -> Tuned:
     """Phase 3: the kept heads and units, each with the factor that brings the residual stream closest to the original.
 
     Sub-layer by sub-layer, attention before FFN, the factors m minimise |x + f(x; m) - (x' + f(x'; 1))|^2 over tokens:

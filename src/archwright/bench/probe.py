@@ -1,0 +1,152 @@
+"""`archwright bench probe`: what one look at a network costs, and whether a small batch ranks like a large one.
+
+On architectures of `nas-bert` as they were trained. Seconds are processor time of one core; only the comparison of one
+process with two goes by the clock. The part with the large batch takes some seconds per architecture.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+import torch
+
+from archwright.bench.compress import Ratio, ratio, seconds
+from archwright.benchmarks import BENCHMARKS
+from archwright.configs import compress as o
+from archwright.configs import scoring as so
+from archwright.data.public_data import public_data
+from archwright.parallel.pool import WorkerPool, in_processes
+from archwright.progress import progress
+from archwright.proxies import PROXIES
+from archwright.scoring.request import ScoreRequest, score_network
+from archwright.scoring.scorer import scoring_setup
+from archwright.search import Config
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.statistics.correlation import spearman
+
+NUCLEAR = ("synaptic_diversity", "synaptic_diversity_norm", "dss")
+ONE_LOSS = {"forward", "loss", "inputs"}
+ORDINARY = tuple(
+    name for name, proxy in PROXIES.items() if set(proxy.passes) <= ONE_LOSS and not name.startswith(NUCLEAR)
+)
+"""Everything that a forward and a loss pass give, but for nuclear norms."""
+DEAR = {
+    "nuclear norms, with their loss pass": NUCLEAR,
+    "SynFlow": ("synflow", "logsynflow_freerea"),
+    "noise": tuple(name for name, proxy in PROXIES.items() if "noise" in proxy.passes),
+    "Hessian": ("grasp",),
+}
+STEADY = ("w_pca", "v_pca", "synaptic_saliency_published", "grad_norm", "synflow")
+"""Proxies that a small batch must rank as a large one does."""
+COMPARED = tuple(name for name in PROXIES if "noise" not in name and not name.endswith("_normalised"))
+SMALL, LARGE = (8, 64), (128, 128)
+TOGETHER, ENLARGED, SHARED_OUT = 3, 24, 48
+"""Architectures: looked at by each proxy alone, with the large batch, and by one and two processes."""
+NO_TARGET = ""
+
+
+def bench_probe(settings: o.Bench) -> list[Ratio]:
+    """Core-seconds of the passes, what sharing a recording saves, how processes scale, and small against large."""
+    space, configs = architectures(settings)
+    small = [looks(space, configs, SMALL, settings.seed, names) for names in (ORDINARY, ("w_pca",))]
+    return [
+        timed("core-seconds: forward and loss pass and all their proxies", small[0], "<= 0.25"),
+        timed("core-seconds: W-PCA alone", small[1], "<= 0.10"),
+        *(
+            timed(f"core-seconds: {title}", looks(space, configs[:TOGETHER], SMALL, settings.seed, names), NO_TARGET)
+            for title, names in DEAR.items()
+        ),
+        sharing(small[0][: TOGETHER + 1]),
+        scaling(small[0][:SHARED_OUT]),
+        *steadiness(space, configs[:ENLARGED], settings.seed),
+    ]
+
+
+def architectures(settings: o.Bench) -> tuple[ArchitectureSpace, list[Config]]:
+    """As many rows as were asked for, in random order."""
+    source = BENCHMARKS["nas-bert"]
+    folder = settings.data or public_data(source.folder, origin=source.origin, option="--data")
+    benchmark = source.load(folder, source.variants[0])
+    order = np.random.default_rng(settings.seed).permutation(len(benchmark.rows))[: settings.rows]
+    return benchmark.space, [benchmark.rows[place].config for place in order]
+
+
+def looks(
+    space: ArchitectureSpace, configs: Iterable[Config], size: tuple[int, int], seed: int, names: tuple[str, ...]
+) -> list[ScoreRequest]:
+    rows, length = size
+    setup = scoring_setup(space, so.Proxies(proxies=names), so.Looks(batch_rows=rows, length=length, seed=seed))
+    return [setup.look(config) for config in configs]
+
+
+def timed(name: str, wanted: Sequence[ScoreRequest], target: str) -> Ratio:
+    """Median over architectures, building included, after one that does not count."""
+    score_network(wanted[0])
+    with progress(f"bench: {name}", len(wanted), "networks") as bar:
+        spent = []
+        for at in wanted:
+            spent.append(seconds(partial(score_network, at)))
+            bar.advance()
+    return Ratio(name, float(np.median(spent)), min(spent), max(spent), target)
+
+
+def sharing(wanted: Sequence[ScoreRequest]) -> Ratio:
+    """All proxies from one recording against a recording for each."""
+    rounds = [
+        {
+            "alone": sum(seconds(partial(score_network, one)) for one in apart(at)),
+            "shared": seconds(partial(score_network, at)),
+        }
+        for at in wanted
+    ]
+    return ratio("one recording per proxy / one for all", rounds[1:], "alone", "shared", ">= 5")
+
+
+def apart(at: ScoreRequest) -> list[ScoreRequest]:
+    return [replace(at, proxies=(name,)) for name in at.proxies]
+
+
+def scaling(wanted: Sequence[ScoreRequest], rounds: int = 3) -> Ratio:
+    """By the clock, with processes that are already running."""
+    with in_processes(1) as one, in_processes(2) as two:
+        for who in (one, two):
+            clock(who, wanted[:4])
+        found = [{"one": clock(one, wanted), "two": clock(two, wanted)} for _ in range(rounds)]
+    return ratio("time of one process / of two", found, "one", "two", ">= 1.8")
+
+
+def clock(who: WorkerPool, wanted: Sequence[ScoreRequest]) -> float:
+    begun = perf_counter()
+    for _ in who(wanted):
+        pass
+    return perf_counter() - begun
+
+
+def steadiness(space: ArchitectureSpace, configs: Sequence[Config], seed: int) -> list[Ratio]:
+    """Spearman between the scores of a small and of a large batch, for every proxy that has both."""
+    torch.set_num_threads(1)
+    small, large = (scores(looks(space, configs, size, seed, COMPARED), size) for size in (SMALL, LARGE))
+    return [
+        Ratio(f"Spearman, 8 x 64 with 128 x 128: {name}", rho, rho, rho, ">= 0.98" if name in STEADY else NO_TARGET)
+        for name in COMPARED
+        if np.isfinite(rho := agreement([row.get(name) for row in small], [row.get(name) for row in large]))
+    ]
+
+
+def scores(wanted: Sequence[ScoreRequest], size: tuple[int, int]) -> list[dict[str, float]]:
+    found = []
+    with progress(f"bench: {size[0]} x {size[1]} tokens", len(wanted), "networks") as bar:
+        for at in wanted:
+            found.append(score_network(at).scores)
+            bar.advance()
+    return found
+
+
+def agreement(one: Sequence[float | None], other: Sequence[float | None]) -> float:
+    """Over the architectures that have both; NaN for fewer than three, or where nothing varies."""
+    pairs = np.array([(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None])
+    if len(pairs) < 3 or (pairs == pairs[0]).all(axis=0).any():
+        return float("nan")
+    return float(spearman(pairs[:, 0], pairs[:, 1]))

@@ -1,0 +1,84 @@
+"""`archwright report RUN...`: finished runs and comparisons under the paper's protocol, as a page and as numbers."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archwright.compression.protocol import protocol_of
+from archwright.configs import compress as o
+from archwright.errors import BadInput
+from archwright.reports import protocol_html, protocol_table
+from archwright.store import write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+RESULT, PAGE = "result.json", "protocol.html"
+KEYS = {
+    "archwright/compress": ("task", "model", "original", "front"),
+    "archwright/compare": ("task", "model", "original", "methods"),
+    "archwright/preview": ("model", "spaces"),
+}
+"""Schemas that can be reported on, without their version, and what such a document must have."""
+
+
+@dataclass(frozen=True)
+class ReportResult:
+    """A page about several runs."""
+
+    protocol: Mapping[str, Any]
+    page: Path
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.protocol)
+
+    def show(self, console: "Console") -> None:
+        console.print(protocol_table(self.protocol))
+        for note in self.protocol["notes"]:
+            console.print(note, soft_wrap=True, highlight=False, markup=False)
+        console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
+
+
+def report(reports: o.Reports) -> ReportResult:
+    """The page and the numbers of these runs, compared per task and model."""
+    protocol = protocol_of(documents_of(reports.runs), seed=reports.seed)
+    reports.out.mkdir(parents=True, exist_ok=True)
+    page = reports.out / PAGE
+    write_whole(page, protocol_html(protocol))
+    return ReportResult(protocol, page)
+
+
+def documents_of(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """The documents in these folders and files, each once."""
+    files = dict.fromkeys(file_of(Path(path)).resolve() for path in paths)
+    if not files:
+        raise BadInput("at least one run is needed: `archwright report RUN...` with folders of `archwright compress`.")
+    return [document_of(file) for file in files]
+
+
+def file_of(path: Path) -> Path:
+    """The result of a run or comparison folder, or the file itself."""
+    file = path / RESULT if path.is_dir() else path
+    if not file.is_file():
+        raise BadInput(
+            f"RUN must be a finished run, a comparison or a file written by --json, got {path}; "
+            "finish it with the same `archwright compress` command."
+        )
+    return file
+
+
+def document_of(file: Path) -> dict[str, Any]:
+    """A result that can be compared."""
+    try:
+        document = json.loads(file.read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"RUN must be JSON as archwright writes it, got {file}, which is not ({error}).") from error
+    schema = str(document.get("schema")) if isinstance(document, dict) else str(None)
+    needed = KEYS.get(schema.rpartition("/")[0])
+    if needed is None:
+        raise BadInput(f"RUN must have one of the schemas {', '.join(KEYS)}, got {file} with {schema}.")
+    if lacking := [key for key in needed if key not in document]:
+        raise BadInput(f"{file} is damaged: it has no {lacking[0]!r}; run its `archwright compress` command again.")
+    return dict(document)

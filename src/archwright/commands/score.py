@@ -1,0 +1,127 @@
+"""`archwright score`: training-free scores of one or many architectures."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archwright.configs import scoring as so
+from archwright.errors import BadInput
+from archwright.reports import score_html, score_table
+from archwright.scoring.request import ScoreResult
+from archwright.scoring.scorer import check_page, open_scorer, scoring_setup
+from archwright.search import Config
+from archwright.spaces import ARCHITECTURES
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import write_whole
+from archwright.store.environment import environment
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "archwright/score/1"
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Architectures with their scores."""
+
+    document: Mapping[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One entry per architecture: id, config, counts, scores, missing."""
+        return list(self.document["rows"])
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.document)
+
+    def show(self, console: "Console") -> None:
+        console.print(score_table(self.document))
+
+
+def score(designs: so.Designs, proxies: so.Proxies, looks: so.Looks) -> ScoreTable:
+    """Scores of the named or of random architectures."""
+    kind = ARCHITECTURES[designs.space]
+    space = kind.space(designs.variant)
+    if designs.html is not None:
+        check_page(designs.html)
+    configs = configs_of(space, designs, looks.seed)
+    setup = scoring_setup(space, proxies, looks)
+    repeats = [(seed, batch) for seed in range(looks.seeds) for batch in range(looks.batches)]
+    wanted = [setup.look(config, seed=seed, batch=batch) for config in configs for seed, batch in repeats]
+    with open_scorer(looks) as see:
+        found = see.scores(wanted, "looking")
+    per = [found[place : place + len(repeats)] for place in range(0, len(found), len(repeats))]
+    rows = [row_of(space, place, config, seen) for place, (config, seen) in enumerate(zip(configs, per, strict=True))]
+    variant = designs.variant or kind.variants[0]
+    head = {"schema": SCHEMA, "space": designs.space, "variant": variant, "n": len(rows), "seed": looks.seed}
+    document = {**head, "size": space.size(), "rows": rows, "environment": environment()}
+    if designs.html is not None:
+        write_whole(designs.html, score_html(document))
+    return ScoreTable(document)
+
+
+def row_of(space: ArchitectureSpace, place: int, config: Config, seen: Sequence[ScoreResult]) -> dict[str, Any]:
+    scores, missing = together(seen)
+    counts = vars(space.counts(config))
+    seconds = float(np.mean([one.seconds for one in seen]))
+    return {
+        "id": str(place), "config": config, "counts": counts, "scores": scores, "missing": missing, "seconds": seconds
+    }  # fmt: skip
+
+
+def together(seen: Sequence[ScoreResult]) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Means over looks at one architecture; a score that any look does not have is missing, with the first reason."""
+    missing = {name: why for one in reversed(seen) for name, why in one.missing.items()}
+    names = [name for name in (*seen[0].scores, *missing)]
+    return {n: None if n in missing else float(np.mean([one.scores[n] for one in seen])) for n in names}, missing
+
+
+def configs_of(space: ArchitectureSpace, designs: so.Designs, seed: int) -> list[Config]:
+    """The architectures asked for, each known to be in the space."""
+    if (designs.config is None) == (designs.random is None):
+        raise BadInput("give either --config FILE or --random N.")
+    if designs.config is not None:
+        configs = read_configs(designs.config)
+    elif designs.random is not None and designs.random > 0:
+        rng = np.random.default_rng((seed, 1))
+        configs = [space.sample(rng) for _ in range(designs.random)]
+    else:
+        raise BadInput(f"--random must be at least 1, got {designs.random}.")
+    for config in configs:
+        space.check(config)
+    return configs
+
+
+def read_configs(file: Path) -> list[Config]:
+    """The configs of a file: one, a list, or one per line."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--config must be a readable JSON file, got {file} ({error}).") from error
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise BadInput(f"--config must be JSON of ordinary depth, {file} is not.") from error
+    except json.JSONDecodeError:
+        found = [parsed(line, file) for line in text.splitlines() if line.strip()]
+    configs = [designed(one) for one in (found if isinstance(found, list) else [found])]
+    if not configs or not all(isinstance(config, dict) for config in configs):
+        raise BadInput(f"--config must hold a JSON object, or a list of them, got something else in {file}.")
+    return configs
+
+
+def designed(entry: Any) -> Any:
+    """The config that `archwright design` found, where this is its design.json; anything else as it is."""
+    return entry["config"] if isinstance(entry, dict) and {"schema", "config"} <= set(entry) else entry
+
+
+def parsed(line: str, file: Path) -> Any:
+    try:
+        return json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise BadInput(f"--config must be JSON, or JSON on every line, {file} is not ({error}).") from error

@@ -1,0 +1,1 @@
+"""The pipeline of `compress`: context, fine-tuning, super-network, evaluator, search and result."""

@@ -1,0 +1,87 @@
+"""`archwright compress --preview MODEL`: what the spaces of a model look like, in seconds and without training."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archwright.networks.load import stock_config, supernet_config
+from archwright.reports import preview_html, preview_text
+from archwright.search import Bits, sample, smallest
+from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
+from archwright.store import write_whole
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.spec import SubnetSpec, count, nonembedding_parameters, parameters, positions
+from archwright.training.task_data import resolve_model
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SAMPLES, EXAMPLES = 500, 3
+LABELS = ("0", "1")
+"""A head for two classes, so that totals mean something."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The spaces of one model."""
+
+    facts: Mapping[str, Any]
+    page: Path | None
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.facts)
+
+    def show(self, console: "Console") -> None:
+        console.print(preview_text(self.facts))
+        if self.page:
+            console.print(f"page: {self.page}", soft_wrap=True, highlight=False)
+
+
+def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
+    """Mask gallery (Figure 2), sizes of 500 samples per space (Figure 3), smallest size, share of the embeddings."""
+    config = supernet_config(stock_config(resolve_model(model)), labels=LABELS)
+    of = anatomy(config)
+    spaces = {name: subnet_space(name, of) for name in SPACES}
+    facts = {
+        "schema": "archwright/preview/1",
+        "model": model,
+        "family": config.backbone["model_type"],
+        "layers": of.layers,
+        "heads": of.heads,
+        "units": of.units,
+        "parameters": parameters(of, of.full),
+        "embedding_parameters": of.embeddings,
+        "nonembedding_parameters": nonembedding_parameters(of, of.full),
+        "smallest_parameters": parameters(of, spaces["small"].build(smallest(spaces["small"].choices))),
+        "spaces": {name: space_facts(space, np.random.default_rng(seed)) for name, space in spaces.items()},
+    }
+    page = None
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        page = out / "preview.html"
+        write_whole(page, preview_html(facts))
+    return Preview(facts, page)
+
+
+def space_facts(space: SubnetSpace, rng: np.random.Generator) -> dict[str, Any]:
+    keeps = [space.build(sample(space.choices, rng)) for _ in range(SAMPLES)]
+    of = space.anatomy
+    whole = nonembedding_parameters(of, of.full)
+    return {
+        "description": SPACES[space.name].description,
+        "size_log10": sum(
+            math.log10(2) * c.length if isinstance(c, Bits) else math.log10(len(c)) for c in space.choices.values()
+        ),
+        "gallery": [head_mask(keep, of.heads) for keep in keeps[:EXAMPLES]],
+        "unit_shares": [[count(layer.units) / of.units for layer in keep] for keep in keeps[:EXAMPLES]],
+        "shares": [nonembedding_parameters(of, keep) / whole for keep in keeps],
+    }
+
+
+def head_mask(keep: SubnetSpec, heads: int) -> list[list[int]]:
+    """1 for a head that is kept, layers x heads."""
+    return [[int(head in set(positions(layer.heads))) for head in range(heads)] for layer in keep]

@@ -1,0 +1,355 @@
+"""What a user can choose, as frozen dataclasses; command line, Python API and run folder are made of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "order": "none",
+        "start": "pretrained",
+        "learning_rate": 2e-5,
+        "batch_size": 4,
+        "temperature": 10.0,
+        "epochs": 5.0,
+        "original_epochs": 5.0,
+        "train_embeddings": True,
+        "validation_rows": 0,
+        "min_epochs": 1.0,
+        "sampler": "random",
+        "corners": ("largest", "smallest", "middle"),
+        "trials": 100,
+    },
+}
+"""Option values that go together; what the user gives beside a preset wins."""
+
+PRESET_HELP = {
+    "default": "for few rows and a CPU: importance order, training from the fine-tuned original",
+    "paper": "Klein et al. 2024: no order, from pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
+}
+
+
+def listed(module: str, name: str) -> Callable[[], Mapping[str, str]]:
+    """Names and first lines of a list that lives in another room, read only when needed."""
+
+    def names() -> Mapping[str, str]:
+        entries = getattr(import_module(f"archwright.{module}"), name)
+        return {key: described(entry) for key, entry in entries.items()}
+
+    return names
+
+
+def described(entry: Any) -> str:
+    said = (getattr(entry, name, None) for name in ("description", "summary", "__doc__"))
+    text = entry if isinstance(entry, str) else next(filter(None, said), "")
+    return text.strip().splitlines()[0] if text.strip() else ""
+
+
+def comparable() -> Mapping[str, str]:
+    """Everything that --compare knows."""
+    quantized = "the original and the front at 8 and 4 bit: error, memory, latency"
+    return {**listed("compression.methods", "METHODS")(), "quantized": quantized}
+
+
+def choice(default: Any, choices: Any) -> Any:
+    return field(default=default, metadata={"choices": choices})
+
+
+@dataclass(frozen=True)
+class Model:
+    """What to shrink."""
+
+    model: str = "minilm"
+    """A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral checkpoint,
+    pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384, smollm2 the embedded SmolLM2-135M."""
+    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean", "last")})
+    """How the head reads the text: first token, mean over tokens or last token; by default as the checkpoint was
+    trained."""
+    grouping: str = field(default="groups", metadata={"choices": ("groups", "queries")})
+    """What counts as a head where several query heads share keys and values: such a group as a whole, or equally many
+    query heads of every group."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What to shrink it for."""
+
+    task: str | None = None
+    """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
+    next token of your own text in --train, or hf:NAME of the datasets library; movie-reviews if no files are given."""
+    data: Path | None = None
+    """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
+    cut by articles)."""
+    train: Path | None = None
+    """Your own rows: CSV, TSV or JSONL; plain text (.txt) for lm."""
+    validation: Path | None = None
+    """Rows that choose between sub-networks. Without --test they are the test rows, and 30 % of --train choose."""
+    test: Path | None = None
+    """Rows that only the final report looks at. With neither of the two, 15 % of --train choose and 15 % test."""
+    text_column: str = "text"
+    """Column of the text."""
+    text_pair_column: str | None = None
+    """Column of the second text, for tasks about two texts."""
+    label_column: str = "label"
+    """Column of the label or number."""
+    choice_columns: tuple[str, ...] = field(default=(), metadata={"metavar": "A,B,C"})
+    """Multiple choice: columns of the choices that may go on from the text; the label is the right one's position from
+    0, its column or its text."""
+    regression: bool | None = None
+    """Predict a number instead of a class; recognised from the labels if not said."""
+    train_rows: int = 0
+    """Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all."""
+    validation_rows: int = 2000
+    """Judge sub-networks on at most so many rows, 0 for all."""
+    test_rows: int = 0
+    """Report on at most so many test rows, 0 for all."""
+    max_length: int = 128
+    """Longest text in tokens; longer ones are cut (squad: read in overlapping windows; lm: cut into blocks)."""
+
+
+@dataclass(frozen=True)
+class Supernet:
+    """How to train the super-network."""
+
+    preset: str = field(default="default", metadata={"choices": PRESET_HELP, "fills": PRESETS})
+    """Values for many options at once."""
+    method: str = choice("weight-sharing", listed("compression.methods", "METHODS"))
+    """How smaller networks are found."""
+    space: str | None = choice(None, listed("spaces.subnetwork", "SPACES"))
+    """Which sub-networks exist; if not said what suits the method, small for both kinds of NAS."""
+    strategy: str = choice("full", listed("subnet.strategies", "STRATEGIES"))
+    """Which sub-networks take part in a training step."""
+    order: str = choice("taylor", ("taylor", "none"))
+    """Put heads, units and layers into the order of their importance for the task first, measured on the fine-tuned
+    original and training rows."""
+    start: str = choice("original", ("original", "pretrained"))
+    """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
+    epochs: float = 3.0
+    """Passes over the training rows: of the super-network, or of each network that is trained by itself."""
+    min_epochs: float = 1.0
+    """Sampler mo-asha: passes after which a network is first compared with the others; the best third goes on to three
+    times as many, and so on up to --epochs."""
+    original_epochs: float | None = None
+    """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint
+    that is fine-tuned for this task."""
+    learning_rate: float = 2e-4
+    """Peak learning rate of both trainings."""
+    batch_size: int = 32
+    """Texts per step."""
+    temperature: float = 2.0
+    """Softens the answers that sub-networks learn from."""
+    train_embeddings: bool = False
+    """Train the embedding tables too; they are half of a small model, and each step pays for all of their rows."""
+    checkpoint_seconds: float = 60.0
+    """Seconds between saved states of a training, from which the same command resumes after a crash; 0: each step."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search."""
+
+    sampler: str = choice("nsga2", listed("search.samplers", "SAMPLERS"))
+    """What to try next."""
+    trials: int = 150
+    """Sub-networks to evaluate."""
+    objectives: tuple[str, ...] = choice(
+        ("validation_error", "nonembedding_parameters"), listed("objectives", "OBJECTIVES")
+    )
+    """What to trade off, the validation error and at least one cost."""
+    corners: tuple[str, ...] = choice(("largest", "middle"), ("largest", "smallest", "middle"))
+    """Corners of the space that every sampler tries first."""
+    minutes: float | None = None
+    """Wall-clock for everything; training is shortened to about 60 % of it, the search stops when it is over."""
+    workers: int = 1
+    """Processes that search together on this machine; more can join with `archwright worker`."""
+    ray: str | None = field(default=None, metadata={"metavar": "ADDRESS"})
+    """Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or local to
+    start one; model and data must lie at the same paths there."""
+    store: str | None = None
+    """Where the trials are kept: sqlite:///FILE or postgresql://...; a journal file in the run folder if not said."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Several methods on one task."""
+
+    compare: tuple[str, ...] = choice((), comparable)
+    """Run these one after another, each with its own --minutes, and draw them together."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the smaller model may cost."""
+
+    params: str | None = field(default=None, metadata={"metavar": "N|N%"})
+    """At most so many non-embedding parameters (60%: of the original's, or a number such as 5M)."""
+    latency_ms: float | None = None
+    """At most so many milliseconds for one text on one thread of this machine."""
+    total_params: bool = False
+    """Count the embeddings too in --params."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How to measure."""
+
+    length: int = 0
+    """Tokens of the text that FLOPs and latency are about; 0 for the median of the validation rows."""
+    rounds: int = 30
+    """Interleaved rounds of latency measurement."""
+    measure_int8: bool = False
+    """Export each member of the front to int8 ONNX and weigh the file, about ten seconds each; always done when
+    int8_bytes is an objective."""
+
+
+@dataclass(frozen=True)
+class Honesty:
+    """How far to trust the shared weights."""
+
+    honesty: int = 0
+    """Fine-tune so many random sub-networks by themselves too, from the pre-trained weights, and report how well the
+    errors with shared weights rank them; 0 for none. Each takes as long as fine-tuning a smaller model."""
+    honesty_epochs: float | None = None
+    """Passes over the training rows of each; as many as the super-network had if not said."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where to put it."""
+
+    out: Path | None = None
+    """Run folder; the same command with the same folder resumes. Made from what is trained and on what if not said."""
+    seed: int = 0
+    """The same seed gives the same result (compress: with one worker and no latency objective)."""
+    threads: int = 0
+    """Threads per process; 0 shares the cores between the processes."""
+    device: str = choice("auto", ("auto", "cpu", "cuda"))
+    """Where to train and evaluate; auto is the first CUDA device if there is one. Latency is always the CPU's."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Look before you search."""
+
+    preview: str | None = field(default=None, metadata={"metavar": "MODEL"})
+    """Only show the spaces of this model: example masks, sizes, smallest reachable; seconds, no training."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Which run."""
+
+    run: Path
+    """Folder of an `archwright compress` run."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How much worse it may be."""
+
+    max_loss: str | None = field(default=None, metadata={"metavar": "X%"})
+    """The smallest sub-network that loses at most so many points of the metric on the validation rows; for language
+    models percent of the perplexity."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Training of the chosen one."""
+
+    recover_epochs: float = 0.0
+    """Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers."""
+    recover_learning_rate: float = 1e-4
+    """Peak learning rate of that."""
+    threads: int = 0
+    """Threads of that; 0 for all cores."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the network is."""
+
+    run: Path
+    """Folder of an `archwright compress` run, or of a network that `archwright train` wrote."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """How to write it."""
+
+    to: str | None = choice(None, listed("exporting", "FORMATS"))
+    """Format of the checkpoint."""
+    int8: bool = False
+    """ONNX only: quantize the weights to 8 bit as well."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to write it."""
+
+    out: Path | None = None
+    """Folder to write; made from run, trial and format if not said."""
+
+
+@dataclass(frozen=True)
+class Which:
+    """Which of its networks."""
+
+    trial: int | None = None
+    """Of a compress run: number of the trial, as in the table of the front; -1 is the fine-tuned original."""
+    recovered: bool = False
+    """The network as `select --recover-epochs` trained it further."""
+    against: str | None = None
+    """Of a trained network: model (folder, hub id or minilm) to time it against, such as its teacher."""
+
+
+BENCHES = {
+    "compress": "evaluation, training steps and extracted networks",
+    "design": "what a search saves by running no design and no common beginning twice; three minutes",
+    "memory": "peaks of the phases of compress against plain fine-tuning, on a BERT-base-sized model; ten minutes",
+    "probe": "what a look at an untrained network costs, and whether a small batch ranks like a large one; ten minutes",
+    "search": "epochs of fine-tuning that MO-ASHA saves against random search; six minutes",
+    "train": "tokens per second of the training loop against a plain one; length buckets and packing; four minutes",
+}
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Which runs to compare, and where."""
+
+    runs: tuple[Path, ...] = field(metadata={"metavar": "RUN..."})
+    """Folders of finished runs and comparisons, or files that --json wrote; compared per task and model."""
+    out: Path = Path("report")
+    """Folder for the page."""
+    seed: int = 0
+    """Of the bootstrap samples for average ranks."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What to measure."""
+
+    what: str = choice("compress", BENCHES)
+    """Part of archwright."""
+    rows: int = 120
+    """Texts to evaluate on."""
+    repeats: int = 5
+    """Rounds; medians of ratios inside a round are printed."""
+    seed: int = 0
+    """Of the sampled sub-networks."""
+    data: Path | None = None
+    """Folder with train.tsv and dev.tsv of SST-2; the movie reviews without it."""
+
+
+@dataclass(frozen=True)
+class Joining:
+    """How to join."""
+
+    threads: int = 1
+    """Threads of this worker."""
+    device: str = choice("auto", ("auto", "cpu", "cuda"))
+    """Where to evaluate."""
+    wait_minutes: float = 60.0
+    """How long to wait for the super-network to be trained."""

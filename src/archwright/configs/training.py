@@ -1,0 +1,118 @@
+"""What a user can choose about a training, as frozen dataclasses like those of `options`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from archwright.configs import compress as o
+from archwright.configs.compress import choice, listed
+
+LAYOUTS = {
+    "packed": "lines one after another in rows of exactly --max-length tokens, no padding",
+    "lines": "one line per row, rows of near-equal length together",
+}
+
+
+@dataclass(frozen=True)
+class Student:
+    """What to train."""
+
+    design: Path | None = None
+    """A file that `archwright design` wrote: its architecture, untrained."""
+    scaled_up: bool = False
+    """Of that file the larger architecture, which `design --scale-up` added."""
+    space: str | None = choice(None, listed("spaces", "ARCHITECTURES"))
+    """Space of --config instead."""
+    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    """How a config becomes a network, where the space knows several ways."""
+    config: Path | None = None
+    """File with one config of --space as JSON."""
+    model: str | None = None
+    """Go on from trained weights instead: a folder that `train` wrote, a folder or hub id of a Hugging Face checkpoint,
+    or minilm."""
+    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean", "last")})
+    """How the head of a task reads the text; by default as the checkpoint was trained."""
+    tokenizer: str | None = None
+    """Of a network that is built anew: a folder or hub id, also of GPT-2's encoder.json and vocab.bpe; words or bpe
+    make one of the corpus. By default the teacher's, else bert-base-uncased's, GPT-2's or words, as the space reads."""
+    vocabulary: int | None = None
+    """Most tokens of a tokenizer that is made of the corpus; all words, or 16,384 byte pairs."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """How to teach it."""
+
+    lesson: str | None = choice(None, listed("training.objectives", "OBJECTIVES"))
+    """What to learn; finetune where no --corpus is given."""
+    preset: str = choice("default", listed("training.recipes", "PRESETS"))
+    """Hyperparameters that go together; options below win over it."""
+    corpus: Path | None = None
+    """Text file to pre-train on, one text per line."""
+    corpus_validation: Path | None = None
+    """Text file for the validation loss; the last 5 % of the lines of --corpus by default."""
+    layout: str = choice("packed", LAYOUTS)
+    """How the corpus becomes rows."""
+    teacher: str | None = None
+    """Folder or hub id of a Hugging Face encoder with the same tokenizer, or minilm; finetune trains it on the task
+    first, unless its labels say that it was."""
+    teacher_epochs: float = 3.0
+    """Passes over the task's rows for that."""
+    teacher_learning_rate: float = 5e-5
+    """Peak learning rate of that."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long and how fast; by default as the preset says."""
+
+    steps: int | None = None
+    """Optimizer updates."""
+    epochs: float | None = None
+    """Passes over the data instead."""
+    minutes: float | None = None
+    """Wall-clock for the training; fewer steps are planned when those asked for would take longer."""
+    batch_size: int | None = None
+    """Rows per batch and process."""
+    accumulate: int = 1
+    """Batches per update."""
+    learning_rate: float | None = None
+    """Peak learning rate."""
+    warmup: float | None = None
+    """Share of the steps with rising learning rate, 0 to 1."""
+    weight_decay: float | None = None
+    """Pulls matrices towards zero."""
+    layer_decay: float | None = None
+    """Factor of the learning rate from one layer down to the next."""
+    checkpoint_seconds: float = 60.0
+    """Seconds between saved states, from which the same command resumes after a crash; 0: each step."""
+
+
+@dataclass(frozen=True)
+class Data(o.Data):
+    """What to fine-tune it for."""
+
+    validation: Path | None = None
+    """Rows to judge by when there is no --test; all of --train is learnt then."""
+    test: Path | None = None
+    """Rows that the result is about. With neither of the two, 15 % of --train validate and 15 % test."""
+    validation_rows: int = 2000
+    """Validate on at most so many rows, of a task or of the corpus; 0 for all."""
+    glue: Path | None = None
+    """Folder with a folder per GLUE task: all that are there, one after another, and their averages."""
+    max_length: int = 128
+    """Longest row in tokens; longer texts are cut (squad: read in overlapping windows)."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What else to do."""
+
+    evaluate_only: bool = False
+    """Train nothing, only judge the --model."""
+    submission: bool = True
+    """Where GLUE's test files are there, write the zip for the leaderboard."""
+    ablate_steps: tuple[int, ...] = field(default=(), metadata={"metavar": "N,N,..."})
+    """Pre-train --random architectures of --space up to the last of these steps and judge them at each: how early does
+    their ranking settle? With --task each is fine-tuned at every step, else the validation loss counts."""
+    random: int = 5
+    """Architectures of --ablate-steps."""

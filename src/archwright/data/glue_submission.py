@@ -1,0 +1,122 @@
+"""What the GLUE leaderboard asks for beside train and dev: mismatched rows, rows without labels, a zip of answers."""
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from archwright.data.examples import utf8
+from archwright.data.files import file_bytes
+from archwright.data.glue import GLUE, GlueTask, column_of, glue_folder, read_glue
+from archwright.data.rows import Rows
+from archwright.errors import BadInput
+
+FIRST_COLUMN = {"MNLI": "MNLI-m"}
+"""Columns of the leaderboard that are not called as their task."""
+MORE_DEV = {"MNLI": {"MNLI-mm": "dev_mismatched.tsv"}}
+SCORES = (0.0, 5.0)
+"""Between which the similarities of STS-B lie."""
+OLDEST = (1980, 1, 1, 0, 0, 0)
+"""The time in a zip file, always the same, so that the same answers give the same file."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """One file of a submission."""
+
+    task: str
+    files: tuple[str, ...]
+    """Where its rows may lie, seen from the task's folder."""
+    words: bool = False
+    """Whether answers are written as names of labels, not as their numbers."""
+
+
+TESTS: dict[str, Test] = {
+    **{name: Test(name, ("test.tsv",)) for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "WNLI")},
+    **{name: Test(name, ("test.tsv",), words=True) for name in ("QNLI", "RTE")},
+    "MNLI-m": Test("MNLI", ("test_matched.tsv",), words=True),
+    "MNLI-mm": Test("MNLI", ("test_mismatched.tsv",), words=True),
+    "AX": Test("MNLI", ("diagnostic.tsv", "../diagnostic/diagnostic.tsv", "../AX/diagnostic.tsv"), words=True),
+}
+"""Name of a file in the zip, without .tsv -> the rows it answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnlabelledRows:
+    """Rows whose labels only the leaderboard knows."""
+
+    column: str
+    index: list[str]
+    rows: Rows
+
+
+def present_tasks(data: Path) -> list[str]:
+    """The GLUE tasks that have a folder in this one, in the usual order."""
+    if not data.is_dir():
+        raise BadInput(f"--glue must be a folder with a folder per task (CoLA, SST-2, ...), got {str(data)!r}.")
+    found = [name for name in GLUE if (data / name).is_dir()]
+    if not found:
+        raise BadInput(f"--glue must have a folder per task such as {', '.join(list(GLUE)[:3])}, {data} has none.")
+    return found
+
+
+def more_dev(task: str, data: Path, labels: Sequence[str]) -> dict[str, Rows]:
+    """Dev rows of further columns of the leaderboard, where their files are there: MNLI-mm."""
+    folder, found = glue_folder(task, data), {}
+    for column, file in MORE_DEV.get(task, {}).items():
+        if (folder / file).is_file():
+            examples, _ = read_glue(folder / file, GLUE[task])
+            targets = np.array([labels.index(label) for label in examples.labels], dtype=np.int64)
+            found[column] = Rows(examples.texts, examples.pairs, targets)
+    return found
+
+
+def asked_rows(task: str, data: Path) -> list[UnlabelledRows]:
+    """Test rows of a task that are there, for every file of a submission that it answers."""
+    folder = glue_folder(task, data)
+    places = {
+        column: next((folder / file for file in test.files if (folder / file).is_file()), None)
+        for column, test in TESTS.items()
+        if test.task == task
+    }
+    return [read_asked(column, path, GLUE[task]) for column, path in places.items() if path is not None]
+
+
+def read_asked(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
+    """Rows with their number in the first column; every one must be answered, so a broken one is an error."""
+    lines = [line.split("\t") for line in utf8(file_bytes(path), str(path)).replace("\r\n", "\n").split("\n") if line]
+    header, rows = tuple(lines[0]) if lines else (), lines[1:]
+    if not rows or any(len(row) != len(header) for row in rows):
+        raise BadInput(f"{path} is empty or damaged; the original is at {task.address}")
+    text = column_of(header, (task.text,), str(path))
+    pair = column_of(header, (task.pair,), str(path)) if task.pair else None
+    pairs = None if pair is None else [row[pair] for row in rows]
+    return UnlabelledRows(
+        column, [row[0] for row in rows], Rows([row[text] for row in rows], pairs, np.zeros(len(rows), np.int64))
+    )
+
+
+def written(column: str, answers: Sequence[float], labels: Sequence[str]) -> list[str]:
+    """Answers as the leaderboard wants them: names, official numbers of classes, or similarities within bounds."""
+    official = GLUE[TESTS[column].task].labels
+    if not official:
+        return [f"{min(max(float(answer), SCORES[0]), SCORES[1]):.3f}" for answer in answers]
+    names = [labels[int(answer)] for answer in answers]
+    form: Callable[[str], str] = str if TESTS[column].words else lambda name: str(official.index(name))
+    return [form(name) for name in names]
+
+
+def submission(files: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> bytes:
+    """The zip for the leaderboard: column -> numbers of the rows and their answers, as CoLA.tsv and so on."""
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+        for column, (index, answers) in files.items():
+            lines = [
+                "index\tprediction",
+                *(f"{number}\t{answer}" for number, answer in zip(index, answers, strict=True)),
+            ]
+            archive.writestr(zipfile.ZipInfo(f"{column}.tsv", OLDEST), "\n".join(lines) + "\n")
+    return raw.getvalue()

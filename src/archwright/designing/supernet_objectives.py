@@ -1,0 +1,187 @@
+"""What a one-shot super-network is taught and judged by: words hidden in a text, or labelled rows."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from archwright.configs import design as do
+from archwright.data import batches, encode, evaluation_batches, load_task, load_tokenizer
+from archwright.data.batching import Batch, Encoded
+from archwright.data.public_data import public_data
+from archwright.data.snippets import Snippets, snippets
+from archwright.errors import BadInput
+from archwright.networks.nlu.supernet import NluSupernet
+from archwright.objectives.error import in_row_order
+from archwright.scoring.scorer import VOCABULARIES, WIKITEXT, WIKITEXT_ORIGIN, size_of
+from archwright.spaces.nlu import NluSpace
+from archwright.statistics import METRICS
+from archwright.store import digest
+from archwright.subnet.supernet import plain_update
+from archwright.training import task_loss
+from archwright.training.losses import NO_TARGET
+from archwright.training.task_data import EVALUATION_TOKENS, resolve_model
+from archwright.training.updates.masked import guesses, masked_update
+
+MOST_ROWS = 2048
+"""Windows of a text that are made; longer trainings read them again."""
+MAX_LENGTH = 128
+
+
+class SupernetObjective(Protocol):
+    """What to learn, and how well it was learnt."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def identity(self) -> str:
+        """Another for other data."""
+
+    def headed(self, supernet: NluSupernet) -> nn.Module:
+        """The super-network with the head that this lesson needs."""
+
+    def batches(self, epoch: int, size: int) -> Iterable[Batch]: ...
+
+    def update(self, network: nn.Module) -> Callable[..., Any]:
+        """A training step; see `train`."""
+
+    def accuracy(self, network: nn.Module) -> float:
+        """On validation rows; higher is better."""
+
+
+@dataclass(frozen=True)
+class HiddenWords:
+    """Masked language modelling on windows of a text, always the same words hidden."""
+
+    rows: Snippets
+    validation: int
+    """How many of the last rows are for judging."""
+    seed: int
+    name: str = "masked words"
+    metric: str = "accuracy of hidden words"
+
+    @property
+    def vocabulary(self) -> int:
+        return self.rows.vocabulary
+
+    @property
+    def identity(self) -> str:
+        return digest(self.rows.input_ids.tobytes(), self.rows.labels.tobytes(), str(self.validation))
+
+    def headed(self, supernet: NluSupernet) -> nn.Module:
+        return supernet
+
+    def batches(self, epoch: int, size: int) -> Iterable[Batch]:
+        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.rows.input_ids) - self.validation)
+        return (self.batch(order[start : start + size]) for start in range(0, len(order), size))
+
+    def batch(self, places: Any) -> Batch:
+        ids, labels = (torch.from_numpy(part[places]) for part in (self.rows.input_ids, self.rows.labels))
+        return Batch({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, labels, np.asarray(places))
+
+    def update(self, network: nn.Module) -> Callable[..., Any]:
+        return masked_update(network)
+
+    def accuracy(self, network: nn.Module) -> float:
+        batch = self.batch(np.arange(len(self.rows.input_ids))[-self.validation :])
+        wanted = batch.targets != NO_TARGET
+        guessed = guesses(network, batch.inputs, wanted).argmax(dim=-1)
+        return float((guessed == batch.targets[wanted]).double().mean())
+
+
+class PathClassifier(nn.Module):
+    """The encoder of a super-network with a linear head on the first token."""
+
+    def __init__(self, encoder: nn.Module, labels: int) -> None:
+        super().__init__()
+        self.encoder, self.dropout = encoder, nn.Dropout(0.1)
+        self.head = nn.Linear(encoder.config.hidden_size, labels)
+
+    @property
+    def device(self) -> torch.device:
+        return self.head.weight.device
+
+    def forward(self, **inputs: torch.Tensor) -> Any:
+        first = self.encoder(**inputs).last_hidden_state[:, 0]
+        return Logits(self.head(self.dropout(first)))
+
+
+@dataclass(frozen=True)
+class Logits:
+    logits: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Classes of labelled rows."""
+
+    name: str
+    metric: str
+    vocabulary: int
+    labels: tuple[str, ...]
+    positive: int | None
+    train: Encoded
+    validation: Sequence[Batch]
+    seed: int
+
+    @property
+    def identity(self) -> str:
+        judged = (part for batch in self.validation for part in (batch.inputs["input_ids"], batch.targets))
+        return digest(
+            self.train.ids.tobytes(), self.train.targets.tobytes(), *(part.numpy().tobytes() for part in judged)
+        )
+
+    def headed(self, supernet: NluSupernet) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return PathClassifier(supernet.encoder, len(self.labels))
+
+    def batches(self, epoch: int, size: int) -> Iterable[Batch]:
+        return batches(self.train, batch_size=size, rng=np.random.default_rng((self.seed, epoch)))
+
+    def update(self, network: nn.Module) -> Callable[..., Any]:
+        return plain_update(network, loss=task_loss)
+
+    def accuracy(self, network: nn.Module) -> float:
+        rows = list(self.validation)
+        answers = in_row_order([network(**batch.inputs).logits.argmax(-1) for batch in rows], rows)
+        targets = in_row_order([batch.targets for batch in rows], rows)
+        if self.positive is not None:
+            answers, targets = answers == self.positive, targets == self.positive
+        return float(METRICS[self.metric](answers, targets))
+
+
+def lesson_of(space: NluSpace, options: do.OneShot, looking: do.Looking) -> SupernetObjective:
+    """Labelled rows where a task is named, else words of the text."""
+    return labelled(options, looking) if options.task else hidden_words(space, options, looking)
+
+
+def hidden_words(space: NluSpace, options: do.OneShot, looking: do.Looking) -> HiddenWords:
+    text = looking.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
+    rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
+    _, length = size_of(space, looking)
+    made = snippets(text, VOCABULARIES[space.text](text), "mlm", rows=rows, length=length, seed=(looking.seed, 3))
+    return HiddenWords(made, options.validation_rows, looking.seed)
+
+
+def labelled(options: do.OneShot, looking: do.Looking) -> Labelled:
+    task = load_task(options.task, data=options.data, seed=looking.seed, validation_rows=options.validation_rows)
+    if not task.labels:
+        raise BadInput(f"--task must have classes to tell apart, got {options.task!r}; try glue/SST-2.")
+    tokenizer = load_tokenizer(resolve_model("minilm"))
+    parts = {name: encode(task.splits[name], tokenizer, max_length=MAX_LENGTH) for name in ("train", "validation")}
+    validation = evaluation_batches(parts["validation"], tokens=EVALUATION_TOKENS)
+    return Labelled(
+        str(options.task), task.metric, len(tokenizer), task.labels, task.positive, parts["train"], validation,
+        looking.seed,
+    )  # fmt: skip

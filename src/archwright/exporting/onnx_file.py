@@ -1,0 +1,106 @@
+"""A pruned network as one ONNX file, and the same with 8-bit weights."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import onnx
+import onnxruntime
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from archwright.exporting.kinds import KINDS
+from archwright.exporting.onnx_int8 import WAYS
+from archwright.exporting.quiet_libraries import silenced
+from archwright.exporting.stock import labelled, labelled_config
+from archwright.exporting.subjects import Subject, subject
+from archwright.networks.pruned import PrunedNetwork
+
+EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0, "context_mask": 1}
+"""What the network is traced with, valid in every vocabulary."""
+SIZES = {"batch": 2, "choices": 3, "sequence": 8}
+"""The shape it is traced with; any other may be used later."""
+ONE_FILE = 2**31 - 2**24
+"""Bytes of weights that fit into one file; those of larger networks lie in a second file beside it."""
+CAUSAL = "causal"
+"""The file's mark, "True" or "False", for whether it is a decoder: each token sees only those before it."""
+
+
+class Logits(nn.Module):
+    """The network with a tensor for an answer."""
+
+    def __init__(self, network: PreTrainedModel, of: Subject):
+        super().__init__()
+        self.network, self.answer = network, KINDS[of.kind].answer
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        context_mask: Tensor | None = None,
+    ) -> Tensor:
+        more = {"attention_mask": attention_mask, "token_type_ids": token_type_ids, "context_mask": context_mask}
+        given = {name: tensor for name, tensor in more.items() if tensor is not None}
+        return self.answer(self.network, {"input_ids": input_ids, **given})
+
+
+def write_onnx(network: PreTrainedModel, folder: Path, *, names: Sequence[str]) -> None:
+    """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
+    of = subject(network)
+    axes = KINDS[of.kind].axes
+    dynamic = {place: torch.export.Dim(name, max=longest(of, name)) for place, name in enumerate(axes)}
+    program: Any = torch.onnx.export(
+        Logits(network, of).eval(),
+        kwargs={name: torch.full([SIZES[axis] for axis in axes], EXAMPLE[name]) for name in names},
+        input_names=list(names),
+        output_names=["logits"],
+        dynamic_shapes={name: dynamic for name in names},
+        dynamo=True,
+        verbose=False,
+    )
+    program.model.metadata_props[CAUSAL] = str(of.causal and not of.recurrent)
+    beside = sum(tensor.nbytes for tensor in network.parameters()) > ONE_FILE
+    program.save(folder / "model.onnx", external_data=beside)
+    (labelled_config(network) if of.stock else plain_config(network)).save_pretrained(folder)
+
+
+def plain_config(network: PreTrainedModel) -> PreTrainedConfig:
+    """The names of the labels alone: transformers has no class for the rest, and the file needs none."""
+    return labelled(PreTrainedConfig(), network)
+
+
+def longest(of: Subject, axis: str) -> int | None:
+    """The largest size of an input's dimension: positions end somewhere, rows do not."""
+    return {"sequence": of.room}.get(axis)
+
+
+def load_onnx(file: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors only
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+    def run(inputs: Mapping[str, Tensor]) -> Tensor:
+        (logits,) = session.run(["logits"], {name: tensor.numpy() for name, tensor in inputs.items()})
+        return torch.from_numpy(logits)
+
+    return run
+
+
+def quantize(file: Path, to: Path) -> None:
+    """Writes the network of a file of `write_onnx` with 8-bit weights to `to`, in the way that suits its family."""
+    model = onnx.load(file)
+    del model.graph.value_info[:]  # shapes known from tracing contradict those of the quantized graph
+    marks = {mark.key: mark.value for mark in model.metadata_props}
+    WAYS[marks[CAUSAL]](model, to)
+
+
+def int8_file_bytes(network: PrunedNetwork) -> int:
+    """Size of the network's ONNX file with 8-bit weights, written for this and thrown away."""
+    with TemporaryDirectory() as folder, silenced():
+        write_onnx(network, Path(folder), names=("input_ids", "attention_mask"))
+        quantize(Path(folder) / "model.onnx", Path(folder) / "model_int8.onnx")
+        return (Path(folder) / "model_int8.onnx").stat().st_size

@@ -1,0 +1,1 @@
+"""Processes of this machine, or nodes of a Ray cluster, that do work."""

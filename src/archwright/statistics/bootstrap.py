@@ -1,0 +1,60 @@
+"""Resampling architectures: one draw of counts shared by everything that is to be compared."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from archwright.errors import BadInput
+from archwright.statistics.ranks import Codes, Counts, Values
+
+RESAMPLES = 1000
+BOUNDS = (0.025, 0.975)
+LEAST = 0.5
+"""Share of the resamples that must have a value, so that an interval means anything."""
+
+
+class Estimate(NamedTuple):
+    """A value and the bounds of its 95 % bootstrap interval (percentiles); None where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def codes(names: ArrayLike) -> Codes:
+    """Equal names as equal small integers."""
+    _, found = np.unique(np.asarray(names), return_inverse=True)
+    return np.asarray(found, dtype=np.int64)
+
+
+def resamples(groups: Codes, *, rng: np.random.Generator, size: int = RESAMPLES, strata: Codes | None = None) -> Counts:
+    """How often each item is drawn: a row of ones (the items as they are), then `size` bootstrap samples.
+
+    Groups are drawn, not items: rows that are the same network trained again are not independent evidence, so they come
+    and go together. With `strata`, each stratum draws as many of its groups as it has.
+    """
+    inside = np.zeros_like(groups) if strata is None else strata
+    drawn = np.ones((size + 1, len(groups)))
+    taken: set[int] = set()
+    for stratum in np.unique(inside):
+        here = np.flatnonzero(inside == stratum)
+        names, place = np.unique(groups[here], return_inverse=True)
+        if taken & set(names.tolist()):
+            raise BadInput("rows of one network must lie in one cell, got a network in two; check groups and cells.")
+        taken |= set(names.tolist())
+        drawn[1:, here] = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=size)[:, place]
+    return drawn
+
+
+def estimate(values: Values) -> Estimate:
+    """The first value, with the interval of the others."""
+    value, others = float(values[0]), values[1:][np.isfinite(values[1:])]
+    if not np.isfinite(value):
+        return Estimate(None, None, None)
+    if len(others) < max(1, LEAST * (len(values) - 1)):
+        return Estimate(value, None, None)
+    low, high = np.quantile(others, BOUNDS)
+    return Estimate(value, float(low), float(high))

@@ -1,0 +1,165 @@
+"""The judge of proxies: one row of the report per proxy, every number on the same resamples of architectures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from archwright.errors import BadInput
+from archwright.statistics.bootstrap import Estimate, estimate
+from archwright.statistics.ranks import Order, Values, correlation, kendall, partial, pearson
+from archwright.statistics.reliability import icc_batches, icc_seeds
+from archwright.statistics.resampling import Resampling
+from archwright.statistics.strata import within_cells
+from archwright.statistics.top_k import precision_at_share, regret_at, top_spearman
+from archwright.statistics.verdict import Evidence, verdict
+
+LEAST = 3
+"""Rows below which nothing is judged."""
+BOUNDED = (
+    "spearman",
+    "kendall_b",
+    "kendall_a",
+    "weighted_tau",
+    "within_cells",
+    "within_given_known",
+    "partial_given_parameters",
+    "minus_parameters",
+    "minus_depth_width",
+)
+"""Columns that come with `_low` and `_high`."""
+PLAIN = (
+    "pearson",
+    "correlation_with_parameters",
+    "precision_at_10pct",
+    "regret_at_10",
+    "top10_spearman",
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The row of one proxy; None where a number does not exist."""
+
+    n: int
+    """Rows it was judged on."""
+    missing: int
+    """Rows without a score."""
+    pearson: float | None = None
+    """Of the numbers themselves: what some papers call Spearman."""
+    spearman: float | None = None
+    spearman_low: float | None = None
+    spearman_high: float | None = None
+    kendall_b: float | None = None
+    kendall_b_low: float | None = None
+    kendall_b_high: float | None = None
+    kendall_a: float | None = None
+    kendall_a_low: float | None = None
+    kendall_a_high: float | None = None
+    weighted_tau: float | None = None
+    weighted_tau_low: float | None = None
+    weighted_tau_high: float | None = None
+    within_cells: float | None = None
+    within_cells_low: float | None = None
+    within_cells_high: float | None = None
+    within_given_known: float | None = None
+    """The same given what is known and still varies inside cells: depth and width in coarse cells, or size."""
+    within_given_known_low: float | None = None
+    within_given_known_high: float | None = None
+    partial_given_parameters: float | None = None
+    partial_given_parameters_low: float | None = None
+    partial_given_parameters_high: float | None = None
+    correlation_with_parameters: float | None = None
+    """Spearman between the score and the number of parameters (the critique of DSS in the training-free paper)."""
+    precision_at_10pct: float | None = None
+    regret_at_10: float | None = None
+    """In the units of the truth; lower is better."""
+    top10_spearman: float | None = None
+    icc_seeds: float | None = None
+    icc_batches: float | None = None
+    minus_parameters: float | None = None
+    """Spearman minus that of the parameters on the same rows and resamples."""
+    minus_parameters_low: float | None = None
+    minus_parameters_high: float | None = None
+    minus_depth_width: float | None = None
+    minus_depth_width_low: float | None = None
+    minus_depth_width_high: float | None = None
+    verdict: str = "cannot be judged"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def judge_on(
+    scores: ArrayLike, against: Resampling, *, seeds: ArrayLike | None = None, batches: ArrayLike | None = None
+) -> Judgement:
+    """The row of one proxy. Rows whose score is not a finite number are missing: left out of everything, and counted.
+
+    `seeds` and `batches` are tables of the score, architectures x replicates, of any architectures.
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    if given.shape != against.truth.shape:
+        raise BadInput(
+            f"one score per row: got shape {given.shape} for {len(against.truth)} rows; use NaN for missing."
+        )
+    rows = np.flatnonzero(np.isfinite(given))
+    row = Judgement(
+        n=len(rows),
+        missing=len(given) - len(rows),
+        icc_seeds=None if seeds is None else icc_seeds(seeds),
+        icc_batches=None if batches is None else icc_batches(batches),
+    )
+    return row if len(rows) < LEAST else filled(row, given[rows], against.on(rows))
+
+
+def filled(row: Judgement, scores: Values, against: Resampling) -> Judgement:
+    """The row with all its columns, from scores without gaps."""
+    found = statistics(scores, against)
+    bounded = {name: estimate(found[name]) for name in BOUNDED}
+    same = bool((Order.of(scores).level == Order.of(against.rival).level).all())
+    columns: dict[str, Any] = bounds(bounded) | {name: estimate(found[name]).value for name in PLAIN}
+    return replace(row, **columns, verdict=words(bounded, against, same=same))
+
+
+def statistics(scores: Values, against: Resampling) -> dict[str, Values]:
+    """Every column by name: the value itself first, then its resamples where it has an interval."""
+    draws, ranks, rivals, pair = against.draws, against.ranks, against.correlations, (scores, against.truth)
+    order = Order.of(scores)
+    centred, taus = order.centred(draws), kendall(draws, order, against.order)
+    within = within_cells(against.inside, *pair, against.cells)
+    beyond = within_cells(against.inside, *pair, against.cells, given=against.varying) if against.varying else within
+    own, size = (correlation(draws, centred, ranks[name]) for name in ("truth", "parameters"))
+    return {
+        "spearman": own,
+        "kendall_b": taus.b,
+        "kendall_a": taus.a,
+        "weighted_tau": taus.weighted,
+        "within_cells": within,
+        "within_given_known": beyond,
+        "partial_given_parameters": partial(own, size, rivals["parameters"]),
+        "minus_parameters": own - rivals["parameters"],
+        "minus_depth_width": own - rivals["rival"] if against.depth_width is not None else np.full_like(own, np.nan),
+        "correlation_with_parameters": size,
+        "pearson": np.array([pearson(*pair)]),
+        "precision_at_10pct": np.array([precision_at_share(*pair)]),
+        "regret_at_10": np.array([regret_at(*pair)]),
+        "top10_spearman": np.array([top_spearman(*pair)]),
+    }
+
+
+def bounds(found: Mapping[str, Estimate]) -> dict[str, float | None]:
+    """Each estimate as three columns."""
+    ends = (("", "value"), ("_low", "low"), ("_high", "high"))
+    return {name + end: getattr(of, field) for name, of in found.items() for end, field in ends}
+
+
+def words(found: Mapping[str, Estimate], against: Resampling, *, same: bool = False) -> str:
+    """The verdict on one proxy; without depth and width, the parameters are what everybody knows."""
+    minus = found["minus_parameters" if against.depth_width is None else "minus_depth_width"]
+    inside, partly = found["within_given_known"], found["partial_given_parameters"]
+    evidence = Evidence(found["spearman"], inside, minus, partly, same, against.cells_tell)
+    return verdict(evidence, known=against.known)

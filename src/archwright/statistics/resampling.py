@@ -1,0 +1,125 @@
+"""What proxies are judged against, and the resamples of architectures that all of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from archwright.errors import BadInput
+from archwright.statistics.bootstrap import RESAMPLES, codes, resamples
+from archwright.statistics.ranks import Codes, Counts, Order, Values, correlation
+from archwright.statistics.strata import lexicographic, usable, varies_inside
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """What proxies are judged against: trained architectures, and the resamples that all proxies share."""
+
+    truth: Values
+    """Trained score, higher is better."""
+    parameters: Values
+    depth_width: Values | None
+    """(depth, width) as one number that orders the rows; None where they mean nothing."""
+    shape: Values
+    """Rows x columns of what everybody knows to matter: depth and width, or the parameters."""
+    cells: Codes
+    groups: Codes
+    known: str
+    draws: Counts
+    """Resamples x rows; the first row is the architectures as they are."""
+    inside: Counts
+    """The same, drawn inside each cell."""
+
+    @property
+    def rival(self) -> Values:
+        """What everybody knows to matter: depth and width, or size."""
+        return self.parameters if self.depth_width is None else self.depth_width
+
+    @cached_property
+    def order(self) -> Order:
+        """Of the truth."""
+        return Order.of(self.truth)
+
+    @cached_property
+    def ranks(self) -> dict[str, Values]:
+        """Centred ranks of every resample, which all proxies share."""
+        columns = {"truth": self.truth, "parameters": self.parameters, "rival": self.rival}
+        return {name: Order.of(column).centred(self.draws) for name, column in columns.items()}
+
+    @cached_property
+    def correlations(self) -> dict[str, Values]:
+        """Spearman of the parameters and of the rival with the truth."""
+        ranks = self.ranks
+        return {name: correlation(self.draws, ranks[name], ranks["truth"]) for name in ("parameters", "rival")}
+
+    @cached_property
+    def varying(self) -> list[Values]:
+        """The known columns that still vary inside cells."""
+        return [column for column in self.shape.T if varies_inside(column, self.cells)]
+
+    @cached_property
+    def cells_tell(self) -> bool:
+        """Whether any cell has enough rows to say something."""
+        inside = [self.truth[self.cells == cell] for cell in np.unique(self.cells)]
+        return any(usable(truth, truth) for truth in inside)
+
+    def points(self) -> Resampling:
+        """Without resamples, for values without intervals."""
+        return replace(self, draws=self.draws[:1], inside=self.inside[:1])
+
+    def on(self, rows: Codes) -> Resampling:
+        """Only these rows, with the same draws."""
+        if len(rows) == len(self.truth):
+            return self
+        columns = {name: getattr(self, name)[rows] for name in ("truth", "parameters", "shape", "cells", "groups")}
+        width = None if self.depth_width is None else self.depth_width[rows]
+        return replace(self, depth_width=width, draws=self.draws[:, rows], inside=self.inside[:, rows], **columns)
+
+
+def resampling_of(
+    truth: ArrayLike,
+    *,
+    cells: Sequence[Any],
+    parameters: ArrayLike,
+    rng: np.random.Generator,
+    depth_width: ArrayLike | None = None,
+    groups: Sequence[Any] | None = None,
+    known: str = "depth and width",
+    size: int = RESAMPLES,
+) -> Resampling:
+    """Draws the resamples once.
+
+    `depth_width` is rows x 2, or one number per row that orders them; without it the parameters are what is known.
+    `groups` names the network of each row: rows of one network are drawn together; without it all are different.
+    `known` names what is known, for the verdict.
+    """
+    values = finite("truth", truth)
+    counts = finite("parameters", parameters, len(values))
+    shape = counts[:, None] if depth_width is None else columns_of(depth_width, len(values))
+    inside, networks = codes(cells), np.arange(len(values)) if groups is None else codes(groups)
+    if not len(values) == len(inside) == len(networks):
+        raise BadInput(f"one cell and group per row: got {len(values)} rows, {len(inside)}, {len(networks)}.")
+    draws = resamples(networks, rng=rng, size=size)
+    stratified = resamples(networks, rng=rng, size=size, strata=inside)
+    width = None if depth_width is None else lexicographic(*shape.T)
+    return Resampling(values, counts, width, shape, inside, networks, known, draws, stratified)
+
+
+def columns_of(given: ArrayLike, length: int) -> Values:
+    """One or more finite columns, as rows x columns."""
+    table = np.asarray(given, dtype=np.float64)
+    columns = table[:, None] if table.ndim == 1 else table
+    return np.stack([finite("depth_width", column, length) for column in columns.T], axis=1)
+
+
+def finite(name: str, values: ArrayLike, length: int | None = None) -> Values:
+    """One row of finite numbers, as long as said."""
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or not np.isfinite(given).all() or len(given) != (length or len(given)):
+        raise BadInput(f"{name} must be one finite number per row, got shape {given.shape}; leave out unusable rows.")
+    return given

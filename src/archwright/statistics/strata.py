@@ -1,0 +1,80 @@
+"""Correlation inside cells: what a score knows beyond that which is equal in a cell, such as depth and width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from archwright.errors import BadInput
+from archwright.statistics.ranks import Codes, Counts, Order, Values, correlation
+
+LEAST_ROWS = 5
+"""Rows below which a cell says nothing."""
+QUANTILES = 5
+ROUNDING = 1e-9
+"""Share of a variance below which what is left of it is rounding."""
+
+
+def within_cells(
+    counts: Counts, scores: Values, truth: Values, cells: Codes, *, given: Sequence[Values] = ()
+) -> Values:
+    """Mean over cells of Spearman inside the cell, weighted by its rows, one per resample.
+
+    Cells with fewer than five rows, or where either side is constant, are left out; NaN when none is left.
+    With `given`, columns that may still vary inside a cell, the partial Spearman given their ranks there.
+    """
+    inside = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+    used = [rows for rows in inside if usable(scores[rows], truth[rows])]
+    if not used:
+        return np.full(len(counts), np.nan)
+    found = [in_cell(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
+    return weighted_mean(np.stack(found), np.array([len(rows) for rows in used], dtype=np.float64))
+
+
+def in_cell(counts: Counts, columns: Sequence[Values]) -> Values:
+    """Spearman of the first two columns, given the ranks of all others."""
+    one, other, *given = (Order.of(column).centred(counts) for column in columns)
+    known: list[Values] = []
+    for column in given:
+        known.append(without(counts, column, known))
+    return correlation(counts, *(without(counts, side, known) for side in (one, other)))
+
+
+def without(counts: Counts, column: Values, known: Sequence[Values]) -> Values:
+    """What lines on the known columns, orthogonal to each other, leave of a centred one; zero where only rounding."""
+    left = column
+    with np.errstate(all="ignore"):
+        for other in known:
+            slope = (counts * left * other).sum(axis=1) / (counts * other**2).sum(axis=1)
+            left = left - np.nan_to_num(slope, posinf=0.0, neginf=0.0)[:, None] * other
+    spread, before = ((counts * side**2).sum(axis=1, keepdims=True) for side in (left, column))
+    return np.where(spread > ROUNDING * before, left, 0.0)
+
+
+def varies_inside(column: Values, cells: Codes) -> bool:
+    """Whether a column is not the same for all rows of a cell."""
+    return any(np.ptp(column[cells == cell]) > 0 for cell in np.unique(cells))
+
+
+def usable(scores: Values, truth: Values) -> bool:
+    """Whether a cell is large enough and neither side is constant in it."""
+    return len(scores) >= LEAST_ROWS and bool(np.ptp(scores) > 0 and np.ptp(truth) > 0)
+
+
+def weighted_mean(values: Values, weights: Values) -> Values:
+    """Mean over the first axis of what is a number there; NaN where nothing is."""
+    known = np.isfinite(values)
+    with np.errstate(all="ignore"):
+        total = np.where(known, values, 0.0) * weights[:, None]
+        return np.asarray(total.sum(axis=0) / (known * weights[:, None]).sum(axis=0))
+
+
+def lexicographic(*columns: ArrayLike) -> Values:
+    """A score that orders by the first column, ties by the second, and so on: (depth, width) as one number."""
+    rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    if not np.isfinite(rows).all():
+        raise BadInput(f"columns to order by must be finite numbers, got {rows[~np.isfinite(rows)][0]}.")
+    _, place = np.unique(rows, axis=0, return_inverse=True)
+    return np.asarray(place, dtype=np.float64).reshape(-1)

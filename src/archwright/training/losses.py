@@ -1,0 +1,102 @@
+"""Losses of tasks and of distillation: means over the targets of all processes, in pieces where there are many."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from archwright.training.distributed import ALONE, Together
+
+PIECE = 2**22
+"""Logits worked on at once: a language model has so many that every copy of all of them would be felt."""
+
+
+NO_TARGET = -100
+
+
+def task_loss(logits: torch.Tensor, targets: torch.Tensor, together: Together = ALONE) -> torch.Tensor:
+    """Mean cross-entropy of all positions that have a target (not -100), or squared error for a single output.
+
+    Logits and targets: rows x classes and rows (classification, multiple choice), rows x 2 x time and rows x 2 (starts
+    and ends of answers), rows x time x vocabulary and rows x time (language modelling).
+    """
+    wanted = targets.flatten()
+    if logits.shape[-1] == 1:
+        return squares(logits.flatten(), wanted) / together.count(size_of(wanted), numbers_in)
+    count = together.count((wanted != NO_TARGET).sum(), targets_in)
+    return mean_of(cross_entropies, logits.flatten(0, -2), wanted, count=count)
+
+
+def distillation(
+    logits: torch.Tensor, teacher: torch.Tensor, temperature: float, together: Together = ALONE
+) -> torch.Tensor:
+    """KL divergence from the softened teacher, mean over positions (Equation 2, no T^2 factor), or squared error."""
+    flat, aims = logits.flatten(0, -2), teacher.flatten(0, -2)
+    count = together.count(size_of(flat), numbers_in)
+    if logits.shape[-1] == 1:
+        return squares(flat, aims) / count
+    return mean_of(partial(divergences, temperature=temperature), flat, aims, count=count)
+
+
+def targets_in(batch: Any) -> int:
+    """How many targets a batch has."""
+    return int((batch.targets != NO_TARGET).sum())
+
+
+def numbers_in(batch: Any) -> int:
+    """The same, those that are none included: a network answers at every position."""
+    return int(batch.targets.numel())
+
+
+def size_of(rows: torch.Tensor) -> torch.Tensor:
+    return torch.tensor(len(rows), device=rows.device)
+
+
+def squares(found: torch.Tensor, aims: torch.Tensor) -> torch.Tensor:
+    return nn.functional.mse_loss(found, aims.to(found.dtype), reduction="sum")
+
+
+def cross_entropies(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(logits, targets, ignore_index=NO_TARGET, reduction="sum")
+
+
+def divergences(logits: torch.Tensor, teacher: torch.Tensor, *, temperature: float) -> torch.Tensor:
+    soft, target = (torch.log_softmax(x / temperature, dim=-1) for x in (logits, teacher))
+    return nn.functional.kl_div(soft, target, log_target=True, reduction="sum")
+
+
+Total = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def mean_of(total: Total, logits: torch.Tensor, aims: torch.Tensor, *, count: torch.Tensor) -> torch.Tensor:
+    """`total` over all positions by `count`; for many logits in pieces, so that its temporaries stay small."""
+    if logits.numel() <= PIECE:
+        return total(logits, aims) / count
+    mean: torch.Tensor = InPieces.apply(total, logits, aims, count)
+    return mean
+
+
+class InPieces(torch.autograd.Function):
+    """A mean over positions; its gradient is made piece by piece on the way forward: one copy of the logits."""
+
+    @staticmethod
+    def forward(ctx: Any, total: Total, logits: torch.Tensor, aims: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        size, wanted = max(1, PIECE // logits.shape[-1]), ctx.needs_input_grad[1]
+        gradient = torch.empty_like(logits) if wanted else None
+        mean: Any = 0.0
+        for start in range(0, len(logits), size):
+            with torch.set_grad_enabled(wanted):
+                piece = logits[start : start + size].detach().requires_grad_(wanted)
+                part = total(piece, aims[start : start + size]) / count
+            if gradient is not None:
+                gradient[start : start + size] = torch.autograd.grad(part, piece)[0]
+            mean = mean + part.detach()
+        ctx.save_for_backward(gradient)
+        return mean
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: torch.Tensor) -> tuple[None, torch.Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return None, gradient if float(slopes[0]) == 1.0 else gradient * slopes[0], None, None

@@ -1,0 +1,67 @@
+"""One AdamW for everything: which parameters decay, and how fast each layer learns."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from archwright.training.schedule import Schedule, rate
+
+
+def adamw(model: nn.Module, schedule: Schedule) -> torch.optim.AdamW:
+    """The optimizer; every group knows its `factor`, the share of the learning rate that its depth gets."""
+    groups = parameter_groups(model, schedule.weight_decay, schedule.layer_decay)
+    return torch.optim.AdamW(groups, lr=schedule.learning_rate, betas=schedule.betas, eps=schedule.eps, fused=True)
+
+
+def set_rates(optimizer: torch.optim.Optimizer, step: int, schedule: Schedule) -> float:
+    """Gives every group the learning rate of this step; returns that of the head."""
+    now = schedule.learning_rate * rate(step, schedule)
+    for group in optimizer.param_groups:
+        group["lr"] = now * group["factor"]
+    return now
+
+
+def parameter_groups(model: nn.Module, decay: float, layer_decay: float) -> list[dict[str, Any]]:
+    """Parameters by factor of the learning rate; matrices are decayed, biases and norms are not."""
+    factors = factors_of(model, layer_decay)
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    return [
+        {"params": found, "weight_decay": decay if matrices else 0.0, "factor": factor}
+        for factor in sorted(set(factors.values()))
+        for matrices in (True, False)
+        if (found := [p for name, p in trained if factors[name] == factor and (p.dim() > 1) is matrices])
+    ]
+
+
+def factors_of(model: nn.Module, layer_decay: float) -> dict[str, float]:
+    """Share of the learning rate by name of parameter: decay ** (layers + 2 - depth), as ELECTRA's fine-tuning has it.
+
+    Embeddings have depth 0, layers 1, 2, and so on; the head learns at the full rate. So the last layer is two steps
+    below the head.
+    """
+    names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    if layer_decay == 1.0:
+        return dict.fromkeys(names, 1.0)
+    path, layers = stack_of(model)
+    top = layers + 2
+    return {name: layer_decay ** (top - depth) for name, depth in depths(names, path, top).items()}
+
+
+def depths(names: list[str], path: str, top: int) -> dict[str, int]:
+    """How far each parameter is from the input: what is registered before the layers feeds them, what follows reads."""
+    found, seen = {}, False
+    for name in names:
+        inside = name.startswith(f"{path}.")
+        seen = seen or inside
+        found[name] = int(name[len(path) + 1 :].split(".")[0]) + 1 if inside else top if seen else 0
+    return found
+
+
+def stack_of(model: nn.Module) -> tuple[str, int]:
+    """Where the network has its layers, and how many: the list of modules with the most parameters."""
+    lists = {name: module for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
+    if not lists:
+        raise ValueError(f"layer_decay needs a network with a list of layers, {type(model).__name__} has none.")
+    path = max(lists, key=lambda name: sum(p.numel() for p in lists[name].parameters()))
+    return path, len(lists[path])

@@ -1,0 +1,79 @@
+"""What a half-done training is, and how it goes on."""
+
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from archwright.training.distributed import ALONE, Together
+
+
+class Checkpoints(Protocol):
+    """Where a half-done training lies; `store` provides one that survives kill -9."""
+
+    def load(self) -> dict[str, Any] | None: ...
+    def save(self, state: dict[str, Any]) -> None: ...
+
+
+class Carry(Protocol):
+    """What an update remembers between steps, so that a resumed training goes on with it.
+
+    The values of the dict are JSON values, or tensors, which may differ from process to process.
+    """
+
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
+def snapshot(
+    model: nn.Module, optimizer: torch.optim.Optimizer, step: int, carry: Carry | None, together: Together = ALONE
+) -> dict[str, Any]:
+    """Everything to go on with; what is carried is that of all processes, of which every one must ask."""
+    remembered = carry.state() if carry else {}
+    return {
+        "step": step,
+        "model": tensors_of(model),
+        "optimizer": optimizer.state_dict()["state"],
+        "carry": {
+            prefix(rank) + name: value
+            for rank, each in enumerate(together.everyones(remembered))
+            for name, value in each.items()
+        },
+    }
+
+
+def prefix(rank: int) -> str:
+    """Before the names of what a process carries; a process alone has none."""
+    return f"{rank}/" if rank else ""
+
+
+def tensors_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers by name, each once however many modules share it."""
+    saved = model.state_dict().keys()
+    named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {name: tensor.detach() for name, tensor in named.items() if name in saved}
+
+
+def resume(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    checkpoints: Checkpoints | None,
+    carry: Carry | None,
+    together: Together = ALONE,
+) -> int:
+    """The step to go on with, after the last checkpoint has been put into model, optimizer and memory."""
+    state = checkpoints.load() if checkpoints else None
+    if state is None:
+        return 0
+    for name, tensor in tensors_of(model).items():
+        tensor.copy_(state["model"][name])
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state["optimizer"]})
+    if carry:
+        carry.restore(carried(state["carry"], together.rank))
+    return int(state["step"])
+
+
+def carried(everything: dict[str, Any], rank: int) -> dict[str, Any]:
+    """A process's part of what was saved."""
+    parts = (name.rpartition("/") for name in everything)
+    return {name: everything[before + slash + name] for before, slash, name in parts if before + slash == prefix(rank)}

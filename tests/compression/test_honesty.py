@@ -1,0 +1,157 @@
+"""Honesty of the shared weights: which sub-networks, which weights they start from, what is not done twice."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from archwright.compression import fidelity
+from archwright.compression.context import load_context
+from archwright.compression.fidelity import (
+    check_fidelity,
+    correlations,
+    draw_subnets,
+    measure_fidelity,
+    pair,
+    trained_epochs,
+)
+from archwright.compression.finetuning import finetune
+from archwright.compression.methods import METHODS
+from archwright.compression.methods.standard import ordered
+from archwright.compression.search import SubnetEvaluator
+from archwright.errors import BadInput
+from archwright.search import largest
+from archwright.spaces.subnetwork import subnet_space
+from archwright.store import RunFolder
+from archwright.subnet.extract import extract
+from archwright.subnet.spec import sizes
+from archwright.training import task_loss
+from tests.compression.runs import compressed
+
+
+@pytest.fixture
+def evaluator(run: Any, tmp_path: Path) -> SubnetEvaluator:
+    """A copy of the finished run, to work in."""
+    shutil.copytree(run.folder.path, tmp_path / "run")
+    context = load_context(RunFolder(tmp_path / "run"))
+    return METHODS["weight-sharing"].ground_of(context)
+
+
+class Trainer:
+    """Stands in for the fine-tuning: notes what it is given, and may be interrupted."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.seen: list[dict[str, torch.Tensor]] = []
+        self.epochs: list[float] = []
+        self.stop_after = stop_after
+
+    def __call__(self, task_data: Any, network: Any, settings: Any, *, epochs: float) -> Any:
+        if len(self.seen) == self.stop_after:
+            raise KeyboardInterrupt
+        assert settings.epochs == epochs
+        self.seen.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
+        self.epochs.append(epochs)
+        return network
+
+
+def test_the_drawn_networks_are_different_and_not_empty(evaluator: SubnetEvaluator) -> None:
+    few, many = draw_subnets(evaluator.space, 4, 0), draw_subnets(evaluator.space, 12, 0)
+    assert many[:4] == few, "asking for more keeps those of before"
+    keeps = [evaluator.space.build(config) for config in many]
+    assert len(set(keeps)) == 12 and all(any(map(any, sizes(keep))) for keep in keeps)
+    assert draw_subnets(evaluator.space, 4, 7) != few and draw_subnets(evaluator.space, 0, 0) == []
+
+
+def test_a_space_may_be_too_small(evaluator: SubnetEvaluator) -> None:
+    layers = subnet_space("layer", evaluator.space.anatomy)
+    assert len(draw_subnets(layers, 7, 0)) == 7  # 3 layers: 8 sub-networks, one of them empty
+    with pytest.raises(BadInput, match=r"at most 7, .*got 8"):
+        draw_subnets(layers, 8, 0)
+
+
+def test_a_pair_is_of_shared_and_of_own_weights(evaluator: SubnetEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer()
+    monkeypatch.setattr(fidelity, "fine_tuned", trainer)
+    config = largest(evaluator.space.choices)
+    part = evaluator.space.build(config)
+    inherited, _, share = pair(evaluator, config, 2.0)
+    assert inherited == evaluator.task_data.error(extract(evaluator.network, part), evaluator.task_data.validation)
+    assert share == 1.0 and trainer.epochs == [2.0]
+    wanted = extract(ordered(evaluator.context), part).state_dict()
+    assert all(torch.equal(tensor, wanted[name]) for name, tensor in trainer.seen[0].items())
+    shared = extract(evaluator.network, part).state_dict()
+    assert any(not torch.equal(tensor, shared[name]) for name, tensor in trainer.seen[0].items())
+
+
+def test_own_weights_are_really_trained(evaluator: SubnetEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[Any] = []
+    monkeypatch.setattr(fidelity, "fine_tuned", lambda *args, **more: trained.append(finetune(*args, **more)))
+    _, alone, _ = pair(evaluator, largest(evaluator.space.choices), 6.0)
+    assert alone == evaluator.task_data.error(trained[0], evaluator.task_data.validation)
+    with torch.no_grad():
+        before, after = (
+            sum(
+                float(task_loss(network(**b.inputs).logits, b.targets))
+                for b in evaluator.task_data.training(16, stream=0)(0)
+            )
+            for network in (ordered(evaluator.context).eval(), trained[0].eval())
+        )
+    assert after < before
+    frozen = [name for name, parameter in trained[0].named_parameters() if not parameter.requires_grad]
+    assert frozen and all("embeddings" in name for name in frozen), "the run's own settings: embeddings stay"
+
+
+def test_what_was_trained_is_not_trained_again(evaluator: SubnetEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fidelity, "fine_tuned", Trainer(stop_after=2))
+    with pytest.raises(KeyboardInterrupt):
+        measure_fidelity(evaluator, 4)
+    trainer = Trainer()
+    monkeypatch.setattr(fidelity, "fine_tuned", trainer)
+    found = measure_fidelity(evaluator, 4)
+    assert len(trainer.seen) == 2 and len(found["pairs"]) == found["k"] == 4
+    assert measure_fidelity(evaluator, 4) == found and len(trainer.seen) == 2
+    assert measure_fidelity(evaluator, 5)["pairs"][:4] == found["pairs"] and len(trainer.seen) == 3
+    measure_fidelity(evaluator, 3, epochs=0.5)  # another training altogether
+    assert len(trainer.seen) == 6 and trainer.epochs[-1] == 0.5
+
+
+def test_epochs_are_those_of_the_super_network(evaluator: SubnetEvaluator) -> None:
+    assert trained_epochs(evaluator) == 6.0
+    plan = evaluator.run.note("plan")
+    evaluator.run.note("plan", {**plan, "supernet": plan["supernet"] // 2})
+    assert trained_epochs(evaluator) == 3.0
+
+
+def test_correlations_of_pairs() -> None:
+    found = correlations([[0.1, 0.2, 1.0], [0.2, 0.3, 0.5], [0.3, 0.4, 0.2], [0.4, 0.5, 0.1]], seed=0)
+    assert found["kendall"] == {"value": 1.0, "low": 1.0, "high": 1.0} and found["spearman"]["value"] == 1.0
+    assert correlations([[0.1, 0.5, 1.0], [0.2, 0.5, 0.5]], seed=0) == {"kendall": None, "spearman": None}
+    assert correlations([[0.1, 0.3, 1], [0.2, 0.2, 1], [0.3, 0.1, 1]], seed=0)["kendall"]["value"] == -1.0
+
+
+def test_wrong_numbers_are_refused() -> None:
+    check_fidelity(0, None, method="standard", shared=False)
+    check_fidelity(3, 0.5, method="weight-sharing", shared=True)
+    for k, epochs, shared, words in (
+        (2, None, True, "at least 3 .*got 2"),
+        (-1, None, True, "at least 3 .*got -1"),
+        (5, None, False, "--method standard; take weight-sharing"),
+        (5, 0.0, True, "--honesty-epochs must be above zero, got 0"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            check_fidelity(k, epochs, method="standard", shared=shared)
+
+
+def test_the_command_reports_it(tmp_path: Path, given: dict[str, Any]) -> None:
+    found = compressed(tmp_path / "run", **given, honesty=3, honesty_epochs=0.25).result["honesty"]
+    assert (found["k"], found["epochs"], len(found["pairs"])) == (3, 0.25, 3)
+    assert {"kendall", "spearman"} < set(found)
+
+
+def test_the_command_refuses_before_anything_is_written(tmp_path: Path, given: dict[str, Any]) -> None:
+    for options, words in (({"honesty": 2}, "got 2"), ({"honesty": 9, "space": "layer"}, "at most 7")):
+        with pytest.raises(BadInput, match=words):
+            compressed(tmp_path / "run", **given, **options)
+        assert not (tmp_path / "run").exists()

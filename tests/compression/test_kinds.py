@@ -1,0 +1,141 @@
+"""`compress`, `select` and `export` on every kind of task: language modelling, multiple choice, question answering."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+import archwright as aw
+from archwright.errors import BadInput
+from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence
+
+WIDTH = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": POSITIONS}
+DECODERS: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_inner": 48, "n_positions": POSITIONS},
+    "llama": {**WIDTH, "num_key_value_heads": 2, "intermediate_size": 48},
+    "qwen2": {**WIDTH, "num_key_value_heads": 2, "intermediate_size": 48},
+    "qwen3": {**WIDTH, "num_key_value_heads": 2, "intermediate_size": 48, "head_dim": 16},
+    "mistral": {**WIDTH, "num_key_value_heads": 2, "intermediate_size": 48, "head_dim": 8},
+}
+
+
+def decoder(folder: Path, minilm: Path, family: str) -> Path:
+    """A random language model with MiniLM's tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    words = {"vocab_size": len(tokenizer), "bos_token_id": 101, "eos_token_id": 102, "pad_token_id": 0}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**words, **DECODERS[family]))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def passage(path: Path, lines: int, seed: int) -> Path:
+    rng = np.random.default_rng(seed)
+    path.write_text("".join(f"{sentence(rng, PLAIN)} .\n" for _ in range(lines)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def texts(place: Path) -> dict[str, Any]:
+    files = {name: passage(place / f"{name}.txt", 150, seed) for seed, name in enumerate(("train", "validation"))}
+    return {"task": "lm", **files, "max_length": 24, "batch_size": 4, "learning_rate": 3e-3}
+
+
+@pytest.mark.parametrize("family", DECODERS)
+def test_a_language_model_shrinks_and_still_writes(
+    family: str, minilm: Path, texts: dict[str, Any], tmp_path: Path
+) -> None:
+    run = compressed(tmp_path / "run", model=str(decoder(tmp_path / "model", minilm, family)), **texts)
+    result = run.result
+    assert result["metric"] == "perplexity"
+    assert 1 < result["original"]["validation_error"] < 30522  # guessing
+    assert 0 < result["hypervolume"] < 1
+    entry = run.front[0]
+    report = run.member(entry["trial"]).save_pretrained(tmp_path / "out")
+    assert report["difference"]["largest"] <= 1e-4 * max(1.0, report["difference"]["largest_logit"])
+    network = run.member(entry["trial"]).network
+    ids = torch.tensor([[101, 1996, 2143]])
+    once, again = (network.generate(ids, max_new_tokens=6, do_sample=False, use_cache=c) for c in (True, False))
+    assert torch.equal(once, again)
+    assert once.shape[1] > 3
+
+
+@pytest.mark.parametrize("method", ["magnitude", "retraining-free", "layer-dropping"])
+def test_baselines_prune_language_models(method: str, minilm: Path, texts: dict[str, Any], tmp_path: Path) -> None:
+    model = decoder(tmp_path / "model", minilm, "llama")
+    options = {"original_epochs": 1.0, "trials": 4, "rounds": 3, "threads": 1, "method": method}
+    run = aw.compress(**texts, **options, model=str(model), out=tmp_path / "run")
+    assert run.front
+    assert all(entry["validation_error"] > 1 for entry in run.front)
+
+
+def test_query_heads_may_go_instead_of_groups(minilm: Path, texts: dict[str, Any], tmp_path: Path) -> None:
+    model = str(decoder(tmp_path / "model", minilm, "llama"))
+    run = compressed(tmp_path / "run", model=model, **texts, grouping="queries")
+    assert run.result["heads"] == 2
+    run.member(run.front[0]["trial"]).save_pretrained(tmp_path / "out", to="hf-padded")
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.config.model_type == "llama"
+
+
+def choices_file(path: Path, rows: int = 60) -> Path:
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(rows):
+        answer = int(rng.integers(3))
+        options = {name: "good" if place == answer else "bad" for place, name in enumerate("abc")}
+        lines.append(json.dumps({"text": sentence(rng, PLAIN), **options, "label": answer}) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def test_multiple_choice(bert: Path, tmp_path: Path) -> None:
+    rows = choices_file(tmp_path / "rows.jsonl")
+    run = compressed(tmp_path / "run", model=str(bert), train=rows, choice_columns=("a", "b", "c"))
+    assert run.result["metric"] == "accuracy"
+    report = run.member(run.front[0]["trial"]).save_pretrained(tmp_path / "out")
+    assert report["difference"]["largest"] <= 1e-5
+
+
+def squad_file(path: Path, questions: int) -> Path:
+    rng = np.random.default_rng(len(path.name))
+    paragraphs = []
+    for place in range(questions):
+        context = f"{sentence(rng, PLAIN)} the answer is number{place % 7} {sentence(rng, PLAIN)}"
+        answer = {"text": f"number{place % 7}", "answer_start": context.index("number")}
+        asked = {"id": f"{path.stem}-{place}", "question": "what is the answer", "answers": [answer]}
+        paragraphs.append({"context": context, "qas": [asked]})
+    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]}))
+    return path
+
+
+def test_question_answering(bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "squad"
+    folder.mkdir()
+    squad_file(folder / "train-v1.1.json", 60)
+    squad_file(folder / "dev-v1.1.json", 20)
+    run = compressed(tmp_path / "run", model=str(bert), task="squad", data=folder)
+    assert run.result["metric"] == "squad_f1"
+    report = run.member(run.front[0]["trial"]).save_pretrained(tmp_path / "out")
+    assert report["difference"]["largest"] <= 1e-5
+
+
+def test_an_encoder_cannot_model_language(bert: Path, texts: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="language"):
+        compressed(tmp_path / "run", model=str(bert), **texts)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_decoder_without_its_language_modelling_head(minilm: Path, texts: dict[str, Any], tmp_path: Path) -> None:
+    folder = decoder(tmp_path / "model", minilm, "gpt2")
+    AutoModelForCausalLM.from_pretrained(folder).base_model.save_pretrained(folder)
+    with pytest.raises(BadInput, match="head"):
+        compressed(tmp_path / "run", model=str(folder), **texts)
+    assert not (tmp_path / "run").exists()

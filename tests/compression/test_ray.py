@@ -1,0 +1,123 @@
+"""Standard NAS on a real Ray cluster of two nodes, one of which dies on the way: the same trials as without Ray."""
+
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import pytest
+
+from archwright.commands.worker import load_evaluator
+from archwright.compression.ray_search import check_ray
+from archwright.errors import BadInput
+from archwright.search import EPOCHS
+from archwright.store import RunFolder
+from tests.compression.runs import compressed, errors_of, front_of, refusal, study_of, tried, words_of
+
+OPTIONS: dict[str, Any] = {
+    "method": "standard",
+    "sampler": "mo-asha",
+    "epochs": 3.0,
+    "order": "none",
+    "learning_rate": 3e-3,
+    "trials": 10,
+}
+
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@contextmanager
+def no_other_cluster() -> Iterator[None]:
+    """Every process of the machine finds every cluster on it: those of tests that run at the same time take turns."""
+    with open(Path(gettempdir()) / f"archwright-ray-{os.getuid()}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes with one CPU each."""
+    for name, value in PATIENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("archwright.compression.ray_search.ANSWER_SECONDS", 200.0)
+    utils = pytest.importorskip("ray.cluster_utils")
+    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    with no_other_cluster():
+        found = utils.Cluster(initialize_head=True, head_node_args={**small, "include_dashboard": False})
+        found.victim = found.add_node(**small)
+        yield found
+        found.shutdown()
+
+
+PATIENT = {
+    "RAY_worker_niceness": "0",  # by default they wait for everything else on the machine
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_health_check_timeout_ms": "100000",  # a slow node is not a dead one
+    "RAY_worker_register_timeout_seconds": "300",
+}
+
+
+@pytest.mark.server
+def test_a_node_dies_and_nothing_is_lost(
+    cluster: Any, tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr("archwright.compression.search.Counter.told", dying(cluster, told))
+    far = compressed(tmp_path / "far", **given, **OPTIONS, ray=cluster.address)
+    assert len(told) > 3 and cluster.victim is None
+    monkeypatch.undo()
+    near = compressed(tmp_path / "near", **given, **OPTIONS)
+    choices = load_evaluator(RunFolder(tmp_path / "far")).space.choices
+    configs = tried(study_of(tmp_path / "far"), choices)
+    assert len(configs) == 10 and {config[EPOCHS] for config in configs} == {1.0, 3.0}
+    errors, alone = (errors_of(tmp_path / name, choices) for name in ("far", "near"))
+    shared = errors.keys() & alone.keys()
+    assert len(shared) >= 4 and {key: errors[key] for key in shared} == {key: alone[key] for key in shared}
+    networks = list((tmp_path / "far" / "networks").iterdir())
+    assert len(networks) == len(far.result["front"]) and all((n / "model.safetensors").exists() for n in networks)
+    assert front_of(far.result) and front_of(near.result)
+    assert capfd.readouterr().out == ""
+
+
+def dying(cluster: Any, told: list[int]) -> Callable[[Any, Any], None]:
+    """Counts told trials and kills the second node, busy with another, when the third is told."""
+
+    def count(counter: Any, trial: Any) -> None:
+        told.append(0 if trial is None else trial.number)
+        if len(told) == 4:
+            cluster.remove_node(cluster.victim, allow_graceful=False)
+            cluster.victim = None
+
+    return count
+
+
+def test_ray_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archwright.compression.ray_search.find_spec", lambda name: None)
+    with pytest.raises(BadInput, match=r"archwright\[ray\]"):
+        check_ray("local")
+
+
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "auto", "nonsense", "host:port"])
+def test_nothing_answers(address: str, tmp_path: Path, given: dict[str, Any], capfd: Any) -> None:
+    where = address.format(port=closed_port())
+    words = words_of("compress", **given, method="standard", ray=where, out=tmp_path / "run")
+    with no_other_cluster():
+        code, line = refusal(capfd, words)
+    assert code == 2 and repr(where) in line and "ray start" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_weight_sharing_has_nothing_for_ray_to_do(tmp_path: Path, given: dict[str, Any], capfd: Any) -> None:
+    code, line = refusal(capfd, words_of("compress", **given, ray="local", out=tmp_path / "run"))
+    assert code == 2 and "--method standard" in line

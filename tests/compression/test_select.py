@@ -1,0 +1,187 @@
+"""select and export of a finished run: the budget is kept, the answer is complete, what is written works elsewhere."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archwright.cli.main import main
+from archwright.exporting import FORMATS
+from tests.compression.runs import compressed, refusal, words_of
+
+TELLS_LABELS = """
+import json, sys
+from transformers import pipeline
+tell = pipeline("text-classification", model=sys.argv[1], trust_remote_code=True)
+assert "archwright" not in sys.modules
+print(json.dumps(tell(["the film is very good", "a dull story"], top_k=None)))
+"""
+
+
+def answered(tmp_path: Path, command: str, *positional: Any, **options: Any) -> dict[str, Any]:
+    file = tmp_path / "answer.json"
+    assert main(words_of(command, *positional, **options, json=file, quiet=True)) == 0
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+@pytest.fixture
+def copied(tmp_path: Path, run: Any) -> Path:
+    return Path(shutil.copytree(run.folder.path, tmp_path / "run"))
+
+
+def within(run: Any, test: Any) -> list[dict[str, Any]]:
+    return [entry for entry in run.front if test(entry)]
+
+
+def test_by_parameters_the_most_accurate(tmp_path: Path, run: Any) -> None:
+    for share in (0.3, 0.45, 1.0):
+        found = answered(tmp_path, "select", run.folder.path, params=f"{100 * share:g}%")
+        fitting = within(run, lambda e, most=share: e["nonembedding_share"] <= most)
+        assert found["selected"] in fitting
+        assert found["selected"]["validation_error"] == min(e["validation_error"] for e in fitting)
+
+
+def test_by_a_number_of_all_parameters(tmp_path: Path, run: Any) -> None:
+    most = sorted(entry["parameters"] for entry in run.front)[1]
+    found = answered(tmp_path, "select", run.folder.path, params=most, total_params=True)["selected"]
+    assert found["parameters"] <= most
+
+
+def test_by_latency(tmp_path: Path, run: Any) -> None:
+    most = sorted(entry["latency_ms"]["median"] for entry in run.front)[1]
+    found = answered(tmp_path, "select", run.folder.path, latency_ms=most)["selected"]
+    fitting = within(run, lambda e: e["latency_ms"]["median"] <= most)
+    assert found["validation_error"] == min(e["validation_error"] for e in fitting)
+
+
+def test_by_loss_the_smallest(tmp_path: Path, run: Any) -> None:
+    worst = sorted(entry["validation_error"] for entry in run.front)[1]
+    points = 100 * max(0.0, worst - run.result["original"]["validation_error"]) + 0.01
+    found = answered(tmp_path, "select", run.folder.path, max_loss=f"{points}%")["selected"]
+    fitting = within(run, lambda e: e["validation_error"] <= run.result["original"]["validation_error"] + points / 100)
+    assert found["nonembedding_parameters"] == min(e["nonembedding_parameters"] for e in fitting)
+
+
+def test_a_combination_keeps_every_budget(tmp_path: Path, run: Any) -> None:
+    slowest = max(entry["latency_ms"]["median"] for entry in run.front)
+    found = answered(tmp_path, "select", run.folder.path, params="60%", latency_ms=slowest, max_loss="100%")["selected"]
+    assert found["nonembedding_share"] <= 0.6
+
+
+def test_the_answer(tmp_path: Path, run: Any, capfd: Any) -> None:
+    found = answered(tmp_path, "select", run.folder.path, params="45%")
+    assert set(found) == {"schema", "original", "selected", "neighbours", "recovery", "export"}
+    assert found["schema"] == "archwright/select/1" and found["export"] is None and found["recovery"] is None
+    assert found["original"] == run.result["original"]
+    place = run.front.index(found["selected"])
+    assert found["neighbours"] == [run.front[i] for i in (place - 1, place + 1) if 0 <= i < len(run.front)]
+    capfd.readouterr()
+    assert main(["select", str(run.folder.path), "--params", "45%", "--threads", "1"]) == 0
+    shown = capfd.readouterr().out
+    assert shown.startswith(f"selected: trial {found['selected']['trial']}, ")
+    assert f"archwright export {run.folder.path} --trial {found['selected']['trial']} --to compact" in shown
+
+
+IMPOSSIBLE = {
+    "too small": (["--params", "0.1%"], "the smallest has"),
+    "too fast": (["--latency-ms", "0.0001"], "the fastest takes"),
+    "no budget": ([], "a budget is needed"),
+    "no number": (["--params", "lots"], "--params"),
+    "negative": (["--params", "-3"], "--params"),
+    "latency of zero": (["--latency-ms", "0"], "--latency-ms"),
+    "loss without end": (["--max-loss", "300%"], "--max-loss"),
+    "negative threads": (["--params", "50%", "--threads", "-2"], "--threads"),
+    "negative recovery": (["--params", "50%", "--recover-epochs", "-2"], "--recover-epochs"),
+    "unknown format": (["--params", "50%", "--to", "tflite"], "--to"),
+}
+
+
+@pytest.mark.parametrize(("words", "rule"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_what_cannot_be_selected(words: list[str], rule: str, run: Any, capfd: Any) -> None:
+    code, line = refusal(capfd, ["select", str(run.folder.path), *words])
+    assert code == 2 and rule in line
+
+
+def test_what_cannot_be_exported(run: Any, tmp_path: Path, capfd: Any) -> None:
+    trial, out = run.front[0]["trial"], tmp_path / "out"
+    wrong = {
+        "--to": ["--trial", str(trial)],
+        "front": ["--trial", "999", "--to", "compact"],
+        "recover": ["--trial", str(trial), "--recovered", "--to", "compact"],
+        "int8": ["--trial", str(trial), "--to", "compact", "--int8"],
+    }
+    for rule, words in wrong.items():
+        code, line = refusal(capfd, ["export", str(run.folder.path), *words, "--out", str(out)])
+        assert code == 2 and rule in line, line
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("to", [name for name in FORMATS if name != "hf"])
+def test_every_format(to: str, run: Any, tmp_path: Path) -> None:
+    entry = min(run.front, key=lambda e: abs(e["nonembedding_share"] - 0.4))
+    found = answered(tmp_path, "export", run.folder.path, trial=entry["trial"], to=to, out=tmp_path / "out")
+    assert found["format"] == to
+    assert Path(found["folder"]) == tmp_path / "out"
+    assert (tmp_path / "out" / "parity.json").exists() and (tmp_path / "out" / "tokenizer.json").exists()
+    if to == "compact":
+        assert found["parameters"] == entry["parameters"]
+
+
+def test_stock_classes_where_the_sizes_allow_it(tmp_path: Path, given: dict[str, Any]) -> None:
+    whole = compressed(tmp_path / "run", **given, corners=("largest",), trials=1)
+    found = answered(tmp_path, "export", tmp_path / "run", trial=whole.front[0]["trial"], to="hf", out=tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["model_type"] == "bert"
+    assert found["format"] == "hf"
+
+
+def test_the_original_can_be_exported(run: Any, tmp_path: Path) -> None:
+    found = answered(tmp_path, "export", run.folder.path, trial=-1, to="compact", out=tmp_path / "out")
+    assert found["parameters"] == run.result["original"]["parameters"]
+
+
+def test_recovery_trains_the_chosen_one_and_export_finds_it(copied: Path, tmp_path: Path, capfd: Any) -> None:
+    found = answered(
+        tmp_path,
+        "select",
+        copied,
+        params="60%",
+        recover_epochs=8,
+        recover_learning_rate=3e-3,
+        threads=1,
+        to="compact",
+        out=tmp_path / "better",
+    )
+    trial = found["selected"]["trial"]
+    assert {"epochs", "before", "after"} <= set(found["recovery"])
+    assert found["recovery"]["before"]["validation_error"] == found["selected"]["validation_error"]
+    assert found["recovery"]["before"]["test_error"] == found["selected"]["test_error"]
+    assert found["recovery"]["after"]["validation_error"] <= found["recovery"]["before"]["validation_error"]
+    plain = answered(tmp_path, "export", copied, trial=trial, to="compact", out=tmp_path / "plain")
+    again = answered(tmp_path, "export", copied, trial=trial, to="compact", recovered=True, out=tmp_path / "again")
+    assert plain["parameters"] == again["parameters"]
+    weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("better", "again", "plain")]
+    assert weights[0] == weights[1] != weights[2]
+
+
+def test_selected_and_exported_it_works_without_archwright(run: Any, tmp_path: Path) -> None:
+    """In another process, which could not import archwright if it tried."""
+    for to in ("compact", "hf-padded"):
+        answered(tmp_path, "select", run.folder.path, params="60%", to=to, out=tmp_path / to)
+    (tmp_path / "archwright.py").write_text("raise ImportError('not here')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+    answers = []
+    for to in ("compact", "hf-padded"):
+        command = [sys.executable, "-c", TELLS_LABELS, str(tmp_path / to)]
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert told.returncode == 0, told.stderr
+        answers.append(
+            {(i, row["label"]): row["score"] for i, rows in enumerate(json.loads(told.stdout)) for row in rows}
+        )
+    assert {label for _, label in answers[0]} == {"good", "bad"}
+    assert answers[0] == pytest.approx(answers[1], abs=1e-4)

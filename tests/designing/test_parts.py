@@ -1,0 +1,110 @@
+"""The parts of design: counts that bound a search, pictures, one-shot search, and the bench."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import archwright as aw
+from archwright.bench.design import Round, bench_design, ratios, same
+from archwright.configs import compress as o
+from archwright.configs import design as do
+from archwright.designing.layers import layers_of_design, leanings, shares
+from archwright.designing.limits import Counting, ceilings_of, smallest_by
+from archwright.designing.prefix_cache import Work
+from archwright.designing.supernet_objectives import labelled
+from archwright.errors import BadInput, Failed
+from archwright.spaces import ARCHITECTURES
+from tests.training.pipeline.tables import glue_folder, squad_folder
+
+
+@pytest.mark.parametrize("space", ARCHITECTURES)
+def test_no_random_design_is_smaller_than_the_smallest(space: str) -> None:
+    of = ARCHITECTURES[space].space()
+    least = of.counts(of.canonical(smallest_by(Counting(of), "parameters"))).parameters
+    rng = np.random.default_rng(0)
+    assert least <= min(of.counts(of.sample(rng)).parameters for _ in range(20))
+
+
+@pytest.mark.parametrize("space", ARCHITECTURES)
+def test_every_design_has_layers_to_draw(space: str) -> None:
+    of = ARCHITECTURES[space].space()
+    layers = layers_of_design(of, of.sample(np.random.default_rng(0)))
+    assert layers and all({"kind", "width", "label"} == set(layer) for layer in layers)
+    json.dumps(layers)
+
+
+def test_two_limits_that_exclude_each_other() -> None:
+    space = ARCHITECTURES["nlu-tiny"].space()
+    least = {name: smallest_by(Counting(space), name) for name in ("parameters", "flops")}
+    counts = {name: space.counts(config) for name, config in least.items()}
+    limits = do.Limits(str(counts["parameters"].parameters), str(counts["flops"].flops))
+    bounds = ceilings_of(space, limits).bounds()
+    assert bounds is not None and bounds.allowed(bounds.within)
+
+
+def test_shares_and_leanings_by_hand() -> None:
+    base, mobile = {"kind": "base"}, {"kind": "mobile"}
+    designs = [[base, base, mobile, mobile], [base, mobile, mobile, mobile]]
+    assert shares(designs)[1] == {"base": 0.5, "mobile": 0.5} and shares(designs)[3] == {"base": 0.0, "mobile": 1.0}
+    assert leanings(designs)["mobile"] == {"all": 5 / 8, "lower": 1 / 4, "upper": 1.0}
+    assert shares([[base], [base, mobile]])[1] == {"base": 0.0, "mobile": 1.0}
+
+
+def test_the_ratio_is_that_of_the_whole_search() -> None:
+    rounds = [Round(2.0, 1.0, 10, 10), Round(1.0, 1.0, 10, 5)]
+    whole, seen, layers = ratios(rounds, Work(runs=50, asked=90), parts=2)
+    assert whole.median == pytest.approx(20 / 3) and (whole.low, whole.high) == (5.0, 10.0)
+    assert seen.median == pytest.approx(20 / 15) and layers.median == pytest.approx(1.8)
+
+
+def test_the_bench_searches_and_compares(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
+    monkeypatch.setenv("ARCHWRIGHT_DATA", str(data_dir))
+    found = bench_design(o.Bench("design"), do.Searching(population=3, generations=2), "nlu-tiny")
+    assert found[0].median > 1 and found[2].median >= 1
+
+
+def test_the_bench_notices_a_wrong_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    monkeypatch.setattr("archwright.bench.design.look", lambda at: SimpleNamespace(scores={"w_pca": 100.0}))
+    same(None, [100.0])  # type: ignore[arg-type]
+    with pytest.raises(Failed, match="from nothing 100"):
+        same(None, [100.1])  # type: ignore[arg-type]
+
+
+SHORT = {"method": "spos", "steps": 2, "batch_size": 2, "validation_rows": 4, "population": 2, "generations": 2}
+
+
+def shot(options: dict[str, Any], *idle: str) -> dict[str, Any]:
+    """Options of a search by one shot; those of proxies are none of them."""
+    return {name: value for name, value in options.items() if name not in ("batch_rows", "workers", *idle)} | SHORT
+
+
+def test_one_shot_search_trains_once_and_judges_paths(options: dict[str, Any]) -> None:
+    once = aw.design(**shot(options)).as_json()
+    (weights,) = options["out"].glob("supernet-*.safetensors")
+    written = weights.stat().st_mtime_ns
+    again = aw.design(**shot(options)).as_json()
+    assert once["proxies"] == ["validation accuracy of hidden words"] and 0 <= once["score"] <= 1
+    assert again["history"] == once["history"] and again["judged"]["looked"] == 0
+    assert weights.stat().st_mtime_ns == written
+
+
+def test_other_labels_are_another_lesson(tmp_path: Path) -> None:
+    shots = do.OneShot(task="glue/CoLA", data=glue_folder(tmp_path / "glue") / "CoLA")
+    once, again = (labelled(shots, do.Looking()) for _ in range(2))
+    turned = replace(once, train=replace(once.train, targets=1 - once.train.targets))
+    assert once.identity == again.identity != turned.identity
+
+
+@pytest.mark.slow
+def test_one_shot_search_on_labelled_rows(options: dict[str, Any], tmp_path: Path) -> None:
+    of_task = shot(options, "text", "length")
+    document = aw.design(**of_task, task="movie-reviews").as_json()
+    assert document["judged"]["lesson"] == "movie-reviews" and 0 <= document["score"] <= 1
+    with pytest.raises(BadInput, match="classes"):
+        aw.design(**of_task, task="squad", data=squad_folder(tmp_path / "squad"))

@@ -1,0 +1,158 @@
+"""From layer to layer: the same scores as whole networks, layers run once, memory that has an end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from archwright.configs import scoring as so
+from archwright.designing import prefix_cache
+from archwright.designing.layer_terms import LAYERWISE
+from archwright.designing.prefix_cache import WALKS, Kept, PrefixCache, PrefixScoring, walk_of
+from archwright.designing.prefix_workers import Lines, prefix_pool
+from archwright.proxies import PROXIES
+from archwright.scoring.request import ScoreRequest, ScoreResult, score_network
+from archwright.scoring.scorer import scoring_setup
+from archwright.search import Config
+from archwright.spaces.nlu import NluSpace
+
+SPACE = NluSpace("tiny")
+Looks = Callable[..., list[ScoreRequest]]
+
+
+def config(*words: str) -> Config:
+    """The blocks given, then small ones."""
+    return dict(zip(SPACE.choices, (*words, *["mobile-132"] * 6), strict=False))
+
+
+ALIKE = [
+    config("base-132", "mobile-660", "base-660", "mobile-132", "base-264", "mobile-792"),
+    config("base-132", "mobile-660", "base-660", "mobile-132", "base-264", "base-132"),
+    config("base-132", "mobile-660", "base-132", "mobile-132", "base-264", "base-132"),
+    config("mobile-264", "mobile-660", "base-660"),
+]
+
+
+@pytest.fixture
+def looks(text: Path) -> Looks:
+    def made(
+        *names: str, configs: list[Config] = ALIKE, rows: int = 4, length: int = 24, seed: int = 0
+    ) -> list[ScoreRequest]:
+        recording = so.Recording(text=text, batch_rows=rows, length=length, seed=seed)
+        own = tuple(name for name in names if ":" in name)
+        listed = tuple(name for name in names if name not in own)
+        setup = scoring_setup(SPACE, so.Proxies(proxies=listed or ("depth",), proxy=own), recording)
+        return [setup.look(one) for one in configs]
+
+    return made
+
+
+def test_w_pca_is_exactly_that_of_whole_networks(looks: Looks) -> None:
+    """With more tokens than units, so that all three ways to a spectrum are taken."""
+    for at in looks("w_pca", configs=ALIKE[:2], rows=16, length=64):
+        assert PrefixScoring(at)().scores == score_network(at).scores
+
+
+@pytest.mark.parametrize("name", LAYERWISE)
+def test_what_adds_up_over_layers_is_that_of_whole_networks(name: str, looks: Looks) -> None:
+    for at in looks(name, configs=ALIKE[:2]):
+        assert PrefixScoring(at)().scores[name] == pytest.approx(score_network(at).scores[name], rel=1e-6)
+
+
+@pytest.mark.parametrize("names", [("nwot", "lpzero_flexibert_layers"), ("w_pca", "hidden_covariance_2", "random")])
+def test_what_does_not_is_found_on_a_probe_put_together(names: tuple[str, ...], looks: Looks) -> None:
+    for at in looks(*names):
+        walked, whole = PrefixScoring(at)().scores, score_network(at).scores
+        assert walked == pytest.approx(whole, rel=1e-6) and set(walked) == set(names)
+
+
+def test_a_proxy_of_ones_own_sees_all_it_would_see(looks: Looks, tmp_path: Path) -> None:
+    source = """
+def everything(probe):
+    states = sum(float(layer.output.value.abs().sum()) for layer in probe.layers)
+    weights = sum(float(weight.value.double().sum()) for weight in probe.parameters)
+    return states + weights + probe.counts.depth + len(probe.linears)
+
+everything.passes = ("forward",)
+"""
+    (tmp_path / "mine.py").write_text(source)
+    for at in looks(f"{tmp_path}/mine.py:everything", configs=ALIKE[:1]):
+        assert PrefixScoring(at)().scores == pytest.approx(score_network(at).scores, rel=1e-6)
+
+
+def test_counts_alone_run_nothing(looks: Looks) -> None:
+    (at,) = looks("parameters", "flops", configs=ALIKE[:1])
+    counts = SPACE.counts(at.config)
+    assert PrefixScoring(at)().scores == {"parameters": counts.parameters, "flops": counts.flops}
+    assert walk_of(at).work.runs == 0
+
+
+def test_a_common_beginning_is_run_once(looks: Looks) -> None:
+    wanted = looks("v_pca")
+    for at in wanted:
+        PrefixScoring(at)()
+    work = walk_of(wanted[0]).work
+    assert (work.asked, work.runs) == (24, 6 + 1 + 4 + 6)  # the last layer, the last four, and a new beginning
+    PrefixScoring(wanted[0])()
+    assert walk_of(wanted[0]).work.runs == work.runs
+
+
+def test_what_was_forgotten_is_found_again(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [PrefixScoring(at)().scores for at in looks("v_pca", "softmax_confidence")]
+    WALKS.clear()
+    monkeypatch.setattr(prefix_cache, "STATES", 1)
+    monkeypatch.setattr(prefix_cache, "LAYERS", 1)
+    wanted = looks("v_pca", "softmax_confidence")
+    assert [PrefixScoring(at)().scores for at in wanted] == expected
+    walk = walk_of(wanted[0])
+    assert len(walk._states) == 1 == len(walk._layers)
+
+
+def test_another_seed_is_another_walk(looks: Looks) -> None:
+    one, other = (looks("softmax_confidence", configs=ALIKE[:1], seed=seed)[0] for seed in (0, 1))
+    assert PrefixScoring(one)().scores != PrefixScoring(other)().scores
+    assert len(WALKS) == 1
+
+
+def test_a_score_that_cannot_be_is_missing_with_the_reason(looks: Looks) -> None:
+    (at,) = looks("v_pca", configs=ALIKE[:1])
+    walk = PrefixCache(at)
+    walk._path[()] = torch.zeros_like(walk._path[()])
+    seen = walk.look(at)
+    assert seen.scores == {} and "same for all tokens" in seen.missing["v_pca"]
+    assert walk.look(at).missing == seen.missing
+
+
+def test_kept_things_end_with_the_oldest() -> None:
+    kept: Kept[str, int] = Kept(10, lambda value: value)
+    for key, value in {"a": 4, "b": 4}.items():
+        kept.keep(key, value)
+    assert kept.find("a") == 4
+    kept.keep("c", 4)
+    assert (kept.find("a"), kept.find("b"), kept.find("c")) == (4, None, 4)
+    kept.keep("huge", 100)
+    assert len(kept) == 1 and kept.find("huge") == 100
+
+
+def test_processes_give_what_one_gives(looks: Looks) -> None:
+    wanted = looks("w_pca", configs=[*ALIKE, config("mobile-396"), config("base-792")])
+    found: dict[int, dict[int, ScoreResult]] = {}
+    for count in (1, 2):
+        with prefix_pool(count) as seek:
+            found[count] = dict(seek(wanted))
+            assert dict(seek(wanted[:1]))[0].scores == found[count][0].scores
+    assert [found[2][place].scores for place in range(6)] == [found[1][place].scores for place in range(6)]
+
+
+def test_every_look_is_handed_out_once_and_neighbours_stay_together(looks: Looks) -> None:
+    order = list(enumerate(looks("v_pca") * 2))
+    lines = Lines(order, 2)
+    first = [lines.next_of(0) for _ in range(5)]
+    rest = [lines.next_of(1) for _ in range(4)]
+    places = [entry[0] for entry in (*first, *rest) if entry is not None]
+    assert places == [0, 1, 2, 3, 7, 4, 5, 6] and rest[-1] is None
+
+
+def test_walking_needs_no_more_than_a_proxy_says() -> None:
+    assert all(set(PROXIES[one.of].passes) == {"forward"} for one in LAYERWISE.values())

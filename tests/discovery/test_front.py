@@ -1,0 +1,21 @@
+"""The picture of accuracy against size: equal formulas are one, and one that is constant in every cell has a number."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+
+from archwright.discovery.exhaustive_report import front
+from tests.discovery.toys import INPUTS, NETWORKS, FormulaSpace, toy_table, toy_trial
+
+
+def test_constant_in_cells_is_zero_not_missing() -> None:
+    space = FormulaSpace(1, INPUTS, "sum")
+    table = toy_table(space, gaps=False)
+    cells = np.arange(NETWORKS) % 4
+    table.values[:, 0, space.chains.index(()), :] = cells[:, None]  # A by itself tells the cell and nothing else
+    land = SimpleNamespace(table=table, trial=toy_trial(truth=cells + np.random.default_rng(0).normal(size=NETWORKS)))
+    found = front([[0.9, 1, "sum(A)"], [0.9, 1, "sum(A)"], [0.1, 2, "sum(square(J))"]], land)  # type: ignore[arg-type]
+    assert [one["formula"] for one in found].count("sum(A)") == 1
+    assert next(one for one in found if one["formula"] == "sum(A)")["within_cells"] == 0.0
+    json.dumps(found, allow_nan=False)

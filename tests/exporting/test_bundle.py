@@ -1,0 +1,58 @@
+"""The bundler: only what is needed, in an order that runs, and never two meanings of a name."""
+
+import ast
+import sys
+from types import ModuleType
+
+import pytest
+
+from archwright.exporting.bundle import Bundle, bundled, merged, source_of
+from archwright.networks.cells import CellForCausalLM
+from archwright.networks.flexibert import FlexiBertNetwork
+from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
+from archwright.networks.nlu import NluModel, NluNetwork
+from archwright.networks.pruned import HEADS
+
+EVERY = [NluNetwork, FlexiBertNetwork, LtsGpt2ForCausalLM, CellForCausalLM, *HEADS.values()]
+
+
+@pytest.mark.parametrize("made", EVERY, ids=lambda made: made.__name__)
+def test_the_file_runs_alone_and_makes_the_class(made: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = bundled([made])
+    module = ModuleType("alone")
+    monkeypatch.setitem(sys.modules, "alone", module)
+    exec(compile(text, "alone.py", "exec"), module.__dict__)
+    assert vars(module)[made.__name__].__module__ == "alone"
+    assert text == bundled([made])
+
+
+def test_only_what_is_needed_is_in_it() -> None:
+    names = {node.name for node in ast.parse(bundled([NluModel])).body if isinstance(node, ast.ClassDef)}
+    assert {"NluModel", "NluConfig", "NluEmbeddings", "MobileLayer", "Roles"} <= names
+    assert not names & {"NluNetwork", "MaskedTokens", "FlexiBertModel"}
+
+
+def test_a_module_taken_whole_brings_its_effects() -> None:
+    text = bundled([HEADS["qa"]], whole=["archwright.networks.nlu.family"])
+    assert "FAMILIES[NluConfig.model_type] = NLU" in text
+    assert text.index("class NluModel") < text.index("FAMILIES[NluConfig.model_type] = NLU")
+
+
+def test_a_name_means_one_thing() -> None:
+    bundle = Bundle()
+    bundle.claim("Head", "archwright.one")
+    bundle.claim("Head", "archwright.one")
+    with pytest.raises(ValueError, match="one file can have one 'Head'"):
+        bundle.claim("Head", "archwright.two")
+    with pytest.raises(ValueError, match="one file can have one 'HEADS'"):
+        bundled([NluNetwork, FlexiBertNetwork])
+
+
+def test_imports_of_one_package_share_a_line() -> None:
+    found = merged({"from torch import nn", "import torch", "from torch import Tensor as T", "import math"})
+    assert found == ["import math", "import torch", "from torch import Tensor as T, nn"]
+
+
+def test_what_is_no_module() -> None:
+    with pytest.raises(ValueError, match="made of modules"):
+        source_of("archwright.nowhere")

@@ -1,0 +1,189 @@
+"""The page in a real browser, opened from disk."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from archwright.reports import preview_html, report_html
+from archwright.reports.measures import DASH
+from tests.reports.conftest import check_width, wait_until
+
+Show = Callable[..., Any]
+
+
+def pick(page: Any, group: str, value: str) -> None:
+    page.locator(f"#{group} input[value={value}]").check(force=True)
+
+
+def axis_title(page: Any, axis: str) -> str:
+    return str(page.evaluate(f"document.getElementById('front-plot').layout.{axis}.title.text"))
+
+
+def point(page: Any, index: int) -> tuple[float, float]:
+    """Where the front's point lies on the screen."""
+    box = page.locator("#front-plot .trace").nth(2).locator("path.point").nth(index).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_everything_is_there(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    assert page.locator("h1").inner_text() == "all-MiniLM-L6-v2, shrunk for glue/SST-2"
+    assert "within 2 points" in page.locator("#headline").inner_text()
+    assert page.locator("#numbers tbody tr").count() == len(result["front"]) + 2
+    assert page.locator("#layers .member").count() == len(result["front"])
+    assert page.locator("#predicted-plot .points path.point").count() == len(result["latency"]["predicted_vs_measured"])
+    assert page.locator("#front-plot .trace").nth(0).locator("path.point").count() == len(result["trials"]) - len(
+        result["front"]
+    )
+
+
+def test_rectangles_add_up_to_the_hypervolume(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    pick(page, "view", "whole")
+    area = page.evaluate(
+        "document.getElementById('front-plot').layout.shapes.filter((s) => s.type === 'rect')"
+        ".reduce((sum, s) => sum + (s.x1 - s.x0) * (s.y1 - s.y0), 0)"
+    )
+    assert area == pytest.approx(result["hypervolume"], abs=1e-9)
+    assert page.evaluate("document.getElementById('front-plot').layout.yaxis.range[1]") > 1
+
+
+def test_hover_shows_the_numbers_and_click_chooses(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    member = result["front"][2]
+    page.mouse.move(*point(page, 2))
+    page.locator("#front-plot .hovertext").wait_for()
+    hover = page.locator("#front-plot .hovertext").first.text_content()
+    assert f"sub-network of trial {member['trial']}" in hover and f"{member['validation_error'] * 100:.2f}" in hover
+    page.mouse.click(*point(page, 2))
+    assert page.locator("#chosen h3").inner_text() == f"Sub-network of trial {member['trial']}"
+    assert f"--trial {member['trial']} " in page.locator("#chosen").inner_text()
+
+
+def test_arrow_keys_walk_the_front(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    page.focus("#front-plot")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#chosen h3").inner_text().endswith(f"trial {result['front'][1]['trial']}")
+    assert page.locator("tr[aria-selected=true]").get_attribute("data-member") == "1"
+    page.keyboard.press("End")
+    assert page.locator("#chosen h3").inner_text().endswith(f"trial {result['front'][-1]['trial']}")
+
+
+def test_slider_gives_the_best_within_the_budget(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    for share in (0.3, 0.6):
+        page.evaluate(
+            "(share) => { const slider = document.getElementById('budget');"
+            " slider.value = Math.round(share / 1.05 * 1000); slider.dispatchEvent(new Event('input')); }",
+            share,
+        )
+        fitting = [member for member in result["front"] if member["nonembedding_share"] <= share]
+        best = min(fitting, key=lambda member: float(member["validation_error"]))
+        assert page.locator("#chosen h3").inner_text().endswith(f"trial {best['trial']}")
+    page.focus("#budget")
+    page.keyboard.press("Home")
+    assert "fits none" in page.locator("#budget-answer").inner_text()
+
+
+def test_axes_switch(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    for value, word in {"parameters": "Parameters", "flops": "FLOPs", "int8": "int8", "latency": "latency"}.items():
+        pick(page, "x-axis", value)
+        assert word in axis_title(page, "xaxis")
+        assert page.evaluate("document.getElementById('front-plot').data[2].x.length") == len(result["front"])
+    assert page.locator("#front-plot .errorbar").count() > 0
+    pick(page, "y-axis", "test")
+    assert axis_title(page, "yaxis") == "Test error"
+    assert "Latency at most" in page.locator("#budget-label").inner_text()
+
+
+def test_a_heading_sorts_the_table(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result))
+    page.get_by_role("button", name="Test error").click()
+    first = page.locator("tr[data-member] button").first.inner_text()
+    assert first == f"trial {min(result['front'], key=lambda member: float(member['test_error']))['trial']}"
+
+
+def test_hostile_names_are_shown_as_text(show: Show, result: dict[str, Any], preview: dict[str, Any]) -> None:
+    name = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    page = show(report_html(result | dict.fromkeys(("model", "task", "run", "task_note", "sampler"), name)))
+    assert page.locator("h1").inner_text() == f"{name}, shrunk for {name}"
+    assert page.title().startswith(name)
+    spaces = {name: next(iter(preview["spaces"].values()))}
+    assert name in show(preview_html(preview | {"model": name, "spaces": spaces})).locator("h1").inner_text()
+
+
+def nulled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: nulled(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [nulled(item) for item in value]
+    return None if isinstance(value, int | float) else value
+
+
+def test_every_number_may_be_missing(show: Show, result: dict[str, Any], preview: dict[str, Any]) -> None:
+    page = show(report_html(nulled(result)))
+    assert DASH in page.locator("#numbers").inner_text()
+    assert page.evaluate("document.getElementById('front-plot').layout.yaxis.range") == [0, pytest.approx(1.08)]
+    assert "NaN" not in page.locator("body").inner_text() and "null" not in page.locator("body").inner_text()
+    assert "NaN" not in show(preview_html(nulled(preview))).locator("body").inner_text()
+
+
+def test_without_test_set_and_latency(show: Show, result: dict[str, Any]) -> None:
+    for network in [result["original"], result["supernet"], *result["front"]]:
+        network.update(test_error=None, latency_ms=None)
+    page = show(report_html(result | {"latency": None}))
+    assert page.locator("#y-axis input[value=test]").is_disabled()
+    assert page.locator("#x-axis input[value=latency]").is_disabled()
+    assert "validation error" in page.locator("#headline").inner_text()
+
+
+def test_empty_front_and_no_trials(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result | {"front": [], "trials": [], "hypervolume_over_time": [], "supernet": None}))
+    assert "No sub-network" in page.locator("#chosen").inner_text()
+    assert "super-network" not in page.locator("#numbers").inner_text() + page.locator("#key").inner_text()
+
+
+def test_layers_that_are_gone_say_so(show: Show, result: dict[str, Any]) -> None:
+    result["front"] = result["front"][:1]
+    result["front"][0]["keep"] = [[12, 1536], [0, 0], [3, 0], [0, 0], [0, 512], [1, 1]]
+    picture = show(report_html(result)).locator("#layers .stack")
+    assert picture.get_by_text("gone", exact=True).count() == 2
+    assert picture.locator("rect.kept").count() == 12 + 3 + 1
+
+
+def test_dark_and_light_differ(show: Show, result: dict[str, Any]) -> None:
+    page = show(report_html(result), color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    line = "document.getElementById('front-plot').data[1].line.color"
+    dark = page.evaluate(ground), page.evaluate(line)
+    page.emulate_media(color_scheme="light")
+    wait_until(page, f"{ground} !== '{dark[0]}' && {line} !== '{dark[1]}'")
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_narrow_windows_do_not_scroll_sideways(
+    show: Show, result: dict[str, Any], preview: dict[str, Any], width: int
+) -> None:
+    for html in (report_html(result | {"model": "m" * 120, "run": "r" * 120}), preview_html(preview)):
+        check_width(show(html), width)
+
+
+def opening_seconds(page: Any) -> float:
+    """Processor time of the page's own thread to open it once more, which other programs do not change."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.reload()
+    metrics = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])
+
+
+def test_five_thousand_trials_open_quickly(show: Show, result: dict[str, Any]) -> None:
+    few = opening_seconds(show(report_html(result)))
+    result["trials"] = [result["trials"][index % 150] | {"trial": index} for index in range(5000)]
+    page = show(report_html(result))
+    assert opening_seconds(page) < 2 * few
+    assert page.evaluate("performance.getEntriesByName('first-contentful-paint').length") == 1

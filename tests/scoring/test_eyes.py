@@ -1,0 +1,124 @@
+"""Looks survive what happens to those who do them: a killed worker, a killed command, a dead Ray node."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import archwright as aw
+from archwright.errors import Failed
+from archwright.parallel import pool
+from tests.compression.runs import words_of
+from tests.compression.test_ray import cluster
+
+__all__ = ["cluster"]
+
+
+@pytest.fixture
+def scored(text: Path, tmp_path: Path) -> dict[str, Any]:
+    return {
+        "space": "flexibert", "random": 12, "proxies": ("w_pca", "snip", "jacobian_covariance"), "text": text,
+        "batch_rows": 2, "length": 16,
+    }  # fmt: skip
+
+
+def scores_of(result: Any) -> list[dict[str, float]]:
+    return [row["scores"] for row in result.rows]
+
+
+def test_two_workers_see_what_one_sees(scored: dict[str, Any], tmp_path: Path) -> None:
+    one, two = (scores_of(aw.score(**scored, workers=n, out=tmp_path / str(n))) for n in (1, 2))
+    assert one == two
+
+
+def test_a_worker_that_is_killed_is_replaced(
+    scored: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, asked = pool.Process._ask, []
+
+    def killing(self: Any, at: Any) -> Any:
+        asked.append(at)
+        if len(asked) in (3, 7):
+            self._process.kill()
+            self._process.wait()
+        return usual(self, at)
+
+    monkeypatch.setattr(pool.Process, "_ask", killing)
+    found = scores_of(aw.score(**scored, workers=2, out=tmp_path / "killed"))
+    monkeypatch.undo()
+    assert len(asked) == scored["random"] + 2
+    assert found == scores_of(aw.score(**scored, workers=1, out=tmp_path / "quiet"))
+
+
+def test_workers_that_always_die_end_the_command(
+    scored: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "SERVE", "raise SystemExit")
+    with pytest.raises(Failed, match="died"):
+        aw.score(**scored, workers=2, out=tmp_path / "dead")
+
+
+HANGING = """
+import sys, time
+from archwright.cli.main import main
+from archwright.store import Scores
+
+usual, added = Scores.add, []
+
+def add(self, key, seen):
+    usual(self, key, seen)
+    added.append(key)
+    time.sleep(3600 if len(added) == 8 else 0)
+
+Scores.add = add
+main(sys.argv[1:])
+"""
+
+
+def test_a_killed_command_goes_on_where_it_was(scored: dict[str, Any], tmp_path: Path) -> None:
+    out, json_file = tmp_path / "scores", tmp_path / "out.json"
+    given = {**scored, "proxies": ",".join(scored["proxies"]), "workers": 1, "out": out, "json": json_file}
+    words = words_of("score", **given)
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-c", HANGING, *words], start_new_session=True, **quiet)
+    lines = out / "scores.jsonl"
+    while process.poll() is None and (not lines.exists() or len(lines.read_bytes().splitlines()) < 4):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = lines.read_bytes()
+    assert 4 <= len(kept.splitlines()) < scored["random"]
+    lines.write_bytes(kept + b'{"key": "half a li')
+    subprocess.run([sys.executable, "-m", "archwright", *words], check=True, capture_output=True)
+    assert lines.read_bytes().startswith(kept)
+    assert len([line for line in lines.read_bytes().splitlines() if line.endswith(b"}")]) == scored["random"]
+    undisturbed = aw.score(**scored, workers=1, out=tmp_path / "quiet")
+    assert [row["scores"] for row in json.loads(json_file.read_text())["rows"]] == scores_of(undisturbed)
+
+
+@pytest.mark.server
+def test_a_ray_node_dies_and_nothing_is_lost(
+    cluster: Any, scored: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from archwright.store import Scores
+
+    usual, added = Scores.add, []
+
+    def dying(self: Any, key: str, seen: Any) -> None:
+        added.append(key)
+        if len(added) == 3:
+            cluster.remove_node(cluster.victim, allow_graceful=False)
+            cluster.victim = None
+        usual(self, key, seen)
+
+    monkeypatch.setattr(Scores, "add", dying)
+    far = scores_of(aw.score(**scored, ray=cluster.address, out=tmp_path / "far"))
+    assert cluster.victim is None and len(added) == scored["random"]
+    monkeypatch.undo()
+    assert far == scores_of(aw.score(**scored, workers=1, out=tmp_path / "near"))
