@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
-FOR_ALL = {"errors", "progress", "__version__"}
+FOR_ALL = {"errors", "progress", "random_streams", "__version__"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ ROOMS = {
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
+    "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
     "cli": room("commands configs store reports", "rich"),
     "commands": room(f"compression scoring discovery designing training bench {BELOW}", TORCH),
     "bench": room(f"commands compression scoring discovery designing training {BELOW}", TORCH),
@@ -46,7 +47,7 @@ ROOMS = {
     "discovery": room(f"scoring {BELOW}", TORCH),
     "scoring": room(BELOW, TORCH),
     "training": room(BELOW, f"{TORCH} accelerate"),
-    "configs": room("", "yaml"),
+    "configs": room("search", "yaml"),
     "parallel": room("", "torch ray"),
     "objectives": room("search subnet networks data statistics probe proxies", "torch transformers numpy"),
     "benchmarks": room("spaces search", "numpy yaml"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from archwright.commands.worker import group_from, load_evaluator
-from archwright.compression.finetuning import load_pretrained
+from archwright.commands.worker import group_from
+from archwright.compression.search import load_evaluator
 from archwright.configs import compress as o
 from archwright.networks.load import freeze_embeddings
 from archwright.store import RunFolder, write_whole
@@ -18,6 +18,7 @@ from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from archwright.subnet.supernet import plain_update
 from archwright.training import Schedule, task_loss, train
+from archwright.training.pretrained import load_pretrained
 
 
 def main() -> None:

@@ -108,7 +108,7 @@ def random_errors(out: Path, number: int = 30) -> list[float]:
     import numpy as np
     import torch
 
-    from archwright.commands.worker import load_evaluator
+    from archwright.compression.search import load_evaluator
     from archwright.objectives.error import error
     from archwright.search import sample
     from archwright.store import RunFolder

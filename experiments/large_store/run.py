@@ -15,6 +15,7 @@ from time import perf_counter
 import torch
 
 from archwright.data import encode, evaluation_batches, load_task, load_tokenizer
+from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.objectives.error import error
 from archwright.search import SAMPLERS, Candidate, Objective, search
@@ -23,7 +24,7 @@ from archwright.store import begin, open_study
 from archwright.store.environment import environment
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import nonembedding_parameters
-from archwright.training.task_data import EVALUATION_TOKENS, resolve_model
+from archwright.training.task_data import EVALUATION_TOKENS
 
 HERE = Path(__file__).parent
 

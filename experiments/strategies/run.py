@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from scipy import stats
 
-from archwright.commands.worker import load_evaluator
 from archwright.compression.pipeline import CompressConfig, as_options, borrow_original, resolve_space, run_compression
+from archwright.compression.search import load_evaluator
 from archwright.configs import compress as o
 from archwright.search import sample
 from archwright.statistics import hypervolume

@@ -12,7 +12,7 @@ from archwright.bench.train import DESIGN, LENGTH, Full, by_hand_masked, our_loo
 from archwright.data import load_tokenizer
 from archwright.data.corpus import Text, rows_of
 from archwright.data.epochs import Epoch, hiding
-from archwright.scoring.request import generator
+from archwright.random_streams import generator
 from archwright.spaces.flexibert import FlexiBertSpace
 from archwright.training.updates import masked_update
 

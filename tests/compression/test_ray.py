@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from archwright.commands.worker import load_evaluator
-from archwright.compression.ray_search import check_ray
+from archwright.compression.search import load_evaluator
 from archwright.errors import BadInput
+from archwright.parallel.ray_cluster import check_ray
 from archwright.search import EPOCHS
 from archwright.store import RunFolder
 from tests.compression.runs import compressed, errors_of, front_of, refusal, study_of, tried, words_of
@@ -44,7 +44,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Two nodes with one CPU each."""
     for name, value in PATIENT.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("archwright.compression.ray_search.ANSWER_SECONDS", 200.0)
+    monkeypatch.setattr("archwright.parallel.ray_cluster.ANSWER_SECONDS", 200.0)
     utils = pytest.importorskip("ray.cluster_utils")
     small = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
     with no_other_cluster():

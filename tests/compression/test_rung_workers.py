@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from archwright.commands.worker import load_evaluator
 from archwright.compression.methods.standard import design_name
+from archwright.compression.search import load_evaluator
 from archwright.networks.load import saved_network
 from archwright.search import EPOCHS, config_of
 from archwright.search.encoding import key_of

@@ -13,7 +13,7 @@ from archwright.cli.main import main
 from archwright.configs import scoring as so
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
-from archwright.scoring.request import generator
+from archwright.random_streams import generator
 from archwright.scoring.scorer import scoring_setup
 from archwright.spaces import ARCHITECTURES
 

@@ -17,6 +17,7 @@ from archwright.configs import compress as o
 from archwright.data import batches, encode, evaluation_batches, load_task, load_tokenizer
 from archwright.data.batching import Batch, Encoded, batch_of
 from archwright.errors import BadInput
+from archwright.networks.embedded import resolve_model
 from archwright.networks.load import freeze_embeddings, load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
@@ -30,7 +31,7 @@ from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops
 from archwright.subnet.supernet import plain_update
 from archwright.training import task_loss
-from archwright.training.task_data import EVALUATION_TOKENS, resolve_model
+from archwright.training.task_data import EVALUATION_TOKENS
 
 if TYPE_CHECKING:
     from rich.console import Console

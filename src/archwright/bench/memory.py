@@ -20,6 +20,7 @@ from archwright.compression.finetuning import supernet_step
 from archwright.configs import compress as o
 from archwright.data.batching import Batch
 from archwright.errors import Failed
+from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.objectives import measure_latency
 from archwright.objectives.error import error
@@ -30,7 +31,6 @@ from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import taylor_scores
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.training import Schedule, task_loss, train
-from archwright.training.task_data import resolve_model
 
 SIZES = {
     "vocab_size": 30522,

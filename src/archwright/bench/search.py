@@ -14,7 +14,7 @@ import optuna
 import torch
 
 from archwright.bench.compress import Ratio, ratio
-from archwright.compression.finetuning import finetune, load_pretrained
+from archwright.compression.finetuning import finetune
 from archwright.compression.methods.standard import frozen_as
 from archwright.configs import compress as o
 from archwright.networks.pruned import PrunedNetwork
@@ -26,6 +26,7 @@ from archwright.statistics import hypervolume_over_time
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
+from archwright.training.pretrained import load_pretrained
 from archwright.training.task_data import TaskData, load_task_data
 
 TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 320, 300, 24

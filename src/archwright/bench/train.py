@@ -19,15 +19,14 @@ from archwright.data.batching import Batch, batch_of, dealt, encode
 from archwright.data.corpus import Text, lines_in, rows_of
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import Epoch, hiding
-from archwright.data.public_data import public_data
+from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
+from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.progress import quiet
-from archwright.scoring.request import generator
-from archwright.scoring.scorer import WIKITEXT, WIKITEXT_ORIGIN
+from archwright.random_streams import generator
 from archwright.spaces.flexibert import LAYER, FlexiBertSpace
 from archwright.subnet.supernet import plain_update
 from archwright.training import Schedule, Update, task_loss, train
-from archwright.training.task_data import resolve_model
 from archwright.training.updates import masked_update
 
 BATCH, LENGTH = 16, 128

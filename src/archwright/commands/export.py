@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from archwright.commands.worker import load_evaluator
 from archwright.compression.recovery import standing_alone
 from archwright.compression.run import open_finished
-from archwright.compression.search import SubnetEvaluator
+from archwright.compression.search import SubnetEvaluator, load_evaluator
 from archwright.compression.trained_export import export_trained
 from archwright.configs import compress as o
 from archwright.data.batching import Encoded, batch_of

@@ -9,7 +9,6 @@ import numpy as np
 
 from archwright.benchmarks import BENCHMARKS, Benchmark
 from archwright.configs import scoring as so
-from archwright.data.public_data import public_data
 from archwright.errors import BadInput
 from archwright.reports import papers_table, rank_html, rank_table, xray_table
 from archwright.scoring.parity import parity, published_ablation
@@ -17,6 +16,7 @@ from archwright.scoring.ranking import (
     RankedRows,
     ablation,
     baseline_rows,
+    benchmark_of,
     costs,
     judged_rows,
     powers,
@@ -108,19 +108,6 @@ def page_of(judging: so.Judging, looks: so.Looks, benchmark: Benchmark) -> Path:
     if judging.samples < LEAST_SAMPLES:
         raise BadInput(f"--samples must be at least {LEAST_SAMPLES}, got {judging.samples}.")
     return check_page(page)
-
-
-def benchmark_of(table: so.Table) -> tuple[Path, Benchmark]:
-    """Where the files are, and the trained architectures in them."""
-    source = BENCHMARKS[table.benchmark]
-    folder = table.data or public_data(source.folder, origin=source.origin, option="--data")
-    variant = table.variant or source.variants[0]
-    if variant not in source.variants:
-        raise BadInput(f"--variant must be one of {', '.join(source.variants)}, got {variant!r}.")
-    benchmark = source.load(folder, variant)
-    if table.target is not None and table.target not in benchmark.targets:
-        raise BadInput(f"--target must be one of {', '.join(benchmark.targets)}, got {table.target!r}.")
-    return folder, benchmark
 
 
 def summary(field: RankedRows, setup: ScoringSetup, looks: so.Looks) -> dict[str, Any]:

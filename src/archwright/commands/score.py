@@ -1,9 +1,7 @@
 """`archwright score`: training-free scores of one or many architectures."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from archwright.scoring.scorer import check_page, open_scorer, scoring_setup
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
+from archwright.spaces.config_files import read_configs
 from archwright.store import write_whole
 from archwright.store.environment import environment
 
@@ -95,33 +94,3 @@ def configs_of(space: ArchitectureSpace, designs: so.Designs, seed: int) -> list
     for config in configs:
         space.check(config)
     return configs
-
-
-def read_configs(file: Path) -> list[Config]:
-    """The configs of a file: one, a list, or one per line."""
-    try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--config must be a readable JSON file, got {file} ({error}).") from error
-    try:
-        found = json.loads(text)
-    except RecursionError as error:
-        raise BadInput(f"--config must be JSON of ordinary depth, {file} is not.") from error
-    except json.JSONDecodeError:
-        found = [parsed(line, file) for line in text.splitlines() if line.strip()]
-    configs = [designed(one) for one in (found if isinstance(found, list) else [found])]
-    if not configs or not all(isinstance(config, dict) for config in configs):
-        raise BadInput(f"--config must hold a JSON object, or a list of them, got something else in {file}.")
-    return configs
-
-
-def designed(entry: Any) -> Any:
-    """The config that `archwright design` found, where this is its design.json; anything else as it is."""
-    return entry["config"] if isinstance(entry, dict) and {"schema", "config"} <= set(entry) else entry
-
-
-def parsed(line: str, file: Path) -> Any:
-    try:
-        return json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise BadInput(f"--config must be JSON, or JSON on every line, {file} is not ({error}).") from error

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from archwright.compression.context import load_context
 from archwright.compression.finetuning import TimeUp
-from archwright.compression.methods import METHODS
 from archwright.compression.search import (
     SubnetEvaluator,
     deadline_of,
     latency_table,
     limits,
+    load_evaluator,
     needs_table,
     objectives,
     open_run_study,
@@ -26,7 +25,7 @@ from archwright.errors import Failed
 from archwright.objectives import LatencyTable
 from archwright.progress import progress
 from archwright.search import search
-from archwright.store import RunFolder, answering, existing_run
+from archwright.store import answering, existing_run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,9 +87,3 @@ def awaited_table(evaluator: SubnetEvaluator, minutes: float) -> LatencyTable | 
     if needs_table(evaluator):
         await_file(evaluator.run.path / "latency_table.json", minutes)
     return latency_table(evaluator)
-
-
-def load_evaluator(folder: RunFolder, *, device: str = "cpu") -> SubnetEvaluator:
-    """What the run searches on, rebuilt from its folder."""
-    context = load_context(folder, device=device)
-    return METHODS[context.supernet.method].ground_of(context)

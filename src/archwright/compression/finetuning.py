@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -14,17 +13,18 @@ from archwright.compression.context import RunContext
 from archwright.configs import compress as o
 from archwright.data import Batch
 from archwright.errors import Failed
-from archwright.networks.load import freeze_embeddings, load_supernet, saved_network
+from archwright.networks.load import freeze_embeddings, saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import smallest
 from archwright.spaces.frontier import Frontier
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
-from archwright.store import RunFolder, whole_folder
+from archwright.store import RunFolder
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Order, reorder, taylor_order
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training import Checkpoints, Schedule, distillation, task_loss, train
+from archwright.training.pretrained import load_pretrained, save_network
 from archwright.training.task_data import TaskData
 
 ORDER_ROWS = 512
@@ -39,21 +39,6 @@ TRAINING_SHARE = 0.75
 
 class TimeUp(Exception):
     """The run's --minutes are over in the middle of a training."""
-
-
-def load_pretrained(task_data: TaskData, model: o.Model, settings: o.Supernet) -> PrunedNetwork:
-    """The checkpoint as it was given, with a head for the task."""
-    network = load_supernet(
-        task_data.source,
-        kind=task_data.task.kind,
-        labels=task_data.task.labels,
-        pooling=model.pooling,
-        grouping=model.grouping,
-        seed=task_data.seed,
-        keep_head=task_data.fitted,
-    )
-    freeze_embeddings(network, not settings.train_embeddings)
-    return network.to(task_data.device)
 
 
 def original_steps(context: RunContext) -> int:
@@ -280,10 +265,3 @@ def within(update: Any, deadline: float | None) -> Any:
 STREAMS = {"original": 0, "supernet": 1}
 ALONE_STREAM = 4
 TITLES = {"original": "fine-tuning the original", "supernet": "training the super-network"}
-
-
-def save_network(network: PrunedNetwork, task_data: TaskData, folder: Path) -> None:
-    """The network and its tokenizer on disk, whole or not at all."""
-    with whole_folder(folder) as beside:
-        network.save_pretrained(beside)
-        task_data.tokenizer.save_pretrained(beside)

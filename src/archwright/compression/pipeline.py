@@ -18,10 +18,11 @@ from archwright.compression.run import FinishedRun, open_finished
 from archwright.compression.search import check_search, run_search
 from archwright.compression.validation import check_method, check_network, check_training, space_before, usual_values
 from archwright.configs import compress as o
+from archwright.networks.embedded import EMBEDDED
 from archwright.networks.load import saved_network
 from archwright.reports import report_html
 from archwright.store import RunFolder, answering, begin, check_store, is_run, whole_folder, write_whole
-from archwright.training.task_data import EMBEDDED, TaskData, load_task_data
+from archwright.training.task_data import TaskData, load_task_data
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archwright.networks.embedded import resolve_model
 from archwright.networks.load import stock_config, supernet_config
 from archwright.reports import preview_html, preview_text
 from archwright.search import Bits, sample, smallest
@@ -15,7 +16,6 @@ from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.store import write_whole
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import SubnetSpec, count, nonembedding_parameters, parameters, positions
-from archwright.training.task_data import resolve_model
 
 if TYPE_CHECKING:
     from rich.console import Console

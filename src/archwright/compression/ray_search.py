@@ -5,19 +5,13 @@ shared. Threads of this process ask, wait for a node, and tell; a network whose 
 """
 
 import json
-import logging
-import os
 import shutil
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -29,20 +23,16 @@ from archwright.compression.finetuning import TimeUp
 from archwright.compression.methods import METHODS
 from archwright.compression.methods.standard import forget
 from archwright.compression.search import ERROR, SubnetEvaluator, limits, objectives, open_run_study
-from archwright.errors import BadInput, Failed
+from archwright.errors import Failed
 from archwright.objectives import LatencyTable
+from archwright.parallel.ray_cluster import RETRIES, connected
 from archwright.progress import quiet
 from archwright.search import Candidate, Config, Objective, search
 from archwright.store import RunFolder, whole_folder, write_whole
 
-LOCAL, AUTO = "local", "auto"
-RETRIES = 5
-"""Nodes that may die under one training before the run gives up."""
-ANSWER_SECONDS = 20.0
 POLL_SECONDS = 0.5
 NOTES = ("order", "designs")
 """What a node must know of the run folder beside the options."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 class Stopped(Exception):
@@ -58,75 +48,6 @@ class Trained:
     files: dict[str, bytes]
     checkpoint: bytes | None
     """Where a later rung goes on; None after the last one."""
-
-
-def check_ray(address: str) -> None:
-    """BadInput when Ray is not installed, or no cluster answers at the address."""
-    if find_spec("ray") is None:
-        raise BadInput("--ray needs the package ray, which is not installed; pip install 'archwright[ray]'.")
-    if address != LOCAL and not answers(address):
-        raise BadInput(
-            f"--ray must be the address of a running Ray cluster (host:port), auto or local, got {address!r}, where "
-            "none answers; start one with `ray start --head`."
-        )
-
-
-def answers(address: str) -> bool:
-    """Whether a cluster can be reached; asked in a process of its own, because Ray itself tries for minutes."""
-    if address != AUTO and not listens(address):
-        return False
-    where = [] if address == AUTO else ["--address", address]
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", *where]
-    try:
-        return not subprocess.run(
-            command, env=os.environ | QUIET, capture_output=True, timeout=ANSWER_SECONDS
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return False
-
-
-def listens(address: str) -> bool:
-    """Whether anything at all is there."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
-    except (OSError, OverflowError, ValueError):
-        return False
-    return True
-
-
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """The module `ray`, connected to the cluster; a connection that was there before is used and left alone."""
-    os.environ.update(QUIET)
-    check_ray(address)
-    import ray
-
-    if ray.is_initialized():
-        yield ray
-        return
-    extra: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
-    with silent(ray):
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **extra)
-        except (OSError, RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise BadInput(f"--ray must be a cluster that this command can join, got {address!r}: {reason}") from error
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-
-@contextmanager
-def silent(ray: Any) -> Iterator[None]:
-    """Ray prints the death of a node, with its log, to stdout, where our JSON may go."""
-    usual = ray._private.worker.print_to_stdstream
-    ray._private.worker.print_to_stdstream = lambda *words, **options: None
-    try:
-        yield
-    finally:
-        ray._private.worker.print_to_stdstream = usual
 
 
 @contextmanager

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from archwright.commands.worker import load_evaluator
 from archwright.compression.context import read_options
-from archwright.compression.finetuning import save_network
-from archwright.compression.search import SubnetEvaluator
+from archwright.compression.search import SubnetEvaluator, load_evaluator
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.networks.load import freeze_embeddings, saved_network
@@ -16,6 +14,7 @@ from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import plain_update
 from archwright.training import Schedule, distillation, task_loss, train
+from archwright.training.pretrained import save_network
 
 RECOVERY_STREAM = 3
 

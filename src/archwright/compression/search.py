@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from optuna.trial import TrialState
 
-from archwright.compression.context import RunContext
+from archwright.compression.context import RunContext, load_context
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.methods import METHODS
 from archwright.configs import compress as o
@@ -41,6 +41,9 @@ from archwright.spaces.trained import TrainedSpace
 from archwright.store import RunFolder, open_study
 from archwright.subnet.spec import SubnetSpec
 from archwright.training.task_data import TaskData
+
+if TYPE_CHECKING:
+    pass
 
 ERROR, LATENCY = "validation_error", "latency_ms"
 CORNERS: dict[str, Callable[[Any], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
@@ -307,3 +310,9 @@ def stop(processes: "list[subprocess.Popen[bytes]]", patience: float = 30.0) -> 
         if process.poll() is None:
             process.terminate()
             process.wait()
+
+
+def load_evaluator(folder: RunFolder, *, device: str = "cpu") -> SubnetEvaluator:
+    """What the run searches on, rebuilt from its folder."""
+    context = load_context(folder, device=device)
+    return METHODS[context.supernet.method].ground_of(context)

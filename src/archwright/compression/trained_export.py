@@ -15,10 +15,10 @@ from archwright.exporting import Parity, varied_batches
 from archwright.exporting import export as write
 from archwright.exporting.kinds import KINDS
 from archwright.exporting.subjects import Subject, subject
+from archwright.networks.embedded import resolve_model
 from archwright.networks.saved import any_network, loaded_network
 from archwright.objectives import time_interleaved
 from archwright.objectives.latency import one_thread
-from archwright.training.task_data import resolve_model
 
 Inputs = Mapping[str, torch.Tensor]
 LONGEST = 64

@@ -3,19 +3,18 @@
 from dataclasses import fields
 from typing import Any
 
-from archwright.compression.finetuning import load_pretrained
 from archwright.compression.methods import METHODS
-from archwright.compression.ray_search import check_ray
 from archwright.compression.search import check_latency
 from archwright.configs import compress as o
 from archwright.errors import BadInput
-from archwright.networks.load import room_of, stock_config, supernet_config
-from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.load import stock_config, supernet_config
 from archwright.objectives import measure_latency
+from archwright.parallel.ray_cluster import check_ray
 from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.spaces.trained import TrainedSpace
 from archwright.subnet.anatomy import anatomy
+from archwright.training.pretrained import check_room, load_pretrained
 from archwright.training.task_data import TaskData
 
 
@@ -86,10 +85,3 @@ def check_network(
     keeps = {"smallest": space.build(smallest(space.choices))}
     timings = measure_latency(network, keeps, batch=1, length=task_data.length(measure.length), rounds=measure.rounds)
     check_latency(budget.latency_ms, timings["smallest"].low)
-
-
-def check_room(network: PrunedNetwork, lengths: dict[str, int]) -> None:
-    room = room_of(network)
-    for option, length in lengths.items():
-        if length > room:
-            raise BadInput(f"{option} must be at most {room}, the positions of this model, got {length} tokens.")

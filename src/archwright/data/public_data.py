@@ -26,3 +26,12 @@ def places() -> list[Path]:
     named = os.environ.get(VARIABLE)
     checkout = Path(__file__).resolve().parents[3]
     return [*([Path(named)] if named else []), *BESIDE, *(checkout / folder for folder in BESIDE)]
+
+
+WIKITEXT = "wikitext-2/train.txt"
+
+
+WIKITEXT_ORIGIN = "the WikiText-2 data set, e.g. https://huggingface.co/datasets/Salesforce/wikitext"
+
+
+GPT2_ORIGIN = "https://huggingface.co/openai-community/gpt2"

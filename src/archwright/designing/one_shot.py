@@ -20,7 +20,8 @@ from archwright.designing.supernet_objectives import SupernetObjective, lesson_o
 from archwright.errors import BadInput
 from archwright.networks.nlu import NluConfig
 from archwright.networks.nlu.supernet import NluSupernetConfig, path, untrained_supernet
-from archwright.scoring.request import WEIGHTS, generator
+from archwright.random_streams import generator
+from archwright.scoring.request import WEIGHTS
 from archwright.scoring.scorer import code, size_of
 from archwright.search import Candidate, Config, smallest
 from archwright.search.batch_loop import Judge, Measured

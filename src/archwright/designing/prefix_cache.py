@@ -19,7 +19,8 @@ from archwright.designing.prefix_stacks import STACKS, OneLayer, Prefix, Stack
 from archwright.probe import Layer, Probe, Signal, Weight, record
 from archwright.proxies import Unscored, passes_of, roles_of
 from archwright.proxies.pca import Factor, factor_of
-from archwright.scoring.request import NOISE, ScoreRequest, ScoreResult, chosen_proxies, generator
+from archwright.random_streams import generator
+from archwright.scoring.request import NOISE, ScoreRequest, ScoreResult, chosen_proxies
 from archwright.store import digest
 
 MEGABYTE = 1 << 20

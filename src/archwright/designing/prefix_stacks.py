@@ -9,7 +9,8 @@ from torch import nn
 from archwright.networks.nlu import HEADS, block, embeddings
 from archwright.networks.nlu.stack import HEAD, drawn
 from archwright.networks.roles import LayerRoles, Roles
-from archwright.scoring.request import INITIALS, WEIGHTS, ScoreRequest, generator, tensors
+from archwright.random_streams import generator
+from archwright.scoring.request import INITIALS, WEIGHTS, ScoreRequest, tensors
 from archwright.search import Config
 from archwright.spaces.nlu import NluSpace
 

@@ -11,19 +11,20 @@ from torch import nn
 from archwright.configs import design as do
 from archwright.data import batches, encode, evaluation_batches, load_task, load_tokenizer
 from archwright.data.batching import Batch, Encoded
-from archwright.data.public_data import public_data
+from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.snippets import Snippets, snippets
 from archwright.errors import BadInput
+from archwright.networks.embedded import resolve_model
 from archwright.networks.nlu.supernet import NluSupernet
 from archwright.objectives.error import in_row_order
-from archwright.scoring.scorer import VOCABULARIES, WIKITEXT, WIKITEXT_ORIGIN, size_of
+from archwright.scoring.scorer import VOCABULARIES, size_of
 from archwright.spaces.nlu import NluSpace
 from archwright.statistics import METRICS
 from archwright.store import digest
 from archwright.subnet.supernet import plain_update
 from archwright.training import task_loss
 from archwright.training.losses import NO_TARGET
-from archwright.training.task_data import EVALUATION_TOKENS, resolve_model
+from archwright.training.task_data import EVALUATION_TOKENS
 from archwright.training.updates.masked import guesses, masked_update
 
 MOST_ROWS = 2048

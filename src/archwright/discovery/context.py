@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from archwright.commands.rank import benchmark_of
 from archwright.configs import scoring as so
 from archwright.discovery.folds import FoldedRows
 from archwright.discovery.lazy_table import LazyTable
@@ -18,7 +17,7 @@ from archwright.discovery.statistics import Statistics, seen, without_proxies
 from archwright.errors import BadInput
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.proxies.simplifying import Chain
-from archwright.scoring.ranking import LEAST_ROWS, RankedRows
+from archwright.scoring.ranking import LEAST_ROWS, RankedRows, benchmark_of
 from archwright.scoring.request import ScoreRequest
 from archwright.scoring.scorer import Scorer, ScoringSetup, scoring_setup
 from archwright.search import Config

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from archwright.compression.ray_search import RETRIES, connected
 from archwright.errors import BadInput, Failed
+from archwright.parallel.ray_cluster import RETRIES, connected
 
 SERVE = "from archwright.scoring.request import serve; serve()"
 """Not `-m`: what is pickled must have the same module name in both processes."""

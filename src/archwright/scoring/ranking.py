@@ -4,19 +4,31 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.benchmarks import Benchmark, Row
+from archwright.benchmarks import BENCHMARKS, Benchmark, Row
 from archwright.configs import scoring as so
+from archwright.data.public_data import public_data
 from archwright.errors import BadInput
 from archwright.networks.roles import Counts
 from archwright.proxies import PROXIES, from_source
 from archwright.scoring.request import ScoreResult, spectra_of
 from archwright.scoring.scorer import Scorer, ScoringSetup
-from archwright.statistics import Resampling, deciles, judge_on, linear_baseline, random_baseline, resampling_of
+from archwright.statistics import (
+    Resampling,
+    deciles,
+    judge_on,
+    linear_baseline,
+    random_baseline,
+    resampling_of,
+)
+
+if TYPE_CHECKING:
+    pass
 
 Values = NDArray[np.float64]
 REPEATS = 10
@@ -239,3 +251,16 @@ def powers(field: RankedRows, against: Resampling) -> dict[str, Any] | None:
     one, two = np.log(field.parameters), np.log(np.maximum(field.scores["v_pca"], 1))
     table = [[judge_on(a * one + b * two, against.points()).spearman for b in POWERS] for a in POWERS]
     return {"a": POWERS.tolist(), "b": POWERS.tolist(), "spearman": table}
+
+
+def benchmark_of(table: so.Table) -> tuple[Path, Benchmark]:
+    """Where the files are, and the trained architectures in them."""
+    source = BENCHMARKS[table.benchmark]
+    folder = table.data or public_data(source.folder, origin=source.origin, option="--data")
+    variant = table.variant or source.variants[0]
+    if variant not in source.variants:
+        raise BadInput(f"--variant must be one of {', '.join(source.variants)}, got {variant!r}.")
+    benchmark = source.load(folder, variant)
+    if table.target is not None and table.target not in benchmark.targets:
+        raise BadInput(f"--target must be one of {', '.join(benchmark.targets)}, got {table.target!r}.")
+    return folder, benchmark

@@ -11,7 +11,6 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-import numpy as np
 import torch
 
 from archwright.data.snippets import Snippets
@@ -19,6 +18,7 @@ from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Proxy, Unscored, from_source, passes_of, roles_of
 from archwright.proxies.discovered import from_formula
 from archwright.proxies.pca import dimensions, spectra
+from archwright.random_streams import generator
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
 
@@ -159,11 +159,6 @@ class Memory:
         except OSError:
             return None
         return next((float(line.split()[1]) for line in lines if line.startswith(name)), None)
-
-
-def generator(*seed: int) -> torch.Generator:
-    """Random numbers of their own for every place that needs some."""
-    return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1))
 
 
 def tensors(batch: Snippets) -> dict[str, torch.Tensor]:

@@ -12,10 +12,11 @@ import numpy as np
 
 import archwright
 from archwright.configs import scoring as so
-from archwright.data.public_data import public_data
+from archwright.data.public_data import GPT2_ORIGIN, WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.snippets import Snippets, snippets
 from archwright.data.vocabularies import Vocabulary, byte_pairs, pieces, words
 from archwright.errors import BadInput
+from archwright.networks.embedded import resolve_model
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.progress import progress
 from archwright.proxies import PROXIES, own_proxy
@@ -23,11 +24,7 @@ from archwright.scoring.request import ScoreRequest, ScoreResult
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import Scores, digest
-from archwright.training.task_data import resolve_model
 
-WIKITEXT = "wikitext-2/train.txt"
-WIKITEXT_ORIGIN = "the WikiText-2 data set, e.g. https://huggingface.co/datasets/Salesforce/wikitext"
-GPT2_ORIGIN = "https://huggingface.co/openai-community/gpt2"
 ROOMS = ("networks", "spaces", "probe", "proxies")
 """Code that a score depends on."""
 FOUND = frozenset({"discovered"})

@@ -6,13 +6,12 @@ from typing import Any
 
 from archwright.data.corpus import Text, read_corpus, rows_of
 from archwright.data.encoding import Encoded
-from archwright.data.public_data import public_data
+from archwright.data.public_data import GPT2_ORIGIN, public_data
 from archwright.data.tokenizer_training import MADE, made_tokenizer, same_tokens, tokenizer_in
 from archwright.errors import BadInput
-from archwright.scoring.scorer import GPT2_ORIGIN
+from archwright.networks.embedded import resolve_model
 from archwright.training.plan import TrainConfig, TrainingContext, check_batch
 from archwright.training.students import Design, built, design_of, loaded, room_for, source_of
-from archwright.training.task_data import resolve_model
 
 READ_ON = ("packed",)
 """Layouts in which a row goes on where the one before ended."""

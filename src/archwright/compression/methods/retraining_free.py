@@ -1,7 +1,7 @@
 """Retraining-free pruning: every design has weights of its own, into which its tuned masks are folded."""
 
 from archwright.compression.context import RunContext
-from archwright.compression.finetuning import finetune_original, sample_batches, save_network, space_of
+from archwright.compression.finetuning import finetune_original, sample_batches, space_of
 from archwright.compression.methods.config_list import note_designs, noted_designs
 from archwright.compression.methods.one_shot import PRUNING_ROWS, SHARES
 from archwright.compression.methods.standard import name_of
@@ -14,6 +14,7 @@ from archwright.subnet.anatomy import anatomy
 from archwright.subnet.pruning.baselines import retraining_free
 from archwright.subnet.pruning.tuning import fold
 from archwright.training import task_loss
+from archwright.training.pretrained import save_network
 
 
 def listed_by_fisher(context: RunContext) -> None:

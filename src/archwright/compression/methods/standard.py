@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archwright.compression.context import RunContext
-from archwright.compression.finetuning import (
-    finetune,
-    finetune_original,
-    known_order,
-    load_pretrained,
-    measure_order,
-    save_network,
-    space_of,
-)
+from archwright.compression.finetuning import finetune, finetune_original, known_order, measure_order, space_of
 from archwright.compression.methods.config_list import note_configs, noted_designs
 from archwright.compression.search import SubnetEvaluator, corners, deadline_of
 from archwright.networks.load import saved_network
@@ -29,6 +21,7 @@ from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import reorder
 from archwright.subnet.pruning.baselines import layer_dropping
+from archwright.training.pretrained import load_pretrained, save_network
 
 MOST_CHECKPOINTS = 20
 """Trainings that may still be continued; older ones would begin again, with the same result."""

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.compression.finetuning import load_pretrained, save_network
-from archwright.compression.validation import check_room
 from archwright.configs import compress as o
 from archwright.configs import training as to
 from archwright.data.corpus import Text
@@ -23,13 +21,14 @@ from archwright.data.tokenizer_training import MADE, tokenizer_in
 from archwright.errors import BadInput
 from archwright.networks.load import load_supernet, saved_network, stock_config
 from archwright.networks.pruned import HEADS, PrunedConfig, PrunedNetwork
-from archwright.scoring.request import generator
+from archwright.random_streams import generator
 from archwright.subnet.supernet import plain_update
 from archwright.training import Schedule, task_loss, train
 from archwright.training.corpus import USUAL, check_tokens
 from archwright.training.evaluation import GLUE_PREFIX, asked_answers, column_of, more_rows, scores
 from archwright.training.objectives.pretraining import PROJECTIONS
 from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan, check_batch
+from archwright.training.pretrained import check_room, load_pretrained, save_network
 from archwright.training.students import Design, built, design_of, source_of
 from archwright.training.task_data import TaskData, names_match, own_labels, prepare_task_data
 from archwright.training.updates import layerwise_update, projections_for

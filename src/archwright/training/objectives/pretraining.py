@@ -17,7 +17,7 @@ from archwright.errors import BadInput, Failed
 from archwright.networks.cells import CellForCausalLM
 from archwright.objectives.error import evaluating
 from archwright.progress import progress
-from archwright.scoring.request import generator
+from archwright.random_streams import generator
 from archwright.statistics import perplexity
 from archwright.training import ALONE, task_loss
 from archwright.training.corpus import Corpus, check_tokens, load_corpus
