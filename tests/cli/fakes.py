@@ -94,7 +94,14 @@ ENDINGS: dict[str, Callable[[], None]] = {
 }
 
 
-def job(plan: Plan, place: Place) -> Answer:
+@dataclass(frozen=True)
+class ShrinkConfig:
+    plan: Plan
+    place: Place
+
+
+def job(config: ShrinkConfig) -> Answer:
+    plan, place = config.plan, config.place
     with progress("work", 1) as bar:
         ENDINGS[place.ending]()
         bar.advance()
@@ -103,6 +110,6 @@ def job(plan: Plan, place: Place) -> Answer:
 
 
 COMMANDS = {
-    "shrink": Command("make it smaller", "tests.cli.fakes:job", (Plan, Place), ("model",), "archwright shrink bert"),
-    "grow": Command("make it larger", "no.such.module:job", (Model,), ("model",)),
+    "shrink": Command("make it smaller", "tests.cli.fakes:job", ShrinkConfig, ("model",), "archwright shrink bert"),
+    "grow": Command("make it larger", "no.such.module:job", Model, ("model",)),
 }

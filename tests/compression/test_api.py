@@ -1,6 +1,5 @@
 """The Python API, the list of commands and its presets, fine-tuned checkpoints, and the budget of minutes."""
 
-import inspect
 import typing
 from dataclasses import fields
 from importlib import import_module
@@ -12,7 +11,6 @@ from transformers import AutoModelForSequenceClassification
 
 import archwright as aw
 from archwright.commands import COMMANDS, call
-from archwright.commands.compress import compress
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from tests.compression.runs import QUICK, compressed, saved_model, table_file
@@ -51,15 +49,15 @@ def test_the_groups_are_what_the_job_takes(name: str) -> None:
     module, _, job = COMMANDS[name].target.partition(":")
     signature = typing.get_type_hints(getattr(import_module(module), job))
     signature.pop("return")
-    assert tuple(signature.values()) == COMMANDS[name].groups
-    options = [field.name for group in COMMANDS[name].groups for field in fields(group)]
+    assert tuple(signature.values()) == (COMMANDS[name].config,)
+    options = [field.name for group in COMMANDS[name].option_types for field in fields(group)]
     assert len(options) == len(set(options))
     assert set(COMMANDS[name].positional) <= set(options)
 
 
 @pytest.mark.parametrize("preset", o.PRESETS)
 def test_presets_set_options_that_exist_and_could_be_given(preset: str) -> None:
-    known = {field.name: field for group in COMMANDS["compress"].groups for field in fields(group)}
+    known = {field.name: field for group in COMMANDS["compress"].option_types for field in fields(group)}
     assert set(o.PRESETS) == set(o.PRESET_HELP)
     for name, value in o.PRESETS[preset].items():
         listed = known[name].metadata.get("choices", ())
@@ -70,10 +68,7 @@ def test_presets_set_options_that_exist_and_could_be_given(preset: str) -> None:
 def groups_of(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:
     """What the job would get."""
     seen: dict[str, Any] = {}
-    names = list(inspect.signature(compress).parameters)
-    monkeypatch.setattr(
-        "archwright.commands.compress.compress", lambda *groups: seen.update(zip(names, groups, strict=True))
-    )
+    monkeypatch.setattr("archwright.commands.compress.compress", lambda config: seen.update(vars(config)))
     call(COMMANDS["compress"], options)
     return seen
 
@@ -86,7 +81,7 @@ def test_the_preset_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     assert search.corners == ("largest", "smallest", "middle")
     assert search.trials == 7  # what is given wins
     assert groups_of(monkeypatch, preset="paper")["search"].trials == 100
-    assert groups_of(monkeypatch)["supernet"] == o.Supernet()
+    assert groups_of(monkeypatch)["supernet"] == o.SupernetOptions()
 
 
 def test_a_fine_tuned_checkpoint_is_the_original(tmp_path: Path, minilm: Path) -> None:

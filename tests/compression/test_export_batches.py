@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from archwright.commands.export import mixed, prefixes
+from archwright.compression.export import mixed, prefixes
 from archwright.data.encoding import Encoded
 
 

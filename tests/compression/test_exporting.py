@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from archwright.commands.export import ExportResult, export
+from archwright.commands.export import export
+from archwright.compression.export import ExportResult
 from archwright.compression.trained_export import TEXTS
 from archwright.configs import compress as o
 from archwright.errors import BadInput
@@ -28,7 +29,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     source: Path, to: str, out: Path | None = None, *, int8: bool = False, against: str | None = None
 ) -> ExportResult:
-    return export(o.Source(source), o.Which(against=against), o.Export(to, int8), o.Target(out))
+    return export(
+        o.SourceOptions(source), o.NetworkOptions(against=against), o.ExportOptions(to, int8), o.TargetOptions(out)
+    )
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -125,9 +128,19 @@ def test_a_compress_run_needs_a_trial(tmp_path: Path) -> None:
 
 
 def test_options_of_the_other_kind_of_folder_are_refused(models: Path, tmp_path: Path) -> None:
-    for which in (o.Which(trial=3), o.Which(recovered=True)):
+    for which in (o.NetworkOptions(trial=3), o.NetworkOptions(recovered=True)):
         with pytest.raises(BadInput, match="this folder has one"):
-            export(o.Source(models / "nlu-mlm"), which, o.Export("compact"), o.Target(tmp_path / "out"))
+            export(
+                o.SourceOptions(models / "nlu-mlm"),
+                which,
+                o.ExportOptions("compact"),
+                o.TargetOptions(tmp_path / "out"),
+            )
     with pytest.raises(BadInput, match="--against is for trained networks"):
-        export(o.Source(as_run(tmp_path)), o.Which(trial=0, against="minilm"), o.Export("compact"), o.Target())
+        export(
+            o.SourceOptions(as_run(tmp_path)),
+            o.NetworkOptions(trial=0, against="minilm"),
+            o.ExportOptions("compact"),
+            o.TargetOptions(),
+        )
     assert not (tmp_path / "out").exists()

@@ -27,7 +27,7 @@ from archwright.spaces.subnetwork import subnet_space
 from archwright.store import RunFolder
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import sizes
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from tests.compression.runs import compressed
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import archwright as aw
 from archwright.compression.methods import METHODS, space_for
-from archwright.configs.compress import PRESETS, Supernet
+from archwright.configs.compress import PRESETS, SupernetOptions
 from archwright.errors import BadInput
 from tests.compression.runs import QUICK, compressed, front_of, left_over
 
@@ -166,6 +166,6 @@ def test_every_space_is_served_or_refused_in_one_line(method: str) -> None:
 
 
 def test_unused_options_are_options() -> None:
-    known = set(vars(Supernet()))
+    known = set(vars(SupernetOptions()))
     assert all(set(method.unused) <= known for method in METHODS.values())
     assert set(PRESETS["paper"]) > {"min_epochs"}

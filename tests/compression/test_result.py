@@ -11,7 +11,7 @@ import pytest
 from pymoo.indicators.hv import HV
 
 from archwright.cli.main import main
-from archwright.objectives import OBJECTIVES
+from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import Timing, Timings
 from archwright.objectives.table import LatencyTable, sizes
 from archwright.search import SAMPLERS

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from archwright.cli.main import main
-from archwright.exporting import FORMATS
+from archwright.exporting.formats import FORMATS
 from tests.compression.runs import compressed, refusal, words_of
 
 TELLS_LABELS = """

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from archwright.data import Batch, Encoded, Rows, batches, encode, evaluation_batches, load_task, median_length
+from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches, median_length
+from archwright.data.rows import Rows
+from archwright.data.tasks import load_task
 from archwright.errors import BadInput
 
 PAD = 77

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archwright.data import batches
+from archwright.data.batching import batches
 from archwright.data.corpus import Marks, by_line, marks_of, packed, read_corpus, rows_of
 from archwright.data.tokenizer_training import MADE, gpt2_tokenizer, made_tokenizer, same_tokens, tokenizer_in
 from archwright.errors import BadInput

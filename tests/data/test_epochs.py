@@ -8,7 +8,8 @@ import pytest
 
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import in_streams
-from archwright.training import Together, remaining
+from archwright.training.batch_order import remaining
+from archwright.training.distributed import Together
 
 WIDTH = 3
 

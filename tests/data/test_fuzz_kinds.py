@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.data import Task, encode, evaluation_batches, load_task
+from archwright.data.batching import encode, evaluation_batches
+from archwright.data.tasks import Task, load_task
 from archwright.errors import BadInput
 
 TEXT = st.text(max_size=12)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from archwright.data import load_task
+from archwright.data.tasks import load_task
 from archwright.errors import BadInput
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archwright.data import load_task
 from archwright.data.glue import GLUE
 from archwright.data.glue_submission import TESTS, asked_rows, more_dev, present_tasks, submission, written
+from archwright.data.tasks import load_task
 from archwright.errors import BadInput
 
 HEADERS = {

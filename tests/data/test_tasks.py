@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archwright.data import TASKS, Task, load_task
-from archwright.data.tasks import OTHER_TASKS
+from archwright.data.tasks import OTHER_TASKS, TASKS, Task, load_task
 from archwright.errors import BadInput
 
 ROWS = {  # train, validation, test

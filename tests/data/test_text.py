@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.data import Task, batches, encode, evaluation_batches, load_task, median_length
+from archwright.data.batching import batches, encode, evaluation_batches, median_length
+from archwright.data.tasks import Task, load_task
 from archwright.data.text import Passage, token_ids
 from archwright.errors import BadInput
 

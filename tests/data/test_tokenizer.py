@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archwright.data import load_tokenizer
+from archwright.data.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import archwright as aw
-from archwright.bench.design import Round, bench_design, ratios, same
 from archwright.configs import compress as o
 from archwright.configs import design as do
 from archwright.designing.layers import layers_of_design, leanings, shares
@@ -18,6 +17,7 @@ from archwright.designing.prefix_cache import Work
 from archwright.designing.supernet_objectives import labelled
 from archwright.errors import BadInput, Failed
 from archwright.spaces import ARCHITECTURES
+from experiments.speed.design import Round, bench_design, ratios, same
 from tests.training.pipeline.tables import glue_folder, squad_folder
 
 
@@ -41,7 +41,7 @@ def test_two_limits_that_exclude_each_other() -> None:
     space = ARCHITECTURES["nlu-tiny"].space()
     least = {name: smallest_by(Counting(space), name) for name in ("parameters", "flops")}
     counts = {name: space.counts(config) for name, config in least.items()}
-    limits = do.Limits(str(counts["parameters"].parameters), str(counts["flops"].flops))
+    limits = do.LimitOptions(str(counts["parameters"].parameters), str(counts["flops"].flops))
     bounds = ceilings_of(space, limits).bounds()
     assert bounds is not None and bounds.allowed(bounds.within)
 
@@ -63,14 +63,14 @@ def test_the_ratio_is_that_of_the_whole_search() -> None:
 
 def test_the_bench_searches_and_compares(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
     monkeypatch.setenv("ARCHWRIGHT_DATA", str(data_dir))
-    found = bench_design(o.Bench("design"), do.Searching(population=3, generations=2), "nlu-tiny")
+    found = bench_design(o.BenchConfig("design"), do.DesignSearchOptions(population=3, generations=2), "nlu-tiny")
     assert found[0].median > 1 and found[2].median >= 1
 
 
 def test_the_bench_notices_a_wrong_score(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    monkeypatch.setattr("archwright.bench.design.look", lambda at: SimpleNamespace(scores={"w_pca": 100.0}))
+    monkeypatch.setattr("experiments.speed.design.look", lambda at: SimpleNamespace(scores={"w_pca": 100.0}))
     same(None, [100.0])  # type: ignore[arg-type]
     with pytest.raises(Failed, match="from nothing 100"):
         same(None, [100.1])  # type: ignore[arg-type]
@@ -95,8 +95,8 @@ def test_one_shot_search_trains_once_and_judges_paths(options: dict[str, Any]) -
 
 
 def test_other_labels_are_another_lesson(tmp_path: Path) -> None:
-    shots = do.OneShot(task="glue/CoLA", data=glue_folder(tmp_path / "glue") / "CoLA")
-    once, again = (labelled(shots, do.Looking()) for _ in range(2))
+    shots = do.OneShotOptions(task="glue/CoLA", data=glue_folder(tmp_path / "glue") / "CoLA")
+    once, again = (labelled(shots, do.DesignScoringOptions()) for _ in range(2))
     turned = replace(once, train=replace(once.train, targets=1 - once.train.targets))
     assert once.identity == again.identity != turned.identity
 

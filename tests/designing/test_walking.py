@@ -39,10 +39,10 @@ def looks(text: Path) -> Looks:
     def made(
         *names: str, configs: list[Config] = ALIKE, rows: int = 4, length: int = 24, seed: int = 0
     ) -> list[ScoreRequest]:
-        recording = so.Recording(text=text, batch_rows=rows, length=length, seed=seed)
+        recording = so.RecordingOptions(text=text, batch_rows=rows, length=length, seed=seed)
         own = tuple(name for name in names if ":" in name)
         listed = tuple(name for name in names if name not in own)
-        setup = scoring_setup(SPACE, so.Proxies(proxies=listed or ("depth",), proxy=own), recording)
+        setup = scoring_setup(SPACE, so.ProxyOptions(proxies=listed or ("depth",), proxy=own), recording)
         return [setup.look(one) for one in configs]
 
     return made

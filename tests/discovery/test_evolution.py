@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.commands import COMMANDS, filled
+from archwright.commands import COMMANDS, preset_values
 from archwright.configs import scoring as so
 from archwright.discovery.comparison import after, compared
 from archwright.discovery.evolution import (
@@ -130,14 +130,14 @@ def test_nothing_invalid_gets_a_fitness() -> None:
 
 def test_the_papers_settings_are_the_default() -> None:
     expected = EvolutionSettings(1000, 80, 0.1, 0.5, 0.5, True, 50, False)
-    assert settings_of(so.Evolution()) == expected == EvolutionSettings()
+    assert settings_of(so.EvolutionOptions()) == expected == EvolutionSettings()
     assert (share("25%"), share("0.5")) == (0.25, 0.5)
 
 
 @pytest.mark.parametrize(("name", "value"), [("generations", 0), ("population", 1), ("sample", -1), ("seeds", 0)])
 def test_bad_settings(name: str, value: int) -> None:
     with pytest.raises(BadInput, match=f"--{name} must be at least"):
-        settings_of(so.Evolution(**{name: value}))
+        settings_of(so.EvolutionOptions(**{name: value}))
 
 
 @pytest.mark.parametrize("parents", ["0%", "ten", "110%", ""])
@@ -202,9 +202,9 @@ def test_the_order_of_several_aims_is_front_by_front() -> None:
 
 
 def test_the_preset_has_the_papers_settings() -> None:
-    given = filled(COMMANDS["discover"], {"preset": "lpzero"})
+    given = preset_values(COMMANDS["discover"], {"preset": "lpzero"})
     assert (given["unary"], given["batch_rows"], given["seed"]) == (2, 128, 42)
-    assert filled(COMMANDS["discover"], {"preset": "lpzero-gpt2"})["batch_rows"] == 16
-    names = so.Evolution.__dataclass_fields__
-    chosen = so.Evolution(**{name: value for name, value in given.items() if name in names})
+    assert preset_values(COMMANDS["discover"], {"preset": "lpzero-gpt2"})["batch_rows"] == 16
+    names = so.EvolutionOptions.__dataclass_fields__
+    chosen = so.EvolutionOptions(**{name: value for name, value in given.items() if name in names})
     assert settings_of(chosen) == EvolutionSettings()

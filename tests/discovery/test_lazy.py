@@ -30,7 +30,7 @@ from tests.compression.runs import ROOT
 from tests.discovery import toys
 from tests.discovery.test_interrupted import killed_when
 
-GROUPS = (so.Table, so.Formulas, so.Recording)
+GROUPS = (so.BenchmarkOptions, so.FormulaOptions, so.RecordingOptions)
 
 
 def land(options: dict[str, Any], **changes: Any) -> DiscoveryContext:

@@ -11,7 +11,9 @@ from torch import Tensor
 from transformers import AutoConfig, AutoTokenizer
 
 from archwright.errors import BadInput, Failed
-from archwright.exporting import FORMATS, Parity, export, varied_batches
+from archwright.exporting.checkpoint import export
+from archwright.exporting.formats import FORMATS
+from archwright.exporting.parity import Parity, varied_batches
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.exporting.tiny import ENCODERS, HEADS, batches, inside, supernet, tokenizer

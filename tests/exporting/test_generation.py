@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from archwright.exporting import export
+from archwright.exporting.checkpoint import export
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec

@@ -11,8 +11,10 @@ from torch import Tensor
 from transformers import AutoTokenizer, GenerationConfig
 
 from archwright.errors import BadInput, Failed
-from archwright.exporting import FORMATS, Parity, export
+from archwright.exporting.checkpoint import export
+from archwright.exporting.formats import FORMATS
 from archwright.exporting.kinds import KINDS
+from archwright.exporting.parity import Parity
 from archwright.networks.kinds import STOCK_HEADS
 from archwright.networks.pruned import HEADS as NETWORKS
 from archwright.subnet.extract import extract

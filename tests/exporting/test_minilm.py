@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from archwright.exporting import FORMATS, export, varied_batches
+from archwright.exporting.checkpoint import export
+from archwright.exporting.formats import FORMATS
+from archwright.exporting.parity import varied_batches
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract

@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from archwright.exporting import export
+from archwright.exporting.checkpoint import export
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.exporting.tiny import ENCODERS, batches, inside, supernet, tokenizer

@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from archwright.exporting import export, onnx_file
+from archwright.exporting import onnx_file
+from archwright.exporting.checkpoint import export
 from archwright.exporting.onnx_int8 import TOGETHER, lookup, quantize_decoder, quantize_encoder
 from archwright.exporting.quiet_libraries import silenced
 from archwright.subnet.extract import extract

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from archwright.data import load_tokenizer
-from archwright.exporting import export
+from archwright.data.tokenizer import load_tokenizer
+from archwright.exporting.checkpoint import export
 from archwright.exporting.onnx_file import load_onnx
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
@@ -109,7 +109,7 @@ PEAK = """
 import resource, sys
 from pathlib import Path
 import torch
-from archwright.exporting import export
+from archwright.exporting.checkpoint import (export)
 from archwright.networks.load import saved_network
 from transformers import AutoTokenizer
 network = saved_network(Path(sys.argv[1]))

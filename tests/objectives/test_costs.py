@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import COSTS, OBJECTIVES
+from archwright.objectives.costs import COSTS, OBJECTIVES
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec

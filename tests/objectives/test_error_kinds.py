@@ -10,9 +10,11 @@ import pytest
 import torch
 from transformers import BertConfig, GPT2Config
 
-from archwright.data import Batch, Encoded, Task, batches, encode, evaluation_batches, load_task, load_tokenizer
+from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.questions import QuestionRows
+from archwright.data.tasks import Task, load_task
 from archwright.data.text import following
+from archwright.data.tokenizer import load_tokenizer
 from archwright.errors import Failed
 from archwright.networks.load import supernet_config
 from archwright.networks.pruned import HEADS, PrunedNetwork
@@ -20,7 +22,7 @@ from archwright.objectives.error import ERRORS, answers, best_spans, error, pred
 from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from tests.data.generated import COLUMNS, write_choices
 from tests.objectives.test_error import Answers
 

@@ -10,8 +10,20 @@ from hypothesis import strategies as st
 
 from archwright.errors import BadInput
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import Timing, Timings, measure_latency, overlap, rank, time_interleaved
-from archwright.objectives.latency import TOGETHER, extracted, joined, random_inputs, sessions_of, timing_of
+from archwright.objectives.latency import (
+    TOGETHER,
+    Timing,
+    Timings,
+    extracted,
+    joined,
+    measure_latency,
+    overlap,
+    random_inputs,
+    rank,
+    sessions_of,
+    time_interleaved,
+    timing_of,
+)
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import LayerSpec
 from tests.tiny import BATCHES, DECODERS, shared_tiny

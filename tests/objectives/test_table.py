@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import LatencyTable, Timing, Timings
-from archwright.objectives.table import counts
+from archwright.objectives.latency import Timing, Timings
+from archwright.objectives.table import LatencyTable, counts
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.anatomy import anatomy

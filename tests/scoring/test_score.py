@@ -140,7 +140,10 @@ def test_two_proxies_of_one_name(options: dict[str, Any], tmp_path: Path) -> Non
 
 
 def test_seeds_of_two_commands_do_not_overlap(options: dict[str, Any]) -> None:
-    glasses = [scoring_setup(ARCHITECTURES["flexibert"].space(), so.Proxies(), so.Looks(seed=seed)) for seed in (0, 1)]
+    glasses = [
+        scoring_setup(ARCHITECTURES["flexibert"].space(), so.ProxyOptions(), so.ScoringOptions(seed=seed))
+        for seed in (0, 1)
+    ]
     config = ARCHITECTURES["flexibert"].space().sample(np.random.default_rng(0))
     looks = [setup.look(config, seed=number) for setup in glasses for number in range(3)]
     weights = [generator(at.seed[0], 0, at.seed[1]).initial_seed() for at in looks]

@@ -27,7 +27,7 @@ from archwright.subnet.pruning.baselines import (
 from archwright.subnet.pruning.tuning import fold
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops, nonembedding_parameters, parameters, sizes
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from tests.designed import DESIGNED, designed, padded_batch
 
 NETWORKS = {name: designed(name) for name in DESIGNED}

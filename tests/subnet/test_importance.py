@@ -12,7 +12,7 @@ from archwright.subnet.extract import extract
 from archwright.subnet.importance import Order, layer_order, reorder, taylor_order, taylor_scores
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from tests.subnet import oracle
 from tests.subnet.decoder_oracle import DECODERS as HAND_WRITTEN
 from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, choice_batch, shared_tiny, tiny, tiny_batch

@@ -14,7 +14,7 @@ from archwright.subnet.masking import masked
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, Draw, Update
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.training import distillation, task_loss
+from archwright.training.losses import distillation, task_loss
 from tests.tiny import TinyBatch, shared_tiny, tiny, tiny_batch
 
 BIG: SubnetSpec = (LayerSpec(4, 10),) * 3

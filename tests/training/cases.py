@@ -14,16 +14,13 @@ from archwright.networks.generator import untrained_generator
 from archwright.subnet.spec import LayerSpec
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.training import ALONE, Together, distillation, task_loss
-from archwright.training.updates import (
-    Reading,
-    causal_update,
-    electra_update,
-    layerwise_update,
-    masked_update,
-    projections_for,
-    share_embeddings,
-)
+from archwright.training.distributed import ALONE, Together
+from archwright.training.losses import distillation, task_loss
+from archwright.training.updates.causal import Reading, causal_update
+from archwright.training.updates.electra import electra_update, share_embeddings
+from archwright.training.updates.layer_matching import projections_for
+from archwright.training.updates.layerwise import layerwise_update
+from archwright.training.updates.masked import masked_update
 from tests.tiny import tiny
 
 WORDS = 40

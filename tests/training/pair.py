@@ -14,7 +14,9 @@ import torch
 from torch import distributed, nn
 
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training import Record, Schedule, Together, join, train
+from archwright.training.distributed import Together, join
+from archwright.training.loop import Record, train
+from archwright.training.schedule import Schedule
 from tests.training.cases import CASES, DEALT, Case, Rows, gradients, next_tokens
 
 SCHEDULE = Schedule(steps=4, learning_rate=1e-2, warmup=0.3)

@@ -14,7 +14,9 @@ import torch
 from archwright import progress as shown
 from archwright.errors import Failed
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training import ALONE, Record, Schedule, train
+from archwright.training.distributed import ALONE
+from archwright.training.loop import Record, train
+from archwright.training.schedule import Schedule
 from tests.training.cases import CASES
 
 ALWAYS = -1.0

@@ -10,10 +10,10 @@ from torch import nn
 from transformers import AlbertConfig, AutoModel, GPT2Config, GPT2Model
 
 from archwright.errors import BadInput
-from archwright.training import ALONE
-from archwright.training.updates import Projections, layer_map, layerwise_update, projections_for
+from archwright.training.distributed import ALONE
+from archwright.training.updates.layer_matching import Projections, layer_map, projections_for
 from archwright.training.updates.layer_outputs import Heard, listening, note_input, note_output
-from archwright.training.updates.layerwise import prediction_loss, state_loss
+from archwright.training.updates.layerwise import layerwise_update, prediction_loss, state_loss
 from tests.tiny import ENCODERS, tiny, tiny_batch
 from tests.training.cases import FLEXI, NLU, Rows, labelled, mlm_network, seeded
 

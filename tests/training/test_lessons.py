@@ -9,9 +9,11 @@ from torch import nn
 
 from archwright.networks import cells, flexibert, lts_gpt2
 from archwright.networks.generator import generator_of, untrained_generator
-from archwright.training import ALONE, task_loss
-from archwright.training.updates import Reading, causal_update, electra_update, masked_update, share_embeddings
-from archwright.training.updates.electra import detection, drawn, fill_in
+from archwright.training.distributed import ALONE
+from archwright.training.losses import task_loss
+from archwright.training.updates.causal import Reading, causal_update
+from archwright.training.updates.electra import detection, drawn, electra_update, fill_in, share_embeddings
+from archwright.training.updates.masked import masked_update
 from tests.tiny import STOCK
 from tests.training.cases import (
     CELLS,

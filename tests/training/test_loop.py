@@ -16,8 +16,11 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import supernet_update
-from archwright.training import Schedule, distillation, rate, remaining, task_loss, tensors_of, train
-from archwright.training.loop import mixed_precision
+from archwright.training.batch_order import remaining
+from archwright.training.loop import mixed_precision, train
+from archwright.training.losses import distillation, task_loss
+from archwright.training.schedule import Schedule, rate
+from archwright.training.state import tensors_of
 from tests.tiny import TinyBatch, tiny, tiny_batch
 
 ALWAYS = -1.0

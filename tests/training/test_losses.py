@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archwright.training import distillation, task_loss
+from archwright.training.losses import distillation, task_loss
 
 LOSSES = import_module("archwright.training.losses")
 SHAPES = {  # logits, targets

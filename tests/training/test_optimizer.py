@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.training import ALONE, Schedule, train
+from archwright.training.distributed import ALONE
+from archwright.training.loop import train
 from archwright.training.optimizer import adamw, factors_of, parameter_groups, set_rates
+from archwright.training.schedule import Schedule
 from tests.tiny import tiny
 from tests.training.cases import CASES, NLU, both, mlm_network
 from tests.training.pair import without_dropout

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from archwright.errors import BadInput
-from archwright.training import Together, remaining
+from archwright.training.batch_order import remaining
+from archwright.training.distributed import Together
 
 LETTERS = "abcde"
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from archwright.training import ALONE, Together
-from archwright.training.distributed import buckets, join
+from archwright.training.distributed import ALONE, Together, buckets, join
 from tests.training.cases import CASES, DEALT, Rows, both, gradients
 from tests.training.pair import trained
 

@@ -16,7 +16,9 @@ import torch
 
 from archwright.store import files
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training import ALONE, Record, Schedule, train
+from archwright.training.distributed import ALONE
+from archwright.training.loop import Record, train
+from archwright.training.schedule import Schedule
 from tests.training.cases import CASES
 
 SCHEDULE = Schedule(steps=7, learning_rate=1e-2, warmup=0.3, layer_decay=0.9)

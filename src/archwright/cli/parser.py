@@ -62,7 +62,7 @@ def parser_of(name: str, command: Command, *, explain: bool) -> Parser:
     parser = Parser(f"archwright {name}", usage, command.summary, add_help=False, allow_abbrev=False)
     parser.formatter_class = Formatter
     parser.epilog = f"example:\n  {command.example}" if command.example else None
-    for group in command.groups:
+    for group in command.option_types:
         add_group(parser, group, positional=command.positional, explain=explain)
     every = parser.add_argument_group("every command")
     every.add_argument("--json", type=path, metavar="FILE", help="Write the result to this file as JSON.")
@@ -72,7 +72,7 @@ def parser_of(name: str, command: Command, *, explain: bool) -> Parser:
 
 
 def _positional_words(command: Command) -> Iterator[str]:
-    known = {field.name: field for group in command.groups for field in fields(group)}
+    known = {field.name: field for group in command.option_types for field in fields(group)}
     for name in command.positional:
         word = known[name].metadata.get("metavar") or name.upper()
         yield word if is_required(known[name]) else f"[{word}]"

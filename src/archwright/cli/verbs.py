@@ -20,7 +20,9 @@ def verb(name: str) -> Callable[..., Any]:
             COMMANDS[name], {option: as_declared(value, hints.get(option)) for option, value in options.items()}
         )
 
-    hints = {option: hint for group in COMMANDS[name].groups for option, hint in typing.get_type_hints(group).items()}
+    hints = {
+        option: hint for group in COMMANDS[name].option_types for option, hint in typing.get_type_hints(group).items()
+    }
     run.__name__ = run.__qualname__ = name
     run.__doc__ = documentation(COMMANDS[name])
     run.__signature__ = Signature(list(parameters(COMMANDS[name])))  # type: ignore[attr-defined]
@@ -36,14 +38,14 @@ def as_declared(value: Any, hint: Any) -> Any:
 
 
 def parameters(command: Command) -> Iterator[Parameter]:
-    for group in command.groups:
+    for group in command.option_types:
         hints = typing.get_type_hints(group)
         for field in fields(group):
             yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=_default(field), annotation=hints[field.name])
 
 
 def documentation(command: Command) -> str:
-    docs = {name: doc for group in command.groups for name, doc in field_docs(group).items()}
+    docs = {name: doc for group in command.option_types for name, doc in field_docs(group).items()}
     return "\n".join((f"{command.summary}\n", *(f"{name}: {doc}" for name, doc in docs.items())))
 
 

@@ -15,6 +15,7 @@ from archwright.designing.layers import layers_of_design, leanings, shares
 from archwright.designing.limits import Clock, ceilings_of
 from archwright.designing.methods import METHODS, Evaluation, EvaluationRequest
 from archwright.designing.search import Design, DesignTask, SearchResult, search_designs
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.progress import progress
 from archwright.reports.design import design_drawing, design_html, design_table
@@ -23,7 +24,6 @@ from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.spaces.scaling import counts_of, scaled_up
 from archwright.store import Scores, write_whole
-from archwright.store.environment import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,16 +60,10 @@ class DesignResult:
             console.print(f"{where.suffix[1:]}: {where}", soft_wrap=True, highlight=False)
 
 
-def design(
-    where: do.Where,
-    aim: do.Aim,
-    limits: do.Limits,
-    searching: do.Searching,
-    shot: do.OneShot,
-    looking: do.Looking,
-    result: do.Result,
-) -> DesignResult:
+def design(config: do.DesignConfig) -> DesignResult:
     """The design with the highest score within the limits, one search per seed; the best of them is the answer."""
+    where, aim, limits, searching = config.space, config.goal, config.limits, config.search
+    shot, looking, result = config.one_shot, config.scoring, config.output
     check(searching, result)
     space = ARCHITECTURES[where.space].space(where.variant)
     ceilings = ceilings_of(space, limits)
@@ -99,7 +93,7 @@ def design(
 LEAST = {"population": 2, "generations": 1, "seeds": 1}
 
 
-def check(searching: do.Searching, result: do.Result) -> None:
+def check(searching: do.DesignSearchOptions, result: do.DesignOutputOptions) -> None:
     for name, least in LEAST.items():
         if getattr(searching, name) < least:
             raise BadInput(f"--{name} must be at least {least}, got {getattr(searching, name)}.")
@@ -124,7 +118,7 @@ def repeated(task: DesignTask, jury: Evaluation, sampler: str, seed: int) -> lis
     return found
 
 
-def summary(where: do.Where, task: DesignTask, looking: do.Looking) -> dict[str, Any]:
+def summary(where: do.SpaceOptions, task: DesignTask, looking: do.DesignScoringOptions) -> dict[str, Any]:
     """What was searched, and how."""
     of = task.searching
     return {
@@ -143,7 +137,7 @@ def summary(where: do.Where, task: DesignTask, looking: do.Looking) -> dict[str,
     }
 
 
-def answer(task: DesignTask, runs: Sequence[SearchResult], result: do.Result) -> dict[str, Any]:
+def answer(task: DesignTask, runs: Sequence[SearchResult], result: do.DesignOutputOptions) -> dict[str, Any]:
     """The best search by the first proxy, and what all of them have in common."""
     best = max(runs, key=lambda one: one.front[0].scores[task.names[0]])
     chosen = best.front[0]

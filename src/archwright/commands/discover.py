@@ -18,13 +18,13 @@ from archwright.discovery.folds import AIMS
 from archwright.discovery.phases import Phases, peak_mb
 from archwright.discovery.saved_proxies import check_name, commit, save
 from archwright.discovery.transfer import Searched, transferred
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.discover import discover_html, discover_table
 from archwright.reports.discover_transfer import transfer_table
 from archwright.scoring.scorer import check_page
 from archwright.spaces.formulas import MOST_UNARY
 from archwright.store import write_whole
-from archwright.store.environment import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,14 +58,17 @@ class DiscoverResult:
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 
 
-def discover(
-    table: so.Table, formulas: so.Formulas, evolution: so.Evolution, findings: so.Findings, recording: so.Recording
-) -> DiscoverResult:
+def discover(config: so.DiscoverConfig) -> DiscoverResult:
     """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows."""
+    table, formulas, evolution = config.benchmark, config.formulas, config.evolution
+    findings, recording = config.findings, config.recording
     check(table, formulas, findings)
     check_evolution(formulas, evolution)
     page, clock = page_of(table, formulas, findings, recording), Phases()
-    lands = [(table, recording), *((so.Table(name), replace(recording, loss=None)) for name in findings.transfer)]
+    lands = [
+        (table, recording),
+        *((so.BenchmarkOptions(name), replace(recording, loss=None)) for name in findings.transfer),
+    ]
     searched = [searched_on(of, formulas, evolution, findings, looks, clock) for of, looks in lands]
     (main, found), transfer = searched[0], transferred([one for one, _ in searched]) if findings.transfer else None
     document = {
@@ -83,11 +86,11 @@ def discover(
 
 
 def searched_on(
-    table: so.Table,
-    formulas: so.Formulas,
-    evolution: so.Evolution,
-    findings: so.Findings,
-    recording: so.Recording,
+    table: so.BenchmarkOptions,
+    formulas: so.FormulaOptions,
+    evolution: so.EvolutionOptions,
+    findings: so.FindingOptions,
+    recording: so.RecordingOptions,
     clock: Phases,
 ) -> tuple[Searched, Found]:
     """One benchmark searched, and what was found judged on its outer folds."""
@@ -99,14 +102,16 @@ def searched_on(
     return Searched(land, against, best), found
 
 
-def page_of(table: so.Table, formulas: so.Formulas, findings: so.Findings, recording: so.Recording) -> Path:
+def page_of(
+    table: so.BenchmarkOptions, formulas: so.FormulaOptions, findings: so.FindingOptions, recording: so.RecordingOptions
+) -> Path:
     """Where the page goes; BadInput when nothing can be written there, before any work is done."""
     search = "exhaustive" if formulas.exhaustive else "evolve"
     name = PAGE.format(benchmark=table.benchmark, search=search, unary=formulas.unary)
     return check_page(findings.html or recording.out / name)
 
 
-def check(table: so.Table, formulas: so.Formulas, findings: so.Findings) -> None:
+def check(table: so.BenchmarkOptions, formulas: so.FormulaOptions, findings: so.FindingOptions) -> None:
     if formulas.exhaustive == formulas.evolve:
         raise BadInput("give either --exhaustive or --evolve.")
     if formulas.exhaustive and TABLED < formulas.unary <= MOST_UNARY:
@@ -120,14 +125,14 @@ def check(table: so.Table, formulas: so.Formulas, findings: so.Findings) -> None
     check_name(findings.save)
 
 
-def check_evolution(formulas: so.Formulas, evolution: so.Evolution) -> None:
+def check_evolution(formulas: so.FormulaOptions, evolution: so.EvolutionOptions) -> None:
     """Numbers that no evolution can use, before statistics are taken; without evolution none has an effect."""
     if formulas.exhaustive:
         refuse(given(evolution) - {"--preset"}, "without --evolve")  # the preset has settings of the space, too
     settings_of(evolution, formulas.fitness)
 
 
-def summary(land: DiscoveryContext, formulas: so.Formulas) -> dict[str, Any]:
+def summary(land: DiscoveryContext, formulas: so.FormulaOptions) -> dict[str, Any]:
     """What was searched, and on what."""
     size, trial, field = land.space.size(), land.trial, land.field
     return {
@@ -151,7 +156,7 @@ def summary(land: DiscoveryContext, formulas: so.Formulas) -> dict[str, Any]:
     }
 
 
-def workers_of(recording: so.Recording) -> int:
+def workers_of(recording: so.RecordingOptions) -> int:
     """Processes on this machine beside this one."""
     return 0 if recording.ray or recording.workers == 1 else recording.workers or os.cpu_count() or 1
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from archwright.benchmarks import BENCHMARKS, Benchmark
 from archwright.configs import scoring as so
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports import papers_table, rank_html, rank_table, xray_table
 from archwright.scoring.parity import parity, published_ablation
@@ -27,7 +28,6 @@ from archwright.scoring.ranking import (
 from archwright.scoring.scorer import ScoringSetup, check_page, open_scorer, scoring_setup
 from archwright.statistics import Resampling, noise_ceiling, published_numbers, xray
 from archwright.store import write_whole
-from archwright.store.environment import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +46,7 @@ class RankResult:
 
     document: Mapping[str, Any]
     page: Path
-    judging: so.Judging
+    judging: so.JudgementOptions
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -75,8 +75,9 @@ class RankResult:
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 
 
-def rank(table: so.Table, proxies: so.Proxies, looks: so.Looks, judging: so.Judging) -> RankResult:
+def rank(config: so.RankConfig) -> RankResult:
     """Every proxy against what training gave, on the page and as numbers."""
+    table, proxies, looks, judging = config.benchmark, config.proxies, config.scoring, config.judgement
     folder, benchmark = benchmark_of(table)
     page = page_of(judging, looks, benchmark)
     setup = scoring_setup(benchmark.space, proxies, looks, always=BASELINES)
@@ -102,7 +103,7 @@ def rank(table: so.Table, proxies: so.Proxies, looks: so.Looks, judging: so.Judg
     return RankResult(document, page, judging)
 
 
-def page_of(judging: so.Judging, looks: so.Looks, benchmark: Benchmark) -> Path:
+def page_of(judging: so.JudgementOptions, looks: so.ScoringOptions, benchmark: Benchmark) -> Path:
     """Where the page goes; BadInput when nothing can be written there, before any work is done."""
     page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
     if judging.samples < LEAST_SAMPLES:
@@ -110,7 +111,7 @@ def page_of(judging: so.Judging, looks: so.Looks, benchmark: Benchmark) -> Path:
     return check_page(page)
 
 
-def summary(field: RankedRows, setup: ScoringSetup, looks: so.Looks) -> dict[str, Any]:
+def summary(field: RankedRows, setup: ScoringSetup, looks: so.ScoringOptions) -> dict[str, Any]:
     """What was ranked, how it was looked at, and how well anything could do."""
     benchmark = field.benchmark
     ceiling = noise_ceiling(field.truth, networks=field.networks, cells=field.cells, tasks=field.tasks())

@@ -41,7 +41,7 @@ class ReportResult:
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 
 
-def report(reports: o.Reports) -> ReportResult:
+def report(reports: o.ReportConfig) -> ReportResult:
     """The page and the numbers of these runs, compared per task and model."""
     protocol = protocol_of(documents_of(reports.runs), seed=reports.seed)
     reports.out.mkdir(parents=True, exist_ok=True)

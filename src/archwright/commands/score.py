@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archwright.configs import scoring as so
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports import score_html, score_table
 from archwright.scoring.request import ScoreResult
@@ -16,7 +17,6 @@ from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.spaces.config_files import read_configs
 from archwright.store import write_whole
-from archwright.store.environment import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,8 +42,9 @@ class ScoreTable:
         console.print(score_table(self.document))
 
 
-def score(designs: so.Designs, proxies: so.Proxies, looks: so.Looks) -> ScoreTable:
+def score(config: so.ScoreConfig) -> ScoreTable:
     """Scores of the named or of random architectures."""
+    designs, proxies, looks = config.architectures, config.proxies, config.scoring
     kind = ARCHITECTURES[designs.space]
     space = kind.space(designs.variant)
     if designs.html is not None:
@@ -80,7 +81,7 @@ def together(seen: Sequence[ScoreResult]) -> tuple[dict[str, float | None], dict
     return {n: None if n in missing else float(np.mean([one.scores[n] for one in seen])) for n in names}, missing
 
 
-def configs_of(space: ArchitectureSpace, designs: so.Designs, seed: int) -> list[Config]:
+def configs_of(space: ArchitectureSpace, designs: so.ArchitectureOptions, seed: int) -> list[Config]:
     """The architectures asked for, each known to be in the space."""
     if (designs.config is None) == (designs.random is None):
         raise BadInput("give either --config FILE or --random N.")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from archwright.commands.export import ExportResult, export_subnet
+from archwright.compression.export import ExportResult, export_subnet
 from archwright.compression.recovery import recover_subnet
 from archwright.compression.run import Selection, open_finished
 from archwright.configs import compress as o
 from archwright.configs.budget import thread_count
 from archwright.errors import BadInput
-from archwright.exporting import FORMATS
 from archwright.exporting.checkpoint import format_named
+from archwright.exporting.formats import FORMATS
 from archwright.reports.measures import SPACE, measure_of
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class SelectResult:
         )
 
 
-def select(
-    run: o.Run, budget: o.Budget, loss: o.Loss, recovery: o.Recovery, export: o.Export, target: o.Target
-) -> SelectResult:
+def select(config: o.SelectConfig) -> SelectResult:
     """The best member of the front within the budget."""
+    run, budget, loss, recovery = config.run, config.budget, config.loss, config.recovery
+    export, target = config.export, config.target
     check_export(export, target)
     torch.set_num_threads(thread_count(recovery.threads))
     found = open_finished(run.run)
@@ -78,7 +78,7 @@ def select(
     return SelectResult(pick, trained, written)
 
 
-def check_export(export: o.Export, target: o.Target) -> None:
+def check_export(export: o.ExportOptions, target: o.TargetOptions) -> None:
     """Before anything is trained."""
     if export.to is not None:
         format_named(export.to, int8=export.int8)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archwright.configs import compress as o
 from archwright.configs import training as to
 from archwright.configs.unused import given, refuse
 from archwright.errors import BadInput
@@ -43,11 +42,10 @@ class TrainResult:
             console.print(line, highlight=False, soft_wrap=True)
 
 
-def train(
-    student: to.Student, lesson: to.Objective, pace: to.Pace, data: to.Data, checks: to.Checks, output: o.Output
-) -> TrainResult:
+def train(config: to.TrainConfig) -> TrainResult:
     """The trained network with its log and its metrics, in a run folder."""
-    options = TrainConfig(student, lesson, pace, data, checks, output)
+    output = config.output
+    options = TrainConfig(**vars(config))
     check_lesson(options)
     folder = output.out or usual_folder(options)
     first = first_process()

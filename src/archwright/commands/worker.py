@@ -22,7 +22,7 @@ from archwright.compression.search import (
 )
 from archwright.configs import compress as o
 from archwright.errors import Failed
-from archwright.objectives import LatencyTable
+from archwright.objectives.table import LatencyTable
 from archwright.progress import progress
 from archwright.search import search
 from archwright.store import answering, existing_run
@@ -45,8 +45,9 @@ class WorkerResult:
         console.print(f"{self.trials} trials evaluated for {self.run}", highlight=False)
 
 
-def worker(run: o.Run, joining: o.Joining) -> WorkerResult:
+def worker(config: o.WorkerConfig) -> WorkerResult:
     """Evaluates trials until the run has as many as it wants."""
+    run, joining = config.run, config.join
     torch.set_num_threads(max(1, joining.threads))
     folder = existing_run(run.run)
     await_file(folder.path / "ready.json", joining.wait_minutes)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import archwright
 from archwright.compression.methods import METHODS
 from archwright.compression.pipeline import (
-    CompressConfig,
     as_options,
     check,
+    config_for_method,
     default_folder,
     resolve_space,
     run_compression,
@@ -18,9 +18,10 @@ from archwright.compression.pipeline import (
 from archwright.compression.protocol import protocol_of
 from archwright.compression.run import FinishedRun
 from archwright.compression.validation import check_network
+from archwright.configs.compress import CompressConfig
+from archwright.environment import environment
 from archwright.reports import compare_html, compare_plot, compare_table
 from archwright.store import RunFolder, begin, check_store, is_run, write_whole
-from archwright.store.environment import environment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,34 +56,40 @@ class MethodComparison:
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
 
 
-def compare_methods(asked: CompressConfig, names: tuple[str, ...]) -> MethodComparison:
+def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodComparison:
     """All of them, one after another; the same command resumes."""
     asked_for = dict.fromkeys(name for name in names if name in METHODS)
     methods = sorted(asked_for, key=lambda name: name != FIRST) or [FIRST]
-    task_data = scene_of(asked)
+    task_data = scene_of(config)
     for method in methods:
-        check(resolve_space(asked.by(method)), task_data)
-    folder = asked.output.out or default_folder(asked, task_data, "compare")
-    options = as_options(asked) | {"compare": list(names)}
+        check(resolve_space(config_for_method(config, method)), task_data)
+    folder = config.output.out or default_folder(config, task_data, "compare")
+    options = as_options(config) | {"compare": list(names)}
     if not is_run(folder):
-        check_network(task_data, asked.model, resolve_space(asked.by(methods[0])).supernet, asked.budget, asked.measure)
-        check_store(asked.search.store)
+        check_network(
+            task_data,
+            config.model,
+            resolve_space(config_for_method(config, methods[0])).supernet,
+            config.budget,
+            config.measure,
+        )
+        check_store(config.search.store)
     run = begin(folder, options)
     with run.locked():
         run.renew(options)
         runs = {}
         for method in methods:
             runs[method] = run_compression(
-                asked.by(method).into(run.path / method), task_data, lender=run.path / methods[0]
+                config_for_method(config, method, run.path / method), task_data, lender=run.path / methods[0]
             )
         studies = {name: STUDIES[name](runs[methods[0]]) for name in names if name in STUDIES}
-        result = {**combined(run, asked, {name: found.result for name, found in runs.items()}), **studies}
+        result = {**combined(run, config, {name: found.result for name, found in runs.items()}), **studies}
         run.note("result", result)
         write_whole(run.report, compare_html(result, protocol_of([result])))
     return MethodComparison(run, result)
 
 
-def combined(run: RunFolder, asked: CompressConfig, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def combined(run: RunFolder, config: CompressConfig, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """One document of all results."""
     first = next(iter(results.values()))
     return {
@@ -91,7 +98,7 @@ def combined(run: RunFolder, asked: CompressConfig, results: Mapping[str, Mappin
         "run": run.path.resolve().name,
         "folder": str(run.path),
         **{key: first[key] for key in ALIKE},
-        "minutes": asked.search.minutes,
+        "minutes": config.search.minutes,
         "methods": {
             name: {**{key: result[key] for key in PER_METHOD}, "note": METHODS[name].description}
             for name, result in results.items()

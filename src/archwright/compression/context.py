@@ -15,11 +15,11 @@ class RunContext:
 
     run: RunFolder
     task_data: TaskData
-    model: o.Model
-    supernet: o.Supernet
-    search: o.Search
-    budget: o.Budget
-    measure: o.Measure
+    model: o.ModelOptions
+    supernet: o.SupernetOptions
+    search: o.SearchOptions
+    budget: o.BudgetOptions
+    measure: o.MeasureOptions
 
     @property
     def seed(self) -> int:
@@ -29,7 +29,16 @@ class RunContext:
 def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:
     """The same from the folder of a run."""
     model, data, supernet, search, budget, measure, output = (
-        read_options(folder, group) for group in (o.Model, o.Data, o.Supernet, o.Search, o.Budget, o.Measure, o.Output)
+        read_options(folder, group)
+        for group in (
+            o.ModelOptions,
+            o.DataOptions,
+            o.SupernetOptions,
+            o.SearchOptions,
+            o.BudgetOptions,
+            o.MeasureOptions,
+            o.OutputOptions,
+        )
     )
     task_data = load_task_data(model, data, seed=output.seed, device=device)
     return RunContext(folder, task_data, model, supernet, search, budget, measure)

@@ -11,7 +11,7 @@ import numpy as np
 
 from archwright.compression.context import RunContext
 from archwright.configs import compress as o
-from archwright.data import Batch
+from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.load import freeze_embeddings, saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -23,8 +23,11 @@ from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Order, reorder, taylor_order
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.training import Checkpoints, Schedule, distillation, task_loss, train
+from archwright.training.loop import train
+from archwright.training.losses import distillation, task_loss
 from archwright.training.pretrained import load_pretrained, save_network
+from archwright.training.schedule import Schedule
+from archwright.training.state import Checkpoints
 from archwright.training.task_data import TaskData
 
 ORDER_ROWS = 512
@@ -185,7 +188,7 @@ STARTS: dict[str, Any] = {"original": lambda original, fresh: original, "pretrai
 
 
 def supernet_step(
-    network: PrunedNetwork, space: SubnetSpace, settings: o.Supernet, frontier: Frontier | None = None
+    network: PrunedNetwork, space: SubnetSpace, settings: o.SupernetOptions, frontier: Frontier | None = None
 ) -> Any:
     frontier = frontier or Frontier(space)
     draw = Draw(
@@ -225,7 +228,7 @@ def fit(
 def finetune(
     task_data: TaskData,
     network: PrunedNetwork,
-    settings: o.Supernet,
+    settings: o.SupernetOptions,
     *,
     epochs: float,
     checkpoints: Checkpoints | None = None,

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from archwright.compression.run import FinishedRun, open_finished
 from archwright.compression.search import check_search, run_search
 from archwright.compression.validation import check_method, check_network, check_training, space_before, usual_values
 from archwright.configs import compress as o
+from archwright.configs.compress import CompressConfig
 from archwright.networks.embedded import EMBEDDED
 from archwright.networks.load import saved_network
 from archwright.reports import report_html
@@ -25,43 +26,32 @@ from archwright.store import RunFolder, answering, begin, check_store, is_run, w
 from archwright.training.task_data import TaskData, load_task_data
 
 
-@dataclass(frozen=True)
-class CompressConfig:
-    """All options of a run."""
-
-    model: o.Model
-    data: o.Data
-    supernet: o.Supernet
-    search: o.Search
-    budget: o.Budget
-    measure: o.Measure
-    honesty: o.Honesty
-    output: o.Output
-
-    def by(self, method: str) -> "CompressConfig":
-        """The same for this method, in a space that it serves and without what it has no use for."""
-        space = self.supernet.space if self.supernet.space in METHODS[method].spaces else None
-        usual = {name: value for name, value in usual_values(self.supernet).items() if name in METHODS[method].unused}
-        honesty = self.honesty if METHODS[method].shared else o.Honesty()
-        return replace(self, supernet=replace(self.supernet, **usual, method=method, space=space), honesty=honesty)
-
-    def into(self, folder: Path) -> "CompressConfig":
-        return replace(self, output=replace(self.output, out=folder))
+def config_for_method(config: CompressConfig, method: str, folder: Path | None = None) -> CompressConfig:
+    """The same for this method, in a space that it serves and without what it has no use for."""
+    supernet = config.supernet
+    space = supernet.space if supernet.space in METHODS[method].spaces else None
+    usual = {name: value for name, value in usual_values(supernet).items() if name in METHODS[method].unused}
+    return replace(
+        config,
+        supernet=replace(supernet, **usual, method=method, space=space),
+        fidelity=config.fidelity if METHODS[method].shared else o.FidelityOptions(),
+        output=config.output if folder is None else replace(config.output, out=folder),
+    )
 
 
 def run_compression(
-    asked: CompressConfig, task_data: TaskData | None = None, *, lender: Path | None = None
+    config: CompressConfig, task_data: TaskData | None = None, *, lender: Path | None = None
 ) -> FinishedRun:
     """The finished run, now or from an earlier time; a lender is a run of the same options but for the method."""
-    asked = resolve_space(asked)
-    task_data = task_data or scene_of(asked)
-    check(asked, task_data)
-    search, output = asked.search, asked.output
+    config = resolve_space(config)
+    task_data = task_data or scene_of(config)
+    check(config, task_data)
+    search, output = config.search, config.output
     torch.set_num_threads(output.threads or max(1, (os.cpu_count() or 1) // search.workers))
-    options = as_options(asked)
-    folder = output.out or default_folder(asked, task_data)
+    options = as_options(config)
+    folder = output.out or default_folder(config, task_data)
     if not is_run(folder):
-        check_network(task_data, asked.model, asked.supernet, asked.budget, asked.measure)
+        check_network(task_data, config.model, config.supernet, config.budget, config.measure)
         check_store(search.store)
     run = begin(folder, options)
     if run.is_finished(options):
@@ -69,8 +59,8 @@ def run_compression(
     with run.locked():
         run.renew(options)
         borrow_original(run, lender)
-        context = RunContext(run, task_data, asked.model, asked.supernet, search, asked.budget, asked.measure)
-        result = search_and_measure(context, asked.honesty)
+        context = RunContext(run, task_data, config.model, config.supernet, search, config.budget, config.measure)
+        result = search_and_measure(context, config.fidelity)
         run.note("result", result)
         write_whole(run.report, report_html(result))
         run.finish(options)
@@ -88,29 +78,29 @@ def borrow_original(run: RunFolder, lender: Path | None) -> None:
         shutil.copytree(other.original, beside, copy_function=os.link, dirs_exist_ok=True)
 
 
-def resolve_space(asked: CompressConfig) -> CompressConfig:
+def resolve_space(config: CompressConfig) -> CompressConfig:
     """The same with the space named."""
-    settings = asked.supernet
-    return replace(asked, supernet=replace(settings, space=space_for(settings.method, settings.space)))
+    settings = config.supernet
+    return replace(config, supernet=replace(settings, space=space_for(settings.method, settings.space)))
 
 
-def scene_of(asked: CompressConfig) -> TaskData:
-    return load_task_data(asked.model, asked.data, seed=asked.output.seed, device=asked.output.device)
+def scene_of(config: CompressConfig) -> TaskData:
+    return load_task_data(config.model, config.data, seed=config.output.seed, device=config.output.device)
 
 
-def check(asked: CompressConfig, task_data: TaskData) -> None:
+def check(config: CompressConfig, task_data: TaskData) -> None:
     """BadInput for everything that can be known before anything is written."""
-    check_training(asked.supernet, asked.output)
-    check_method(asked.supernet, asked.search)
-    settings, asks = asked.supernet, asked.honesty
+    check_training(config.supernet, config.output)
+    check_method(config.supernet, config.search)
+    settings, fidelity = config.supernet, config.fidelity
     shared = METHODS[settings.method].shared
-    check_fidelity(asks.honesty, asks.honesty_epochs, method=settings.method, shared=shared)
-    space = space_before(task_data, asked.model, asked.supernet, asked.search)
-    check_search(asked.search, asked.budget, asked.measure, space)
-    draw_subnets(space, asks.honesty, task_data.seed)  # refuses more than there are
+    check_fidelity(fidelity.honesty, fidelity.honesty_epochs, method=settings.method, shared=shared)
+    space = space_before(task_data, config.model, config.supernet, config.search)
+    check_search(config.search, config.budget, config.measure, space)
+    draw_subnets(space, fidelity.honesty, task_data.seed)  # refuses more than there are
 
 
-def search_and_measure(context: RunContext, honesty: o.Honesty) -> dict[str, Any]:
+def search_and_measure(context: RunContext, honesty: o.FidelityOptions) -> dict[str, Any]:
     """Prepares, searches, measures: the result of the run."""
     run, method = context.run, METHODS[context.supernet.method]
     begun = time.monotonic() - sum(run.seconds.values())
@@ -132,18 +122,18 @@ def end_of_search(minutes: float | None, begun: float) -> float | None:
     return None if minutes is None else max(begun + 60 * minutes, time.monotonic() + 6 * minutes)
 
 
-def default_folder(asked: CompressConfig, task_data: TaskData, *more: str) -> Path:
-    settings = asked.supernet
-    method = () if settings.method == o.Supernet.method else (settings.method,)
-    parts = (Path(asked.model.model).name, task_data.task.name, *(more or (*method, str(settings.space))))
+def default_folder(config: CompressConfig, task_data: TaskData, *more: str) -> Path:
+    settings = config.supernet
+    method = () if settings.method == o.SupernetOptions.method else (settings.method,)
+    parts = (Path(config.model.model).name, task_data.task.name, *(more or (*method, str(settings.space))))
     return Path("runs") / "-".join(
         "".join(c if c.isalnum() else "-" for c in part).strip("-").lower() for part in parts
     )
 
 
-def as_options(asked: CompressConfig) -> dict[str, Any]:
+def as_options(config: CompressConfig) -> dict[str, Any]:
     """All options of a run as JSON values that mean the same in every folder."""
-    groups = [getattr(asked, group.name) for group in fields(asked)]
+    groups = [getattr(config, group.name) for group in fields(config) if group.name not in ("compare", "preview")]
     values = {f.name: getattr(group, f.name) for group in groups for f in fields(group)}
     values |= {"model": located(values["model"]), "store": located_store(values["store"])}
     return dict(json.loads(json.dumps(values, default=lambda value: str(Path(value).resolve()))))

@@ -19,8 +19,7 @@ from archwright.compression.run import FinishedRun
 from archwright.compression.search import SubnetEvaluator
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import time_interleaved
-from archwright.objectives.latency import one_thread, random_inputs, timing_of
+from archwright.objectives.latency import one_thread, random_inputs, time_interleaved, timing_of
 from archwright.objectives.quantize import quantized, stored_bytes
 from archwright.progress import progress
 from archwright.statistics import pareto_mask

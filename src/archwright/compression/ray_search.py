@@ -24,7 +24,7 @@ from archwright.compression.methods import METHODS
 from archwright.compression.methods.standard import forget
 from archwright.compression.search import ERROR, SubnetEvaluator, limits, objectives, open_run_study
 from archwright.errors import Failed
-from archwright.objectives import LatencyTable
+from archwright.objectives.table import LatencyTable
 from archwright.parallel.ray_cluster import RETRIES, connected
 from archwright.progress import quiet
 from archwright.search import Candidate, Config, Objective, search

@@ -13,8 +13,10 @@ from archwright.store import RunFolder
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import plain_update
-from archwright.training import Schedule, distillation, task_loss, train
+from archwright.training.loop import train
+from archwright.training.losses import distillation, task_loss
 from archwright.training.pretrained import save_network
+from archwright.training.schedule import Schedule
 
 RECOVERY_STREAM = 3
 
@@ -29,7 +31,7 @@ def standing_alone(network: PrunedNetwork, keep: SubnetSpec | None) -> PrunedNet
     return (network if keep is None else extract(network, keep)).eval()
 
 
-def recover_subnet(run: RunFolder, trial: int, config: Config, settings: o.Recovery) -> dict[str, Any]:
+def recover_subnet(run: RunFolder, trial: int, config: Config, settings: o.RecoveryOptions) -> dict[str, Any]:
     """Trains the extracted sub-network by itself, also towards the original's answers; errors before and after.
 
     The result lies in the run folder and `export --recovered` finds it there.
@@ -38,7 +40,7 @@ def recover_subnet(run: RunFolder, trial: int, config: Config, settings: o.Recov
         raise BadInput(
             f"--recover-epochs must not be negative, got {settings.recover_epochs}; the rate must be in (0, 1)."
         )
-    evaluator, options = load_evaluator(run, device=run.settings["device"]), read_options(run, o.Supernet)
+    evaluator, options = load_evaluator(run, device=run.settings["device"]), read_options(run, o.SupernetOptions)
     network = standing_alone(*evaluator.home(config))
     freeze_embeddings(network, not options.train_embeddings)
     before = errors(evaluator, network)

@@ -6,11 +6,12 @@ from typing import Any
 import archwright
 from archwright.compression.methods import METHODS
 from archwright.compression.search import ERROR, LATENCY, SubnetEvaluator, latency_table
+from archwright.environment import environment
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import COSTS, Timing, Timings, measure_latency, rank
+from archwright.objectives.costs import COSTS
+from archwright.objectives.latency import Timing, Timings, measure_latency, rank
 from archwright.search import config_of, front
 from archwright.statistics import hypervolume, hypervolume_over_time
-from archwright.store.environment import environment
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec, nonembedding_parameters, sizes
 

@@ -104,7 +104,7 @@ class Selection:
 
     def save_pretrained(self, folder: str | Path, to: str = "compact") -> dict[str, Any]:
         """Writes a checkpoint and returns its parity report."""
-        from archwright.commands.export import export_subnet
+        from archwright.compression.export import export_subnet
 
         return export_subnet(self.run.folder, self.entry["trial"], to=to, folder=Path(folder)).as_json()
 

@@ -17,10 +17,11 @@ from archwright.compression.finetuning import TimeUp
 from archwright.compression.methods import METHODS
 from archwright.configs import compress as o
 from archwright.configs.budget import amount
-from archwright.data import Batch
+from archwright.data.batching import Batch
 from archwright.errors import BadInput, Failed
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import COSTS, OBJECTIVES, LatencyTable
+from archwright.objectives.costs import COSTS, OBJECTIVES
+from archwright.objectives.table import LatencyTable
 from archwright.progress import Bar, progress
 from archwright.search import (
     SAMPLERS,
@@ -85,15 +86,15 @@ class SubnetEvaluator:
         return self.context.task_data
 
     @property
-    def search(self) -> o.Search:
+    def search(self) -> o.SearchOptions:
         return self.context.search
 
     @property
-    def budget(self) -> o.Budget:
+    def budget(self) -> o.BudgetOptions:
         return self.context.budget
 
     @property
-    def measure(self) -> o.Measure:
+    def measure(self) -> o.MeasureOptions:
         return self.context.measure
 
     @property
@@ -110,12 +111,14 @@ class SubnetEvaluator:
         return self.task_data.error(network, rows, keep)
 
 
-def corners(search: o.Search, space: SubnetSpace | TrainedSpace) -> tuple[Config, ...]:
+def corners(search: o.SearchOptions, space: SubnetSpace | TrainedSpace) -> tuple[Config, ...]:
     """The designs that every sampler tries first."""
     return tuple(CORNERS[name](space.choices) for name in search.corners)
 
 
-def check_search(settings: o.Search, budget: o.Budget, measure: o.Measure, space: SubnetSpace | TrainedSpace) -> None:
+def check_search(
+    settings: o.SearchOptions, budget: o.BudgetOptions, measure: o.MeasureOptions, space: SubnetSpace | TrainedSpace
+) -> None:
     """Everything about the search that can be wrong, found before anything is trained."""
     unknown = [name for name in settings.objectives if name not in OBJECTIVES]
     costs = [name for name in settings.objectives if name != ERROR]
@@ -136,7 +139,7 @@ def check_search(settings: o.Search, budget: o.Budget, measure: o.Measure, space
     params_limit(budget, space)
 
 
-def params_limit(budget: o.Budget, space: SubnetSpace | TrainedSpace) -> tuple[str, float] | None:
+def params_limit(budget: o.BudgetOptions, space: SubnetSpace | TrainedSpace) -> tuple[str, float] | None:
     """Name of the count and its largest allowed value; one line when no sub-network is that small."""
     if budget.params is None:
         return None

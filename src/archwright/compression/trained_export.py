@@ -11,14 +11,13 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from archwright.data.tokenizer import load_tokenizer
-from archwright.exporting import Parity, varied_batches
-from archwright.exporting import export as write
+from archwright.exporting.checkpoint import export as write
 from archwright.exporting.kinds import KINDS
+from archwright.exporting.parity import Parity, varied_batches
 from archwright.exporting.subjects import Subject, subject
 from archwright.networks.embedded import resolve_model
 from archwright.networks.saved import any_network, loaded_network
-from archwright.objectives import time_interleaved
-from archwright.objectives.latency import one_thread
+from archwright.objectives.latency import one_thread, time_interleaved
 
 Inputs = Mapping[str, torch.Tensor]
 LONGEST = 64

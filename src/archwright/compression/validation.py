@@ -8,7 +8,7 @@ from archwright.compression.search import check_latency
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.networks.load import stock_config, supernet_config
-from archwright.objectives import measure_latency
+from archwright.objectives.latency import measure_latency
 from archwright.parallel.ray_cluster import check_ray
 from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
@@ -18,11 +18,12 @@ from archwright.training.pretrained import check_room, load_pretrained
 from archwright.training.task_data import TaskData
 
 
-def check_training(settings: o.Supernet, output: o.Output) -> None:
+def check_training(settings: o.SupernetOptions, output: o.OutputOptions) -> None:
     """Numbers that no training can use."""
     rules = {
         "--epochs": settings.epochs > 0,
-        "--min-epochs": 0 < settings.min_epochs <= settings.epochs or settings.min_epochs == o.Supernet.min_epochs,
+        "--min-epochs": 0 < settings.min_epochs <= settings.epochs
+        or settings.min_epochs == o.SupernetOptions.min_epochs,
         "--original-epochs": settings.original_epochs is None or settings.original_epochs >= 0,
         "--learning-rate": 0 < settings.learning_rate < 1,
         "--batch-size": settings.batch_size >= 1,
@@ -37,7 +38,7 @@ def check_training(settings: o.Supernet, output: o.Output) -> None:
             raise BadInput(f"{name} is out of range, got {value}; see `archwright compress --help`.")
 
 
-def check_method(settings: o.Supernet, search: o.Search) -> None:
+def check_method(settings: o.SupernetOptions, search: o.SearchOptions) -> None:
     """What the method cannot use."""
     usual = usual_values(settings)
     for name in METHODS[settings.method].unused:
@@ -53,13 +54,13 @@ def check_method(settings: o.Supernet, search: o.Search) -> None:
         check_ray(search.ray)
 
 
-def usual_values(settings: o.Supernet) -> dict[str, Any]:
+def usual_values(settings: o.SupernetOptions) -> dict[str, Any]:
     """The values of the preset where nothing else is said."""
     return {f.name: o.PRESETS[settings.preset].get(f.name, f.default) for f in fields(settings)}
 
 
 def space_before(
-    task_data: TaskData, model: o.Model, settings: o.Supernet, search: o.Search
+    task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions, search: o.SearchOptions
 ) -> SubnetSpace | TrainedSpace:
     """The space as it can be known before the weights are loaded."""
     config = supernet_config(
@@ -72,7 +73,11 @@ def space_before(
 
 
 def check_network(
-    task_data: TaskData, model: o.Model, settings: o.Supernet, budget: o.Budget, measure: o.Measure
+    task_data: TaskData,
+    model: o.ModelOptions,
+    settings: o.SupernetOptions,
+    budget: o.BudgetOptions,
+    measure: o.MeasureOptions,
 ) -> None:
     """What is wrong with the weights, or asks too much of them, found before anything is written."""
     network = load_pretrained(task_data, model, settings)

@@ -59,7 +59,7 @@ def choice(default: Any, choices: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelOptions:
     """What to shrink."""
 
     model: str = "minilm"
@@ -74,7 +74,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Data:
+class DataOptions:
     """What to shrink it for."""
 
     task: str | None = None
@@ -111,7 +111,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Supernet:
+class SupernetOptions:
     """How to train the super-network."""
 
     preset: str = field(default="default", metadata={"choices": PRESET_HELP, "fills": PRESETS})
@@ -148,7 +148,7 @@ class Supernet:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchOptions:
     """How to search."""
 
     sampler: str = choice("nsga2", listed("search.samplers", "SAMPLERS"))
@@ -156,7 +156,7 @@ class Search:
     trials: int = 150
     """Sub-networks to evaluate."""
     objectives: tuple[str, ...] = choice(
-        ("validation_error", "nonembedding_parameters"), listed("objectives", "OBJECTIVES")
+        ("validation_error", "nonembedding_parameters"), listed("objectives.costs", "OBJECTIVES")
     )
     """What to trade off, the validation error and at least one cost."""
     corners: tuple[str, ...] = choice(("largest", "middle"), ("largest", "smallest", "middle"))
@@ -173,7 +173,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Compare:
+class CompareOptions:
     """Several methods on one task."""
 
     compare: tuple[str, ...] = choice((), comparable)
@@ -181,7 +181,7 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class Budget:
+class BudgetOptions:
     """What the smaller model may cost."""
 
     params: str | None = field(default=None, metadata={"metavar": "N|N%"})
@@ -193,7 +193,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureOptions:
     """How to measure."""
 
     length: int = 0
@@ -206,7 +206,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Honesty:
+class FidelityOptions:
     """How far to trust the shared weights."""
 
     honesty: int = 0
@@ -217,7 +217,7 @@ class Honesty:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputOptions:
     """Where to put it."""
 
     out: Path | None = None
@@ -231,7 +231,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Preview:
+class PreviewOptions:
     """Look before you search."""
 
     preview: str | None = field(default=None, metadata={"metavar": "MODEL"})
@@ -239,7 +239,7 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunOptions:
     """Which run."""
 
     run: Path
@@ -247,7 +247,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Loss:
+class LossOptions:
     """How much worse it may be."""
 
     max_loss: str | None = field(default=None, metadata={"metavar": "X%"})
@@ -256,7 +256,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Recovery:
+class RecoveryOptions:
     """Training of the chosen one."""
 
     recover_epochs: float = 0.0
@@ -268,7 +268,7 @@ class Recovery:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceOptions:
     """Where the network is."""
 
     run: Path
@@ -276,17 +276,17 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Export:
+class ExportOptions:
     """How to write it."""
 
-    to: str | None = choice(None, listed("exporting", "FORMATS"))
+    to: str | None = choice(None, listed("exporting.formats", "FORMATS"))
     """Format of the checkpoint."""
     int8: bool = False
     """ONNX only: quantize the weights to 8 bit as well."""
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetOptions:
     """Where to write it."""
 
     out: Path | None = None
@@ -294,7 +294,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Which:
+class NetworkOptions:
     """Which of its networks."""
 
     trial: int | None = None
@@ -305,18 +305,8 @@ class Which:
     """Of a trained network: model (folder, hub id or minilm) to time it against, such as its teacher."""
 
 
-BENCHES = {
-    "compress": "evaluation, training steps and extracted networks",
-    "design": "what a search saves by running no design and no common beginning twice; three minutes",
-    "memory": "peaks of the phases of compress against plain fine-tuning, on a BERT-base-sized model; ten minutes",
-    "probe": "what a look at an untrained network costs, and whether a small batch ranks like a large one; ten minutes",
-    "search": "epochs of fine-tuning that MO-ASHA saves against random search; six minutes",
-    "train": "tokens per second of the training loop against a plain one; length buckets and packing; four minutes",
-}
-
-
 @dataclass(frozen=True)
-class Reports:
+class ReportConfig:
     """Which runs to compare, and where."""
 
     runs: tuple[Path, ...] = field(metadata={"metavar": "RUN..."})
@@ -328,23 +318,7 @@ class Reports:
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What to measure."""
-
-    what: str = choice("compress", BENCHES)
-    """Part of archwright."""
-    rows: int = 120
-    """Texts to evaluate on."""
-    repeats: int = 5
-    """Rounds; medians of ratios inside a round are printed."""
-    seed: int = 0
-    """Of the sampled sub-networks."""
-    data: Path | None = None
-    """Folder with train.tsv and dev.tsv of SST-2; the movie reviews without it."""
-
-
-@dataclass(frozen=True)
-class Joining:
+class JoinOptions:
     """How to join."""
 
     threads: int = 1
@@ -353,3 +327,49 @@ class Joining:
     """Where to evaluate."""
     wait_minutes: float = 60.0
     """How long to wait for the super-network to be trained."""
+
+
+@dataclass(frozen=True)
+class CompressConfig:
+    """All options of `archwright compress`."""
+
+    model: ModelOptions = field(default_factory=ModelOptions)
+    data: DataOptions = field(default_factory=DataOptions)
+    supernet: SupernetOptions = field(default_factory=SupernetOptions)
+    search: SearchOptions = field(default_factory=SearchOptions)
+    compare: CompareOptions = field(default_factory=CompareOptions)
+    budget: BudgetOptions = field(default_factory=BudgetOptions)
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+    fidelity: FidelityOptions = field(default_factory=FidelityOptions)
+    output: OutputOptions = field(default_factory=OutputOptions)
+    preview: PreviewOptions = field(default_factory=PreviewOptions)
+
+
+@dataclass(frozen=True)
+class SelectConfig:
+    """All options of `archwright select`."""
+
+    run: RunOptions
+    budget: BudgetOptions = field(default_factory=BudgetOptions)
+    loss: LossOptions = field(default_factory=LossOptions)
+    recovery: RecoveryOptions = field(default_factory=RecoveryOptions)
+    export: ExportOptions = field(default_factory=ExportOptions)
+    target: TargetOptions = field(default_factory=TargetOptions)
+
+
+@dataclass(frozen=True)
+class ExportConfig:
+    """All options of `archwright export`."""
+
+    source: SourceOptions
+    network: NetworkOptions = field(default_factory=NetworkOptions)
+    export: ExportOptions = field(default_factory=ExportOptions)
+    target: TargetOptions = field(default_factory=TargetOptions)
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """All options of `archwright worker`."""
+
+    run: RunOptions
+    join: JoinOptions = field(default_factory=JoinOptions)

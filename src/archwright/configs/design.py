@@ -22,7 +22,7 @@ def searchers() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class Where:
+class SpaceOptions:
     """Where to search."""
 
     space: str = choice("nlu-small", listed("spaces", "ARCHITECTURES"))
@@ -32,7 +32,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Aim:
+class GoalOptions:
     """What for."""
 
     proxy: tuple[str, ...] = field(default=("w_pca",), metadata={"metavar": "NAME|FILE:NAME"})
@@ -46,7 +46,7 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Limits:
+class LimitOptions:
     """Within which limits."""
 
     max_parameters: str | None = field(default=None, metadata={"metavar": "N"})
@@ -58,7 +58,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Searching:
+class DesignSearchOptions:
     """How to search."""
 
     sampler: str = choice("genetic", searchers)
@@ -76,7 +76,7 @@ class Searching:
 
 
 @dataclass(frozen=True)
-class OneShot:
+class OneShotOptions:
     """How to train the super-network (--method spos)."""
 
     task: str | None = None
@@ -94,7 +94,7 @@ class OneShot:
 
 
 @dataclass(frozen=True)
-class Looking(so.Recording):
+class DesignScoringOptions(so.RecordingOptions):
     """How to look at a network."""
 
     out: Path = Path("runs/design")
@@ -102,10 +102,23 @@ class Looking(so.Recording):
 
 
 @dataclass(frozen=True)
-class Result:
+class DesignOutputOptions:
     """What to do with it."""
 
     scale_up: int | None = None
     """Also the found design widened and deepened so many times, with its new counts."""
     html: Path | None = None
     """Page with all figures; beside design.json if not said."""
+
+
+@dataclass(frozen=True)
+class DesignConfig:
+    """All options of `archwright design`."""
+
+    space: SpaceOptions = field(default_factory=SpaceOptions)
+    goal: GoalOptions = field(default_factory=GoalOptions)
+    limits: LimitOptions = field(default_factory=LimitOptions)
+    search: DesignSearchOptions = field(default_factory=DesignSearchOptions)
+    one_shot: OneShotOptions = field(default_factory=OneShotOptions)
+    scoring: DesignScoringOptions = field(default_factory=DesignScoringOptions)
+    output: DesignOutputOptions = field(default_factory=DesignOutputOptions)

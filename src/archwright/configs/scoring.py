@@ -13,7 +13,7 @@ INITIALS = {
 
 
 @dataclass(frozen=True)
-class Designs:
+class ArchitectureOptions:
     """Which architectures."""
 
     space: str = choice("flexibert", listed("spaces", "ARCHITECTURES"))
@@ -29,7 +29,7 @@ class Designs:
 
 
 @dataclass(frozen=True)
-class Table:
+class BenchmarkOptions:
     """Which architectures that somebody trained."""
 
     benchmark: str = choice("nas-bert", listed("benchmarks", "BENCHMARKS"))
@@ -44,7 +44,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Proxies:
+class ProxyOptions:
     """What to score them with."""
 
     proxies: tuple[str, ...] = field(default=(), metadata={"choices": listed("proxies", "PROXIES")})
@@ -54,7 +54,7 @@ class Proxies:
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordingOptions:
     """How to look at a network."""
 
     batch_rows: int | None = None
@@ -78,7 +78,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class Looks(Recording):
+class ScoringOptions(RecordingOptions):
     """How to look at a network."""
 
     seeds: int = 1
@@ -88,7 +88,7 @@ class Looks(Recording):
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgementOptions:
     """What to report."""
 
     html: Path | None = None
@@ -120,7 +120,7 @@ REDUCTIONS = {
 
 
 @dataclass(frozen=True)
-class Formulas:
+class FormulaOptions:
     """Which proxies to look for."""
 
     exhaustive: bool = False
@@ -160,7 +160,7 @@ DISCOVERY_HELP = {
 
 
 @dataclass(frozen=True)
-class Evolution:
+class EvolutionOptions:
     """How to evolve."""
 
     preset: str = field(default="default", metadata={"choices": DISCOVERY_HELP, "fills": DISCOVERIES})
@@ -198,7 +198,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
-class Findings:
+class FindingOptions:
     """What to do with them."""
 
     save: str | None = field(default=None, metadata={"metavar": "NAME"})
@@ -211,3 +211,33 @@ class Findings:
     """Page with all figures; beside the statistics if not said."""
     samples: int = 1000
     """Bootstrap samples behind an interval."""
+
+
+@dataclass(frozen=True)
+class ScoreConfig:
+    """All options of `archwright score`."""
+
+    architectures: ArchitectureOptions = field(default_factory=ArchitectureOptions)
+    proxies: ProxyOptions = field(default_factory=ProxyOptions)
+    scoring: ScoringOptions = field(default_factory=ScoringOptions)
+
+
+@dataclass(frozen=True)
+class RankConfig:
+    """All options of `archwright rank`."""
+
+    benchmark: BenchmarkOptions = field(default_factory=BenchmarkOptions)
+    proxies: ProxyOptions = field(default_factory=ProxyOptions)
+    scoring: ScoringOptions = field(default_factory=ScoringOptions)
+    judgement: JudgementOptions = field(default_factory=JudgementOptions)
+
+
+@dataclass(frozen=True)
+class DiscoverConfig:
+    """All options of `archwright discover`."""
+
+    benchmark: BenchmarkOptions = field(default_factory=BenchmarkOptions)
+    formulas: FormulaOptions = field(default_factory=FormulaOptions)
+    evolution: EvolutionOptions = field(default_factory=EvolutionOptions)
+    findings: FindingOptions = field(default_factory=FindingOptions)
+    recording: RecordingOptions = field(default_factory=RecordingOptions)

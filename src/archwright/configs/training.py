@@ -13,7 +13,7 @@ LAYOUTS = {
 
 
 @dataclass(frozen=True)
-class Student:
+class StudentOptions:
     """What to train."""
 
     design: Path | None = None
@@ -39,7 +39,7 @@ class Student:
 
 
 @dataclass(frozen=True)
-class Objective:
+class ObjectiveOptions:
     """How to teach it."""
 
     lesson: str | None = choice(None, listed("training.objectives", "OBJECTIVES"))
@@ -62,7 +62,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Pace:
+class ScheduleOptions:
     """How long and how fast; by default as the preset says."""
 
     steps: int | None = None
@@ -88,7 +88,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Data(o.Data):
+class TaskOptions(o.DataOptions):
     """What to fine-tune it for."""
 
     validation: Path | None = None
@@ -104,7 +104,7 @@ class Data(o.Data):
 
 
 @dataclass(frozen=True)
-class Checks:
+class CheckOptions:
     """What else to do."""
 
     evaluate_only: bool = False
@@ -116,3 +116,15 @@ class Checks:
     their ranking settle? With --task each is fine-tuned at every step, else the validation loss counts."""
     random: int = 5
     """Architectures of --ablate-steps."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """All options of `archwright train`."""
+
+    student: StudentOptions = field(default_factory=StudentOptions)
+    lesson: ObjectiveOptions = field(default_factory=ObjectiveOptions)
+    pace: ScheduleOptions = field(default_factory=ScheduleOptions)
+    data: TaskOptions = field(default_factory=TaskOptions)
+    checks: CheckOptions = field(default_factory=CheckOptions)
+    output: o.OutputOptions = field(default_factory=o.OutputOptions)

@@ -27,7 +27,7 @@ COMPARED = (
 def compare_proxies(task: DesignTask, question: EvaluationRequest, *, seed: int) -> list[dict[str, Any]]:
     """A row for each proxy: what the search under it found, and what that took."""
     names = tuple(dict.fromkeys((*COMPARED, *question.aim.proxy)))
-    plain = replace(question, shot=do.OneShot())
+    plain = replace(question, shot=do.OneShotOptions())
     return [row_of(task, replace(plain, aim=replace(question.aim, method=BY, proxy=(name,))), seed) for name in names]
 
 

@@ -23,7 +23,7 @@ MOST_TOLD = 12
 """Names that an error lists."""
 
 
-def named_proxies(names: Sequence[str]) -> so.Proxies:
+def named_proxies(names: Sequence[str]) -> so.ProxyOptions:
     """Proxies that are listed, and the user's own as FILE:NAME; BadInput for a name nobody knows."""
     if not names:
         raise BadInput("--proxy must name at least one proxy, such as w_pca.")
@@ -35,10 +35,10 @@ def named_proxies(names: Sequence[str]) -> so.Proxies:
             raise BadInput(
                 f"--proxy must be one that `archwright score --help` lists ({some}, ...) or FILE:NAME, got {name!r}."
             )
-    return so.Proxies(proxies=listed, proxy=own)
+    return so.ProxyOptions(proxies=listed, proxy=own)
 
 
-def setup_for(space: ArchitectureSpace, names: Sequence[str], looking: do.Looking) -> ScoringSetup:
+def setup_for(space: ArchitectureSpace, names: Sequence[str], looking: do.DesignScoringOptions) -> ScoringSetup:
     """What to look with: these proxies, in this order."""
     proxies = named_proxies(names)
     setup = scoring_setup(space, proxies, looking, always=proxies.proxies)
@@ -57,7 +57,7 @@ def chosen(at: ScoreRequest) -> list[Proxy]:
 
 
 @contextmanager
-def open_pool(setup: ScoringSetup, looking: do.Looking) -> Iterator[WorkerPool]:
+def open_pool(setup: ScoringSetup, looking: do.DesignScoringOptions) -> Iterator[WorkerPool]:
     """Whoever looks: processes that walk, or those that see whole networks, or a cluster."""
     at = setup.look(smallest(setup.space.choices))
     walks = type(setup.space) in STACKS and is_forward(at) and looking.ray is None

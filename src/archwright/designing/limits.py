@@ -84,7 +84,7 @@ class Ceilings:
         return {"parameters": self.parameters, "flops": self.flops, "latency_ms": self.latency_ms}
 
 
-def ceilings_of(space: ArchitectureSpace, limits: do.Limits) -> Ceilings:
+def ceilings_of(space: ArchitectureSpace, limits: do.LimitOptions) -> Ceilings:
     """As the user gave them; without --max-parameters the limit of the space."""
     usual = getattr(space, "limit", None)
     parameters = usual if limits.max_parameters is None else count(limits.max_parameters, option="--max-parameters")

@@ -19,9 +19,9 @@ class EvaluationRequest:
     """What is asked for."""
 
     space: ArchitectureSpace
-    aim: do.Aim
-    looking: do.Looking
-    shot: do.OneShot
+    aim: do.GoalOptions
+    looking: do.DesignScoringOptions
+    shot: do.OneShotOptions
     known: Scores
 
 

@@ -29,7 +29,9 @@ from archwright.spaces.architectures import ArchitectureSpace
 from archwright.spaces.nlu import NluSpace
 from archwright.store import Scores, digest
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training import Schedule, tensors_of, train
+from archwright.training.loop import train
+from archwright.training.schedule import Schedule
+from archwright.training.state import tensors_of
 
 FILE = "supernet-{digest}.safetensors"
 LEAST = {"steps": 1, "batch_size": 1, "validation_rows": 1}
@@ -40,8 +42,8 @@ class OneShotEvaluator:
     """Judges of one-shot search; a super-network is trained when its repeat is first asked for."""
 
     space: NluSpace
-    options: do.OneShot
-    looking: do.Looking
+    options: do.OneShotOptions
+    looking: do.DesignScoringOptions
     known: Scores
     lesson: SupernetObjective
     trained: dict[int, nn.Module] = field(default_factory=dict)
@@ -127,7 +129,9 @@ def supernet_config(space: NluSpace, vocabulary: int) -> NluSupernetConfig:
     return NluSupernetConfig(paths=list(space.choices.values()), **plan.shared)
 
 
-def one_shot(space: ArchitectureSpace, options: do.OneShot, looking: do.Looking, known: Scores) -> OneShotEvaluator:
+def one_shot(
+    space: ArchitectureSpace, options: do.OneShotOptions, looking: do.DesignScoringOptions, known: Scores
+) -> OneShotEvaluator:
     """BadInput where the space has no super-network, or a number makes no sense."""
     if not isinstance(space, NluSpace):
         raise BadInput(f"--method spos needs a space of blocks (nlu-tiny, nlu-small, nlu-large), got {space.name}.")

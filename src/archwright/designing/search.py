@@ -31,7 +31,7 @@ class DesignTask:
     """Of what is maximised."""
     ceilings: Ceilings
     clock: Clock
-    searching: do.Searching
+    searching: do.DesignSearchOptions
 
     @property
     def budget(self) -> int:

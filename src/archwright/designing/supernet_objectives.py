@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 from archwright.configs import design as do
-from archwright.data import batches, encode, evaluation_batches, load_task, load_tokenizer
-from archwright.data.batching import Batch, Encoded
+from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.snippets import Snippets, snippets
+from archwright.data.tasks import load_task
+from archwright.data.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.networks.nlu.supernet import NluSupernet
@@ -22,8 +23,7 @@ from archwright.spaces.nlu import NluSpace
 from archwright.statistics import METRICS
 from archwright.store import digest
 from archwright.subnet.supernet import plain_update
-from archwright.training import task_loss
-from archwright.training.losses import NO_TARGET
+from archwright.training.losses import NO_TARGET, task_loss
 from archwright.training.task_data import EVALUATION_TOKENS
 from archwright.training.updates.masked import guesses, masked_update
 
@@ -162,12 +162,12 @@ class Labelled:
         return float(METRICS[self.metric](answers, targets))
 
 
-def lesson_of(space: NluSpace, options: do.OneShot, looking: do.Looking) -> SupernetObjective:
+def lesson_of(space: NluSpace, options: do.OneShotOptions, looking: do.DesignScoringOptions) -> SupernetObjective:
     """Labelled rows where a task is named, else words of the text."""
     return labelled(options, looking) if options.task else hidden_words(space, options, looking)
 
 
-def hidden_words(space: NluSpace, options: do.OneShot, looking: do.Looking) -> HiddenWords:
+def hidden_words(space: NluSpace, options: do.OneShotOptions, looking: do.DesignScoringOptions) -> HiddenWords:
     text = looking.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
     _, length = size_of(space, looking)
@@ -175,7 +175,7 @@ def hidden_words(space: NluSpace, options: do.OneShot, looking: do.Looking) -> H
     return HiddenWords(made, options.validation_rows, looking.seed)
 
 
-def labelled(options: do.OneShot, looking: do.Looking) -> Labelled:
+def labelled(options: do.OneShotOptions, looking: do.DesignScoringOptions) -> Labelled:
     task = load_task(options.task, data=options.data, seed=looking.seed, validation_rows=options.validation_rows)
     if not task.labels:
         raise BadInput(f"--task must have classes to tell apart, got {options.task!r}; try glue/SST-2.")

@@ -55,7 +55,12 @@ class DiscoveryContext:
 
 @contextmanager
 def open_context(
-    table: so.Table, formulas: so.Formulas, recording: so.Recording, clock: Phases, *, mark: str = "none"
+    table: so.BenchmarkOptions,
+    formulas: so.FormulaOptions,
+    recording: so.RecordingOptions,
+    clock: Phases,
+    *,
+    mark: str = "none",
 ) -> Iterator[DiscoveryContext]:
     """Rows, folds, the statistics of every network and scores of published proxies; BadInput for what cannot be."""
     factors = FACTORS if formulas.factor else (WITHOUT,)
@@ -71,14 +76,16 @@ def open_context(
         yield DiscoveryContext(field, setup, space, trial, found, known, recording.out, see)
 
 
-def field_of(table: so.Table, recording: so.Recording, proxies: tuple[str, ...]) -> tuple[RankedRows, ScoringSetup]:
+def field_of(
+    table: so.BenchmarkOptions, recording: so.RecordingOptions, proxies: tuple[str, ...]
+) -> tuple[RankedRows, ScoringSetup]:
     """The rows with a result, and how their networks are looked at."""
     _, benchmark = benchmark_of(table)
     target = table.target or benchmark.target
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
     if len(rows) < LEAST_ROWS:
         raise BadInput(f"discovering needs at least {LEAST_ROWS} rows with a result, {benchmark.name} has {len(rows)}.")
-    setup = scoring_setup(benchmark.space, so.Proxies(proxies=proxies or ("parameters",)), recording)
+    setup = scoring_setup(benchmark.space, so.ProxyOptions(proxies=proxies or ("parameters",)), recording)
     return RankedRows(benchmark, target, rows, {}, {}, {}, setup.loss), setup
 
 

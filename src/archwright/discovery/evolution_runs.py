@@ -38,7 +38,7 @@ SEARCHES: dict[str, tuple[Callable[..., EvolutionResult], dict[str, bool]]] = {
 """The lines of LPZero's Figure 6, and ours: what searches, and how."""
 
 
-def evolved(land: DiscoveryContext, options: so.Evolution) -> Found:
+def evolved(land: DiscoveryContext, options: so.EvolutionOptions) -> Found:
     """Evolution for every set of rows, and on all rows its curves beside those of its rivals."""
     settings = settings_of(options, land.trial.fitness)
     seeds = range(options.seeds)
@@ -79,7 +79,7 @@ def notes(land: DiscoveryContext, settings: EvolutionSettings) -> list[str]:
     return found
 
 
-def settings_of(options: so.Evolution, fitness: str = "spearman") -> EvolutionSettings:
+def settings_of(options: so.EvolutionOptions, fitness: str = "spearman") -> EvolutionSettings:
     """With several aims no formula is scored twice: copies would crowd the front."""
     least = {"generations": 1, "population": 2, "sample": 0, "seeds": 1}
     for name, value in least.items():

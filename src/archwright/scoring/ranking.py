@@ -122,7 +122,9 @@ def number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def score_rows(benchmark: Benchmark, target: str, setup: ScoringSetup, looks: so.Looks, see: Scorer) -> RankedRows:
+def score_rows(
+    benchmark: Benchmark, target: str, setup: ScoringSetup, looks: so.ScoringOptions, see: Scorer
+) -> RankedRows:
     """All rows looked at, as often as the options say."""
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
     if len(rows) < LEAST_ROWS:
@@ -253,7 +255,7 @@ def powers(field: RankedRows, against: Resampling) -> dict[str, Any] | None:
     return {"a": POWERS.tolist(), "b": POWERS.tolist(), "spearman": table}
 
 
-def benchmark_of(table: so.Table) -> tuple[Path, Benchmark]:
+def benchmark_of(table: so.BenchmarkOptions) -> tuple[Path, Benchmark]:
     """Where the files are, and the trained architectures in them."""
     source = BENCHMARKS[table.benchmark]
     folder = table.data or public_data(source.folder, origin=source.origin, option="--data")

@@ -79,7 +79,7 @@ def is_found(name: str) -> bool:
 
 
 def scoring_setup(
-    space: ArchitectureSpace, proxies: so.Proxies, looks: so.Recording, *, always: tuple[str, ...] = ()
+    space: ArchitectureSpace, proxies: so.ProxyOptions, looks: so.RecordingOptions, *, always: tuple[str, ...] = ()
 ) -> ScoringSetup:
     """What to look with, some proxies `always` among it; BadInput for whatever cannot be."""
     rows, length = size_of(space, looks)
@@ -97,7 +97,7 @@ LEAST = {"seeds": 1, "batches": 1, "workers": 0, "seed": 0}
 """Smallest value of an option, where a command has it."""
 
 
-def size_of(space: ArchitectureSpace, looks: so.Recording) -> tuple[int, int]:
+def size_of(space: ArchitectureSpace, looks: so.RecordingOptions) -> tuple[int, int]:
     """Texts of a batch and tokens of each: as asked for, else the usual ones; BadInput for what no network can read."""
     asked = zip((looks.batch_rows, looks.length), space.batch, strict=True)
     rows, length = (usual if given is None else given for given, usual in asked)
@@ -109,7 +109,7 @@ def size_of(space: ArchitectureSpace, looks: so.Recording) -> tuple[int, int]:
     return rows, length
 
 
-def check_numbers(looks: so.Recording, rows: int, length: int) -> None:
+def check_numbers(looks: so.RecordingOptions, rows: int, length: int) -> None:
     """Raises BadInput for a number that makes no sense."""
     given = {name: getattr(looks, name) for name in LEAST if hasattr(looks, name)}
     bounds = {
@@ -176,7 +176,7 @@ class Scorer:
 
 
 @contextmanager
-def open_scorer(looks: so.Recording) -> Iterator[Scorer]:
+def open_scorer(looks: so.RecordingOptions) -> Iterator[Scorer]:
     """With the workers and the folder that the options name."""
     known = Scores(looks.out)
     with worker_pool(looks.workers, looks.ray) as found:

@@ -12,13 +12,13 @@ from archwright.benchmarks.nas_bert import ORIGIN, ablation
 from archwright.configs import training as to
 from archwright.data.public_data import public_data
 from archwright.data.tokenizer_training import MADE
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train_page import train_html
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.rank_stability import Settling, settling
 from archwright.store import begin, whole_folder, write_whole
-from archwright.store.environment import environment
 from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan
 from archwright.training.run import SCHEMA, check_folder, fit, locked, run_training, schedule_for, training_context
 from archwright.training.students import MODEL
@@ -94,10 +94,10 @@ def check_task(options: TrainConfig, config: Config) -> None:
         first.way(first, training_context(first, Path(beside)))
 
 
-def tuning(options: TrainConfig, student: to.Student) -> TrainConfig:
+def tuning(options: TrainConfig, student: to.StudentOptions) -> TrainConfig:
     """Fine-tuning by the preset, but for the size of a batch where one is given."""
-    pace = to.Pace(batch_size=options.pace.batch_size, checkpoint_seconds=options.pace.checkpoint_seconds)
-    return replace(options, student=student, lesson=to.Objective(preset=options.lesson.preset), pace=pace)
+    pace = to.ScheduleOptions(batch_size=options.pace.batch_size, checkpoint_seconds=options.pace.checkpoint_seconds)
+    return replace(options, student=student, lesson=to.ObjectiveOptions(preset=options.lesson.preset), pace=pace)
 
 
 def drawn(options: TrainConfig) -> list[Config]:
@@ -143,7 +143,7 @@ def judged_over(options: TrainConfig, config: Config, marks: list[int], folder: 
 def one_architecture(options: TrainConfig, config: Path, steps: int) -> TrainConfig:
     pace = replace(options.pace, steps=steps, epochs=None, minutes=None)
     return replace(
-        options, student=replace(options.student, config=config), pace=pace, checks=to.Checks(submission=False)
+        options, student=replace(options.student, config=config), pace=pace, checks=to.CheckOptions(submission=False)
     )
 
 
@@ -157,7 +157,7 @@ def scored(options: TrainConfig, place: TrainingContext, course: TrainingPlan, m
             course.network.save_pretrained(beside)
             course.tokenizer.save_pretrained(beside)
     place.together.wait()
-    tuned = tuning(options, to.Student(model=str(start), pooling=options.student.pooling))
+    tuned = tuning(options, to.StudentOptions(model=str(start), pooling=options.student.pooling))
     result = run_training(tuned, place.run.path / f"task-{mark}")
     return float(next(iter(result["validation"]["after"].values())))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data import Batch, encode, evaluation_batches
+from archwright.data.batching import Batch, encode, evaluation_batches
 from archwright.data.glue_submission import FIRST_COLUMN, UnlabelledRows, written
 from archwright.data.rows import Rows
 from archwright.data.windows import Spans, Windows

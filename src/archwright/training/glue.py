@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from archwright.data.glue_submission import present_tasks, submission
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train_page import train_html
 from archwright.statistics.glue import AVERAGES, averaged
 from archwright.store import RunFolder, begin, write_whole
-from archwright.store.environment import environment
 from archwright.training.evaluation import GLUE_PREFIX, column_of
 from archwright.training.plan import TrainConfig
 from archwright.training.run import SCHEMA, check_folder, run_training, training_context

@@ -14,7 +14,8 @@ from archwright.configs import training as to
 from archwright.errors import BadInput
 from archwright.networks.embedded import EMBEDDED
 from archwright.store import RunFolder
-from archwright.training import Together, Update
+from archwright.training.distributed import Together
+from archwright.training.loop import Update
 from archwright.training.objectives import OBJECTIVES, TrainingObjective, lesson_named
 from archwright.training.recipes import Recipe, recipe_of
 
@@ -25,12 +26,12 @@ COMMAND = "train"
 class TrainConfig:
     """All options of a training."""
 
-    student: to.Student
-    lesson: to.Objective
-    pace: to.Pace
-    data: to.Data
-    checks: to.Checks
-    output: o.Output
+    student: to.StudentOptions
+    lesson: to.ObjectiveOptions
+    pace: to.ScheduleOptions
+    data: to.TaskOptions
+    checks: to.CheckOptions
+    output: o.OutputOptions
 
     @property
     def name(self) -> str:

@@ -12,15 +12,17 @@ import numpy as np
 import torch
 
 from archwright.data.glue_submission import submission
+from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.trained import save_trained
 from archwright.reports.train_page import train_html
 from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
-from archwright.store.environment import environment
 from archwright.store.logs import Log, read_log
-from archwright.training import Schedule, join, train
+from archwright.training.distributed import join
+from archwright.training.loop import train
 from archwright.training.plan import COMMAND, TrainConfig, TrainingContext, TrainingPlan
 from archwright.training.recipes import Recipe
+from archwright.training.schedule import Schedule
 from archwright.training.students import MODEL
 from archwright.training.task_data import resolve_device
 

@@ -43,7 +43,7 @@ class Design:
     """A Hugging Face config in place of it, for what lies outside the space."""
 
 
-def design_of(student: to.Student) -> Design | None:
+def design_of(student: to.StudentOptions) -> Design | None:
     """The architecture asked for; None when weights are to go on from. BadInput unless exactly one is named."""
     given = {"--design": student.design, "--config": student.config, "--model": student.model}
     named = [option for option, value in given.items() if value is not None]

@@ -9,17 +9,9 @@ import numpy as np
 import torch
 
 from archwright.configs import compress as o
-from archwright.data import (
-    Batch,
-    Encoded,
-    Task,
-    batches,
-    encode,
-    evaluation_batches,
-    load_task,
-    load_tokenizer,
-    median_length,
-)
+from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches, median_length
+from archwright.data.tasks import Task, load_task
+from archwright.data.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.networks.kinds import has_head
@@ -85,7 +77,7 @@ class TaskData:
 
 
 def load_task_data(
-    model: o.Model, data: o.Data, *, seed: int, device: str = "auto", held_out: float | None = None
+    model: o.ModelOptions, data: o.DataOptions, *, seed: int, device: str = "auto", held_out: float | None = None
 ) -> TaskData:
     """Everything that can be wrong about model and data is found here, before anything is written or trained."""
     where = resolve_device(device)
@@ -94,7 +86,7 @@ def load_task_data(
 
 
 def prepare_task_data(
-    config: Any, source: str, data: o.Data, *, seed: int, device: torch.device, held_out: float | None = None
+    config: Any, source: str, data: o.DataOptions, *, seed: int, device: torch.device, held_out: float | None = None
 ) -> TaskData:
     """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one."""
     words = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from archwright.subnet.pruning.baselines import head_pruning, layer_dropping, magnitude_pruning, random_pruning
 from archwright.subnet.pruning.selection import keep_by_scores, keep_heads, random_keep
 from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, count, nonembedding_parameters, positions
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from tests.anatomies import encoder
 from tests.tiny import shared_tiny, tiny_batch
 

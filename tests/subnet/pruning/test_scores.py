@@ -11,7 +11,7 @@ from torch import nn
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.pruning.gradients import MaskGradients, mask_gradients
 from archwright.subnet.pruning.scores import fisher_diagonal, head_scores, magnitude_scores
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from tests.tiny import BATCHES, BY_QUERIES, DECODERS, STOCK, TinyBatch, shared_tiny, tiny
 
 KINDS = [(name, "lm" if name in DECODERS else "classification") for name in STOCK] + [

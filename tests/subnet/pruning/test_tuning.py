@@ -22,7 +22,9 @@ from archwright.subnet.pruning.streams import recorded
 from archwright.subnet.pruning.tuning import DAMPING, Tuned, fitted, fold, reconstruction_error, tuned
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 from archwright.subnet.supernet import plain_update
-from archwright.training import Schedule, task_loss, train
+from archwright.training.loop import train
+from archwright.training.losses import task_loss
+from archwright.training.schedule import Schedule
 from tests.tiny import BATCHES, BY_QUERIES, DECODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
 PARTS: SubnetSpec = (LayerSpec((0, 2), (1, 4, 5, 9)), LayerSpec(0, 6), LayerSpec((1, 2, 3), (0, 3, 7)))

@@ -53,7 +53,7 @@ ONE_SHOT = (*SUPERNET_ONLY, "epochs", "order", "min_epochs")
 METHODS: dict[str, Method] = {
     "weight-sharing": Method(
         "weight-sharing NAS: one super-network is fine-tuned, its sub-networks are searched",
-        "sharing",
+        "weight_sharing",
         "trained_supernet",
         "shared_ground",
         NAS_SPACES,
@@ -73,7 +73,7 @@ METHODS: dict[str, Method] = {
     ),
     "head-pruning": Method(
         "heads go by the gradient of the loss, greedily; no training after (Michel et al. 2019)",
-        "oneshot",
+        "one_shot",
         "listed_by_heads",
         "oneshot_ground",
         ("large",),
@@ -81,7 +81,7 @@ METHODS: dict[str, Method] = {
     ),
     "retraining-free": Method(
         "Fisher mask search, rearrangement and mask tuning; no training after (Kwon et al. 2022)",
-        "fisher",
+        "retraining_free",
         "listed_by_fisher",
         "tuned_ground",
         ("large",),
@@ -98,7 +98,7 @@ METHODS: dict[str, Method] = {
     ),
     "magnitude": Method(
         "heads and units with the smallest weights go; no training after",
-        "oneshot",
+        "one_shot",
         "listed_by_magnitude",
         "oneshot_ground",
         ("large",),
@@ -106,7 +106,7 @@ METHODS: dict[str, Method] = {
     ),
     "random": Method(
         "random heads and units go; no training after",
-        "oneshot",
+        "one_shot",
         "listed_at_random",
         "oneshot_ground",
         ("large",),

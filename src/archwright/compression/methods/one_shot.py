@@ -9,7 +9,7 @@ from archwright.compression.search import SubnetEvaluator
 from archwright.networks.load import saved_network
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(9, 0, -1))
 """Of the non-embedding parameters: the sizes that the rules prune to."""

@@ -13,7 +13,7 @@ from archwright.spaces.subnetwork import large_config
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.pruning.baselines import retraining_free
 from archwright.subnet.pruning.tuning import fold
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from archwright.training.pretrained import save_network
 
 

@@ -23,19 +23,22 @@ from archwright.networks.load import load_supernet, saved_network, stock_config
 from archwright.networks.pruned import HEADS, PrunedConfig, PrunedNetwork
 from archwright.random_streams import generator
 from archwright.subnet.supernet import plain_update
-from archwright.training import Schedule, task_loss, train
 from archwright.training.corpus import USUAL, check_tokens
 from archwright.training.evaluation import GLUE_PREFIX, asked_answers, column_of, more_rows, scores
+from archwright.training.loop import train
+from archwright.training.losses import task_loss
 from archwright.training.objectives.pretraining import PROJECTIONS
 from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan, check_batch
 from archwright.training.pretrained import check_room, load_pretrained, save_network
+from archwright.training.schedule import Schedule
 from archwright.training.students import Design, built, design_of, source_of
 from archwright.training.task_data import TaskData, names_match, own_labels, prepare_task_data
-from archwright.training.updates import layerwise_update, projections_for
+from archwright.training.updates.layer_matching import projections_for
+from archwright.training.updates.layerwise import layerwise_update
 
 TEACHER = "teacher"
 """Folder of the fine-tuned teacher in the run folder, and the name of its training."""
-WHOLE = o.Supernet(train_embeddings=True)
+WHOLE = o.SupernetOptions(train_embeddings=True)
 
 
 def task(options: TrainConfig, place: TrainingContext) -> TrainingPlan:
@@ -86,7 +89,9 @@ def scene_of(options: TrainConfig, place: TrainingContext) -> tuple[TaskData, Pr
         )
         if ours:
             return task_data, on_with(saved_network(Path(source)), task_data, fitted=task_data.fitted)
-        return task_data, load_pretrained(task_data, o.Model(model=source, pooling=options.student.pooling), WHOLE)
+        return task_data, load_pretrained(
+            task_data, o.ModelOptions(model=source, pooling=options.student.pooling), WHOLE
+        )
 
 
 def is_pruned(source: str) -> bool:
@@ -117,9 +122,9 @@ BODY = ("backbone", "layers", "places", "pooling", "grouping", "pad_token_id", "
 """Fields of a config that say nothing about the head."""
 
 
-def task_options(data: to.Data) -> o.Data:
+def task_options(data: to.TaskOptions) -> o.DataOptions:
     """What every job knows of data."""
-    return o.Data(**{f.name: getattr(data, f.name) for f in fields(o.Data)})
+    return o.DataOptions(**{f.name: getattr(data, f.name) for f in fields(o.DataOptions)})
 
 
 def untrained_checkpoint(options: TrainConfig, design: Design, seed: int, folder: Path) -> None:

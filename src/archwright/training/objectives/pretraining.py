@@ -19,26 +19,17 @@ from archwright.objectives.error import evaluating
 from archwright.progress import progress
 from archwright.random_streams import generator
 from archwright.statistics import perplexity
-from archwright.training import ALONE, task_loss
 from archwright.training.corpus import Corpus, check_tokens, load_corpus
-from archwright.training.losses import NO_TARGET
+from archwright.training.distributed import ALONE
+from archwright.training.losses import NO_TARGET, task_loss
 from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan
 from archwright.training.students import GENERATOR, body, generator_beside, generator_for, is_new, source_of
-from archwright.training.updates import (
-    Reading,
-    causal_update,
-    electra_update,
-    layer_map,
-    layerwise_update,
-    masked_update,
-    projections_for,
-    share_embeddings,
-)
-from archwright.training.updates.causal import read
-from archwright.training.updates.electra import detection, drawn, fill_in
+from archwright.training.updates.causal import Reading, causal_update, read
+from archwright.training.updates.electra import detection, drawn, electra_update, fill_in, share_embeddings
+from archwright.training.updates.layer_matching import layer_map, projections_for
 from archwright.training.updates.layer_outputs import answer, listening, posts
-from archwright.training.updates.layerwise import real_tokens, state_loss
-from archwright.training.updates.masked import guesses
+from archwright.training.updates.layerwise import layerwise_update, real_tokens, state_loss
+from archwright.training.updates.masked import guesses, masked_update
 
 PROJECTIONS = 12
 """Place that needs random numbers of its own."""

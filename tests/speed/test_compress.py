@@ -1,14 +1,15 @@
-"""The yardsticks of `archwright bench` are what they say they are; speed itself is no unit test."""
+"""The yardsticks of `python -m experiments.speed` are what they say they are; speed itself is no unit test."""
 
 import numpy as np
 import pytest
 import torch
 
-from archwright.bench.compress import PADDED_LENGTH, Ratio, encoded_part, half_of, padded_batch, ratio
 from archwright.data.batching import Encoded
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.masking import masked, zeroed
 from archwright.subnet.spec import LayerSpec, flops
+from experiments.speed.compress import PADDED_LENGTH, encoded_part, half_of, padded_batch
+from experiments.speed.ratios import Ratio, ratio
 from tests.tiny import tiny, tiny_batch
 
 

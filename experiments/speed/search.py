@@ -1,4 +1,4 @@
-"""`archwright bench search`: epochs of fine-tuning that MO-ASHA saves against random search, in one run.
+"""`python -m experiments.speed search`: epochs of fine-tuning that MO-ASHA saves against random search, in one run.
 
 Random designs are fine-tuned once, all of them to the end, and judged at every rung. Then both samplers search among
 these designs, many times with other seeds, and every trial costs the epochs that it would have taken.
@@ -13,12 +13,11 @@ import numpy as np
 import optuna
 import torch
 
-from archwright.bench.compress import Ratio, ratio
 from archwright.compression.finetuning import finetune
 from archwright.compression.methods.standard import frozen_as
 from archwright.configs import compress as o
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives import COSTS
+from archwright.objectives.costs import COSTS
 from archwright.progress import Bar, progress, quiet
 from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, config_of, rungs, sample, search
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
@@ -28,6 +27,7 @@ from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.training.pretrained import load_pretrained
 from archwright.training.task_data import TaskData, load_task_data
+from experiments.speed.ratios import BenchConfig, Ratio, ratio
 
 TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 320, 300, 24
 RUNGS = rungs(1.0, 5.0)
@@ -38,7 +38,7 @@ BUDGET = RUNGS[-1] * DESIGNS / 4
 SEARCHES = 8
 """Searches of each sampler per round."""
 METHODS = ("random", "mo-asha")
-SETTINGS = o.Supernet(order="none", epochs=RUNGS[-1], batch_size=16, learning_rate=5e-4)
+SETTINGS = o.SupernetOptions(order="none", epochs=RUNGS[-1], batch_size=16, learning_rate=5e-4)
 REFERENCE = (1.0, 1.0)
 
 
@@ -62,7 +62,7 @@ class Course:
         return next(e for e, v in zip(self.epochs, self.volumes, strict=True) if v >= volume)
 
 
-def bench_search(settings: o.Bench) -> list[Ratio]:
+def bench_search(settings: BenchConfig) -> list[Ratio]:
     """Epochs until both samplers have the hypervolume of the one that ends lower, and what the same epochs give."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with progress("bench: fine-tuning designs for both samplers", DESIGNS, "designs") as bar:
@@ -88,9 +88,9 @@ def lower_end(pair: dict[str, Course]) -> float:
 
 def table_of(seed: int, bar: Bar) -> Table:
     """Random designs of the SMALL space, fine-tuned by themselves from MiniLM's weights, judged at every rung."""
-    data = o.Data(train_rows=TRAINING_ROWS, validation_rows=VALIDATION_ROWS, max_length=LONGEST)
-    task_data = load_task_data(o.Model(), data, seed=seed, device="cpu")
-    start = load_pretrained(task_data, o.Model(), SETTINGS)
+    data = o.DataOptions(train_rows=TRAINING_ROWS, validation_rows=VALIDATION_ROWS, max_length=LONGEST)
+    task_data = load_task_data(o.ModelOptions(), data, seed=seed, device="cpu")
+    start = load_pretrained(task_data, o.ModelOptions(), SETTINGS)
     space = subnet_space("small", anatomy(start.config))
     keeps = designs(space, np.random.default_rng(seed))
     errors = []

@@ -1,4 +1,4 @@
-"""What `archwright bench train` compares is what it says; speed itself is no unit test."""
+"""What `python -m experiments.speed train` compares is what it says; speed itself is no unit test."""
 
 from functools import partial
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.bench.train import DESIGN, LENGTH, Full, by_hand_masked, our_loop, plain_loop
-from archwright.data import load_tokenizer
 from archwright.data.corpus import Text, rows_of
 from archwright.data.epochs import Epoch, hiding
+from archwright.data.tokenizer import load_tokenizer
 from archwright.random_streams import generator
 from archwright.spaces.flexibert import FlexiBertSpace
-from archwright.training.updates import masked_update
+from archwright.training.updates.masked import masked_update
+from experiments.speed.train import DESIGN, LENGTH, Full, by_hand_masked, our_loop, plain_loop
 
 
 def network() -> nn.Module:

@@ -1,4 +1,4 @@
-"""`archwright bench memory`: peaks of what compress does against plain fine-tuning, each in a process of its own."""
+"""`experiments.speed memory`: peaks of what compress does against plain fine-tuning, each in a process of its own."""
 
 import json
 import os
@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
-from archwright.bench.compress import Ratio
 from archwright.commands import COMMANDS, call
 from archwright.compression.finetuning import supernet_step
 from archwright.configs import compress as o
@@ -22,15 +21,18 @@ from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
-from archwright.objectives import measure_latency
 from archwright.objectives.error import error
+from archwright.objectives.latency import measure_latency
 from archwright.progress import progress
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import RunFolder
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import taylor_scores
 from archwright.subnet.spec import LayerSpec, SubnetSpec
-from archwright.training import Schedule, task_loss, train
+from archwright.training.loop import train
+from archwright.training.losses import task_loss
+from archwright.training.schedule import Schedule
+from experiments.speed.ratios import BenchConfig, Ratio
 
 SIZES = {
     "vocab_size": 30522,
@@ -51,7 +53,7 @@ LABELS = ("no", "yes")
 TARGET = "<= 3"
 
 
-def bench_memory(settings: o.Bench) -> list[Ratio]:
+def bench_memory(settings: BenchConfig) -> list[Ratio]:
     """Peak memory of every phase over that of plain fine-tuning; without what the imports take, which is stricter."""
     with TemporaryDirectory() as place, progress("bench: memory", len(PHASES), "processes") as bar:
         folder = Path(place)
@@ -83,7 +85,7 @@ def random_model(folder: Path, *, seed: int, **sizes: int) -> None:
 
 def peak_of(name: str, folder: Path) -> dict[str, int]:
     """Bytes of memory after the imports and at the peak, of a new process that does this."""
-    command = [sys.executable, "-m", "archwright.bench.memory", name, str(folder)]
+    command = [sys.executable, "-m", "experiments.speed.memory", name, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"HF_HUB_OFFLINE": "1"})
     if done.returncode:
         raise Failed(f"measuring the memory of {name} failed: {done.stderr.strip().splitlines()[-1:]}")
@@ -113,7 +115,7 @@ def supernet_training(folder: Path, steps: int = STEPS) -> None:
     """The `full` strategy with all weights trained and a checkpoint after each step."""
     network = load_supernet(str(folder / "model"), kind="classification", labels=LABELS)
     space = subnet_space("small", anatomy(network.config))
-    update = supernet_step(network, space, o.Supernet(train_embeddings=True))
+    update = supernet_step(network, space, o.SupernetOptions(train_embeddings=True))
     checkpoints = RunFolder(folder).checkpoints("memory")
     train(network, batches, update, Schedule(steps), seed=0, checkpoints=checkpoints, every_seconds=0.0)
 

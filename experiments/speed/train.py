@@ -1,4 +1,4 @@
-"""`archwright bench train`: our training loop against one written by hand, length buckets and packing against padding.
+"""`experiments.speed train`: our training loop against one written by hand, length buckets and packing against padding.
 
 Everything is a training step of the same network, optimizer included; seconds are processor time of one core.
 """
@@ -12,22 +12,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from archwright.bench.compress import Ratio, ratio, repeated, seconds
-from archwright.configs import compress as o
-from archwright.data import load_task, load_tokenizer
 from archwright.data.batching import Batch, batch_of, dealt, encode
 from archwright.data.corpus import Text, lines_in, rows_of
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import Epoch, hiding
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
+from archwright.data.tasks import load_task
+from archwright.data.tokenizer import load_tokenizer
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.progress import quiet
 from archwright.random_streams import generator
 from archwright.spaces.flexibert import LAYER, FlexiBertSpace
 from archwright.subnet.supernet import plain_update
-from archwright.training import Schedule, Update, task_loss, train
-from archwright.training.updates import masked_update
+from archwright.training.loop import Update, train
+from archwright.training.losses import task_loss
+from archwright.training.schedule import Schedule
+from archwright.training.updates.masked import masked_update
+from experiments.speed.ratios import BenchConfig, Ratio, ratio, repeated, seconds
 
 BATCH, LENGTH = 16, 128
 STEPS = 6
@@ -37,7 +39,7 @@ DESIGN = {"layers": 2, "hidden": 128} | {f"{name}.{at}": values[0] for at in ran
 NO_TARGET = ""
 
 
-def bench_train(settings: o.Bench) -> list[Ratio]:
+def bench_train(settings: BenchConfig) -> list[Ratio]:
     """Loop against loop for a task and for masked words; then what padding costs."""
     tokenizer = load_tokenizer(resolve_model("minilm"))
     text = some_lines(settings)
@@ -52,7 +54,7 @@ def bench_train(settings: o.Bench) -> list[Ratio]:
     ]
 
 
-def some_lines(settings: o.Bench) -> Text:
+def some_lines(settings: BenchConfig) -> Text:
     """Ten lines of the text for every row asked for, from its beginning."""
     file = (
         settings.data / "train.txt" if settings.data else public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--data")
@@ -61,7 +63,7 @@ def some_lines(settings: o.Bench) -> Text:
     return Text(text.source, text.lines[: 10 * settings.rows])
 
 
-def task_loops(settings: o.Bench, tokenizer: Any) -> Ratio:
+def task_loops(settings: BenchConfig, tokenizer: Any) -> Ratio:
     """Fine-tuning MiniLM on sentences."""
     task = load_task()
     rows = encode(task.splits["validation"], tokenizer, max_length=LENGTH)
@@ -75,7 +77,7 @@ def by_hand_task(network: Any, batch: Batch) -> torch.Tensor:
     return found
 
 
-def masked_loops(settings: o.Bench, network: Any, rows: Encoded, hide: Any) -> Ratio:
+def masked_loops(settings: BenchConfig, network: Any, rows: Encoded, hide: Any) -> Ratio:
     """Masked language modelling; both loops make logits for the hidden tokens alone."""
     by_hand = partial(by_hand_masked, network)
     return loops("masked words, FlexiBERT", settings, network, rows, masked_update(network), by_hand, hide)
@@ -87,7 +89,7 @@ def by_hand_masked(network: Any, batch: Batch) -> torch.Tensor:
 
 
 def loops(
-    name: str, settings: o.Bench, network: Any, rows: Encoded, update: Update, by_hand: Any, change: Any = None
+    name: str, settings: BenchConfig, network: Any, rows: Encoded, update: Update, by_hand: Any, change: Any = None
 ) -> Ratio:
     """Tokens per second of our loop, with its log, divided by those of a loop written by hand, on the same batches."""
 
@@ -123,7 +125,7 @@ def plain_loop(network: Any, chosen: Sequence[Batch], loss_of: Callable[[Batch],
         loss.item()
 
 
-def padding(settings: o.Bench, network: Any, packed: Encoded, lines: Encoded, hide: Any) -> list[Ratio]:
+def padding(settings: BenchConfig, network: Any, packed: Encoded, lines: Encoded, hide: Any) -> list[Ratio]:
     """Seconds per useful token of masked language modelling, for four ways to make batches of the same text."""
     update = masked_update(network)
 

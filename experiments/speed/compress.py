@@ -1,12 +1,9 @@
-"""`archwright bench`: how fast archwright is, as ratios of things timed alternately in one run."""
+"""`python -m experiments.speed compress`: evaluation, training steps and extracted networks."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,108 +11,36 @@ import torch
 
 from archwright.compression.finetuning import supernet_step
 from archwright.configs import compress as o
-from archwright.data import batches, encode, evaluation_batches, load_task, load_tokenizer
-from archwright.data.batching import Batch, Encoded, batch_of
-from archwright.errors import BadInput
+from archwright.data.batching import Batch, Encoded, batch_of, batches, encode, evaluation_batches
+from archwright.data.tasks import load_task
+from archwright.data.tokenizer import load_tokenizer
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import freeze_embeddings, load_supernet
 from archwright.networks.pruned import PrunedNetwork
-from archwright.progress import progress
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
-from archwright.store.environment import environment
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.masking import zeroed
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops
 from archwright.subnet.supernet import plain_update
-from archwright.training import task_loss
+from archwright.training.losses import task_loss
 from archwright.training.task_data import EVALUATION_TOKENS
+from experiments.speed.ratios import BenchConfig, Ratio, ratio, repeated, seconds
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 PADDED_LENGTH, PADDED_BATCH = 128, 32
 """How the public code of the paper evaluates: batches of 32, every text padded to 128 tokens."""
 NETWORKS_PER_ROUND = 6
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """How often the first fits into the second, from rounds that time both."""
-
-    name: str
-    median: float
-    low: float
-    high: float
-    target: str
-    """`>= X` or `<= X`; empty for what is only told."""
-
-    @property
-    def met(self) -> bool | None:
-        """None without a target."""
-        sign, _, bound = self.target.partition(" ")
-        if not bound:
-            return None
-        return self.median >= float(bound) if sign == ">=" else self.median <= float(bound)
-
-
-WORDS = {True: "yes", False: "no", None: ""}
-
-
-@dataclass(frozen=True)
-class Benched:
-    """All ratios of one run."""
-
-    what: str
-    ratios: tuple[Ratio, ...]
-    environment: Mapping[str, Any]
-
-    def as_json(self) -> dict[str, Any]:
-        rows = [{**vars(ratio), "met": ratio.met} for ratio in self.ratios]
-        return {
-            "schema": "archwright/bench/1",
-            "what": self.what,
-            "ratios": rows,
-            "environment": dict(self.environment),
-        }
-
-    def show(self, console: "Console") -> None:
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False)
-        for name in ("ratio", "median", "range over rounds", "target", "met"):
-            table.add_column(name, justify="left" if name == "ratio" else "right")
-        for r in self.ratios:
-            table.add_row(r.name, f"{r.median:.2f}", f"{r.low:.2f} to {r.high:.2f}", r.target, WORDS[r.met])
-        console.print(table)
-
-
-def bench(settings: o.Bench) -> Benched:
-    """Ratios of the part asked for; one torch thread."""
-    if settings.rows < 50 or settings.repeats < 1:
-        raise BadInput(
-            f"--rows must be at least 50 and --repeats at least 1, got {settings.rows} and {settings.repeats}."
-        )
-    torch.set_num_threads(1)
-    module, _, name = BENCHES[settings.what].partition(":")
-    ratios: Callable[[o.Bench], list[Ratio]] = getattr(import_module(module), name)
-    return Benched(settings.what, tuple(ratios(settings)), environment())
-
-
-BENCHES = {
-    "compress": "archwright.bench.compress:bench_compress",
-    "design": "archwright.bench.design:bench_design",
-    "memory": "archwright.bench.memory:bench_memory",
-    "probe": "archwright.bench.probe:bench_probe",
-    "search": "archwright.bench.search:bench_search",
-    "train": "archwright.bench.train:bench_train",
-}
 """Name to module:function, imported only when asked for."""
 
 
-def bench_compress(settings: o.Bench) -> list[Ratio]:
+def bench_compress(settings: BenchConfig) -> list[Ratio]:
     source = resolve_model("minilm")
     task = load_task("glue/SST-2", data=settings.data) if settings.data else load_task()
     encoded = encode(task.splits["test"], load_tokenizer(source), max_length=PADDED_LENGTH)
@@ -127,7 +52,7 @@ def bench_compress(settings: o.Bench) -> list[Ratio]:
     ]
 
 
-def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
+def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig) -> list[Ratio]:
     """Evaluating random SMALL sub-networks: sliced and bucketed against masked, bucketed and padded to 128."""
     some = np.random.default_rng(settings.seed).permutation(len(encoded))[: settings.rows]
     part = encoded_part(encoded, some)
@@ -151,11 +76,14 @@ def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Benc
     ]
 
 
-def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> list[Ratio]:
+def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig) -> list[Ratio]:
     """A `full` step in the SMALL space against an ordinary one, optimizer included, on the same batches."""
     space = subnet_space("small", anatomy(network.config))
     freeze_embeddings(network)
-    updates = {"standard": plain_update(network, loss=task_loss), "full": supernet_step(network, space, o.Supernet())}
+    updates = {
+        "standard": plain_update(network, loss=task_loss),
+        "full": supernet_step(network, space, o.SupernetOptions()),
+    }
     optimizer = torch.optim.AdamW([p for p in network.parameters() if p.requires_grad], lr=0.0, fused=True)
     network.train()
 
@@ -170,7 +98,7 @@ def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: o.Bench) -> 
     return [ratio("training: full step / standard step", rounds, "full", "standard", "<= 1.8")]
 
 
-def extracted_ratios(network: PrunedNetwork, settings: o.Bench, length: int = 64) -> list[Ratio]:
+def extracted_ratios(network: PrunedNetwork, settings: BenchConfig, length: int = 64) -> list[Ratio]:
     """An extracted network with half the FLOPs against the original, in torch and in onnxruntime."""
     of = anatomy(network.config)
     whole, half = extract(network, of.full).eval(), extract(network, half_of(of, length)).eval()
@@ -250,27 +178,3 @@ def padded_batch(encoded: Encoded, start: int) -> Batch:
     short = PADDED_LENGTH - batch.inputs["input_ids"].shape[1]
     inputs = {name: torch.nn.functional.pad(tensor, (0, short)) for name, tensor in batch.inputs.items()}
     return Batch(inputs, batch.targets, batch.rows)
-
-
-def seconds(call: Callable[[], Any]) -> float:
-    """Processor time of this thread, which does all the work: other programs on the machine do not count."""
-    begun = thread_time()
-    call()
-    return thread_time() - begun
-
-
-def repeated(
-    title: str, one_round: Callable[[np.random.Generator], dict[str, float]], settings: o.Bench
-) -> list[dict[str, float]]:
-    """Seconds of every round after one that is thrown away."""
-    rounds = []
-    with progress(f"bench: {title}", settings.repeats + 1, "rounds") as bar:
-        for index in range(settings.repeats + 1):
-            rounds.append(one_round(np.random.default_rng((settings.seed, index))))
-            bar.advance()
-    return rounds[1:]
-
-
-def ratio(name: str, rounds: list[dict[str, float]], above: str, below: str, target: str) -> Ratio:
-    values = sorted(r[above] / r[below] for r in rounds)
-    return Ratio(name, float(np.median(values)), values[0], values[-1], target)

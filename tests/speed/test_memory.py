@@ -3,19 +3,20 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from archwright.bench import memory as bench_memory
-from archwright.bench.compress import BENCHES
-from archwright.bench.memory import COMMAND, PHASES, PLAIN, main, memory, peak_of, random_model, spread
-from archwright.configs import compress as o
 from archwright.errors import Failed
 from archwright.networks.load import stock_config, supernet_config
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import nonembedding_parameters
+from experiments.speed import memory as bench_memory
+from experiments.speed.__main__ import PARTS
+from experiments.speed.memory import COMMAND, PHASES, PLAIN, main, memory, peak_of, random_model, spread
+from experiments.speed.ratios import BenchConfig
 
 TINY = {"hidden_size": 48, "num_attention_heads": 4, "intermediate_size": 64, "num_hidden_layers": 2}
 
@@ -38,7 +39,7 @@ def test_every_phase_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 HELD = """
 import numpy as np
-from archwright.bench.memory import memory
+from experiments.speed.memory import memory
 before = memory("VmHWM")
 np.ones(before - memory("VmRSS") + 200_000_000, dtype=np.uint8)
 assert memory("VmHWM") >= before + 150_000_000
@@ -66,7 +67,7 @@ def test_ratios_leave_the_imports_out(tmp_path: Path, monkeypatch: pytest.Monkey
     peaks = {name: {"imports": 100, "peak": 100 + 10 * place} for place, name in enumerate(PHASES, start=1)}
     monkeypatch.setattr(bench_memory, "random_model", lambda folder, seed: None)
     monkeypatch.setattr(bench_memory, "peak_of", lambda name, folder: peaks[name])
-    ratios = bench_memory.bench_memory(o.Bench(what="memory"))
+    ratios = bench_memory.bench_memory(BenchConfig(what="memory"))
     assert [ratio.median for ratio in ratios] == [*range(2, len(PHASES) + 1), (100 + 10 * len(PHASES)) / 110]
     assert [ratio.met for ratio in ratios[:3]] == [True, True, False] and ratios[-1].met
     assert ratios[-1].name.endswith(f"{COMMAND} / {PLAIN}")
@@ -78,5 +79,6 @@ def test_the_front_spreads_from_a_tenth_to_the_whole(folder: Path) -> None:
     assert counts == sorted(counts) and len(set(counts)) == 10 and counts[-1] == nonembedding_parameters(of, of.full)
 
 
-def test_every_bench_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(o.BENCHES) == set(BENCHES)
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_can_be_measured(name: str) -> None:
+    assert callable(getattr(import_module(f"experiments.speed.{name}"), f"bench_{name}"))

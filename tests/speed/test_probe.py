@@ -1,9 +1,9 @@
-"""What `archwright bench probe` compares is what it says; speed itself is no unit test."""
+"""What `python -m experiments.speed probe` compares is what it says; speed itself is no unit test."""
 
 import math
 
-from archwright.bench.probe import COMPARED, DEAR, ORDINARY, STEADY, agreement
 from archwright.proxies import PROXIES
+from experiments.speed.probe import COMPARED, DEAR, ORDINARY, STEADY, agreement
 
 
 def test_ordinary_proxies_take_one_backward_pass_and_no_nuclear_norm() -> None:

@@ -1,4 +1,4 @@
-"""`archwright bench design`: what a search saves by running nothing twice, in one run.
+"""`python -m experiments.speed design`: what a search saves by running nothing twice, in one run.
 
 A whole genetic search by W-PCA, smaller than the paper's. Every generation is scored from layer to layer, as `design`
 does, and right after it a few of its designs are scored from nothing, which stands for scoring all of them like that.
@@ -14,8 +14,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import optuna
 
-from archwright.bench.compress import Ratio, seconds
-from archwright.configs import compress as o
 from archwright.configs import design as do
 from archwright.designing.evaluator import ProxyEvaluator, setup_for
 from archwright.designing.limits import Clock, ceilings_of
@@ -29,9 +27,10 @@ from archwright.search import Candidate
 from archwright.search.batch_loop import Measured
 from archwright.spaces import ARCHITECTURES
 from archwright.store import Scores
+from experiments.speed.ratios import BenchConfig, Ratio, seconds
 
 SPACE, PROXY = "nlu-small", "w_pca"
-SEARCH = do.Searching(population=20, generations=20)
+SEARCH = do.DesignSearchOptions(population=20, generations=20)
 SAMPLED = 2
 """Designs of a generation that are scored from nothing."""
 TARGET = ">= 2"
@@ -51,10 +50,10 @@ class Round:
     """Designs that were new."""
 
 
-def bench_design(settings: o.Bench, search: do.Searching = SEARCH, space: str = SPACE) -> list[Ratio]:
+def bench_design(settings: BenchConfig, search: do.DesignSearchOptions = SEARCH, space: str = SPACE) -> list[Ratio]:
     """The whole saving, and how much of it comes from designs seen before and from common beginnings."""
     with TemporaryDirectory() as folder, prefix_pool(1) as seek:
-        looking = do.Looking(out=Path(folder), seed=settings.seed)
+        looking = do.DesignScoringOptions(out=Path(folder), seed=settings.seed)
         setup = setup_for(ARCHITECTURES[space].space(), (PROXY,), looking)
         known = Scores(looking.out)
         court = ProxyEvaluator(setup, known, seek, 0, {}, [])
@@ -64,11 +63,11 @@ def bench_design(settings: o.Bench, search: do.Searching = SEARCH, space: str = 
     return ratios(rounds, work, settings.repeats)
 
 
-def timed_search(court: ProxyEvaluator, search: do.Searching, seed: int) -> list[Round]:
+def timed_search(court: ProxyEvaluator, search: do.DesignSearchOptions, seed: int) -> list[Round]:
     """The search with every generation timed both ways; both must agree on what they score."""
     rounds: list[Round] = []
     rng, setup = np.random.default_rng((seed, 2)), court.setup
-    ceilings = ceilings_of(setup.space, do.Limits())
+    ceilings = ceilings_of(setup.space, do.LimitOptions())
 
     def judge(candidates: Sequence[Candidate]) -> list[Measured]:
         found: list[Measured] = []

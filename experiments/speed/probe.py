@@ -1,4 +1,4 @@
-"""`archwright bench probe`: what one look at a network costs, and whether a small batch ranks like a large one.
+"""`experiments.speed probe`: what one look at a network costs, and whether a small batch ranks like a large one.
 
 On architectures of `nas-bert` as they were trained. Seconds are processor time of one core; only the comparison of one
 process with two goes by the clock. The part with the large batch takes some seconds per architecture.
@@ -12,9 +12,7 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from archwright.bench.compress import Ratio, ratio, seconds
 from archwright.benchmarks import BENCHMARKS
-from archwright.configs import compress as o
 from archwright.configs import scoring as so
 from archwright.data.public_data import public_data
 from archwright.parallel.pool import WorkerPool, in_processes
@@ -25,6 +23,7 @@ from archwright.scoring.scorer import scoring_setup
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.statistics.correlation import spearman
+from experiments.speed.ratios import BenchConfig, Ratio, ratio, seconds
 
 NUCLEAR = ("synaptic_diversity", "synaptic_diversity_norm", "dss")
 ONE_LOSS = {"forward", "loss", "inputs"}
@@ -47,7 +46,7 @@ TOGETHER, ENLARGED, SHARED_OUT = 3, 24, 48
 NO_TARGET = ""
 
 
-def bench_probe(settings: o.Bench) -> list[Ratio]:
+def bench_probe(settings: BenchConfig) -> list[Ratio]:
     """Core-seconds of the passes, what sharing a recording saves, how processes scale, and small against large."""
     space, configs = architectures(settings)
     small = [looks(space, configs, SMALL, settings.seed, names) for names in (ORDINARY, ("w_pca",))]
@@ -64,7 +63,7 @@ def bench_probe(settings: o.Bench) -> list[Ratio]:
     ]
 
 
-def architectures(settings: o.Bench) -> tuple[ArchitectureSpace, list[Config]]:
+def architectures(settings: BenchConfig) -> tuple[ArchitectureSpace, list[Config]]:
     """As many rows as were asked for, in random order."""
     source = BENCHMARKS["nas-bert"]
     folder = settings.data or public_data(source.folder, origin=source.origin, option="--data")
@@ -77,7 +76,9 @@ def looks(
     space: ArchitectureSpace, configs: Iterable[Config], size: tuple[int, int], seed: int, names: tuple[str, ...]
 ) -> list[ScoreRequest]:
     rows, length = size
-    setup = scoring_setup(space, so.Proxies(proxies=names), so.Looks(batch_rows=rows, length=length, seed=seed))
+    setup = scoring_setup(
+        space, so.ProxyOptions(proxies=names), so.ScoringOptions(batch_rows=rows, length=length, seed=seed)
+    )
     return [setup.look(config) for config in configs]
 
 

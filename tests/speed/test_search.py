@@ -1,10 +1,13 @@
-"""The bookkeeping of `archwright bench search`, by hand; who wins is for the bench to say, not for a test."""
+"""The bookkeeping of `experiments.speed search`, by hand; who wins is for the bench to say, not for a test."""
 
 import numpy as np
 import pytest
 import torch
 
-from archwright.bench.search import (
+from archwright.search import EPOCHS
+from archwright.spaces.subnetwork import subnet_space
+from archwright.subnet.anatomy import anatomy
+from experiments.speed.search import (
     BUDGET,
     DESIGNS,
     RUNGS,
@@ -17,9 +20,6 @@ from archwright.bench.search import (
     ratios_of,
     searched,
 )
-from archwright.search import EPOCHS
-from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.anatomy import anatomy
 from tests.tiny import tiny
 
 
