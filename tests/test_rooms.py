@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
-FOR_ALL = {"errors", "progress", "random_streams", "environment", "__version__"}
+FOR_ALL = {"errors", "progress", "random_streams", "environment", "registry", "__version__"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ ROOMS = {
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
+    "registry": Room(frozenset({"errors"}), frozenset()),
     "environment": Room(frozenset({"__version__"}), frozenset({"torch", "transformers"})),
     "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
     "cli": room("commands configs store reports", "rich"),
