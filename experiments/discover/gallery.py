@@ -1,6 +1,6 @@
 """The gallery of found proxies: what goes into the package, and the page docs/gallery.md with its pictures.
 
-    python experiments/discover/gallery.py entries results      # src/archwright/proxies/discovered.json
+    python experiments/discover/gallery.py entries results      # src/archwright/proxies/formulas/discovered.json
     python experiments/discover/gallery.py page runs/gallery    # docs/gallery.md, docs/gallery/*.svg
 
 `results` holds what `archwright discover ... --json` wrote, by the names in picks.json; `runs/gallery` keeps scores.
@@ -18,12 +18,12 @@ from scipy.stats import rankdata
 import archwright as aw
 from archwright.benchmarks import BENCHMARKS
 from archwright.commands.discover import provenance
-from archwright.proxies.discovered import SCHEMA
-from archwright.proxies.formula import parse
+from archwright.proxies.formulas.discovered import SCHEMA
+from archwright.proxies.formulas.formula import parse
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PACKAGE = ROOT / "src" / "archwright" / "proxies" / "discovered.json"
+PACKAGE = ROOT / "src" / "archwright" / "proxies" / "formulas" / "discovered.json"
 PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = ROOT / "docs" / "gallery"
 NUMBERS = ("formula", "json", "size", "train", "held_out", "within_cells", "kendall_b", "verdict", "n")

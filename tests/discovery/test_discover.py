@@ -10,8 +10,8 @@ import pytest
 from archwright.commands import COMMANDS, call
 from archwright.discovery import statistics
 from archwright.errors import BadInput, Failed
-from archwright.proxies.discovered import as_proxy, discovered, read
-from archwright.proxies.formula import parse
+from archwright.proxies.formulas.discovered import as_proxy, discovered, read
+from archwright.proxies.formulas.formula import parse
 
 KEYS = {
     "schema", "formulas_total", "formulas_canonical", "formulas_valid", "folds", "best", "histogram", "published",

@@ -13,8 +13,8 @@ from archwright.discovery.exhaustive import BINS, pairs, ranked
 from archwright.discovery.folds import FoldedRows
 from archwright.discovery.score_table import Table, exists
 from archwright.errors import Failed
-from archwright.proxies.formula import Formula, parse
-from archwright.proxies.reductions import REDUCTIONS
+from archwright.proxies.formulas.formula import Formula, parse
+from archwright.proxies.formulas.reductions import REDUCTIONS
 from archwright.search import every
 from archwright.spaces.formulas import FormulaSpace
 from tests.discovery import toys

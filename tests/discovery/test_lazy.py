@@ -22,8 +22,8 @@ from archwright.discovery.phases import Phases
 from archwright.discovery.stored_tensors import Taking, stored
 from archwright.errors import Failed
 from archwright.proxies import Unscored
-from archwright.proxies.formula import EXTENDED, Formula, parse
-from archwright.proxies.sources import passes_needed, roles_needed
+from archwright.proxies.formulas.formula import EXTENDED, Formula, parse
+from archwright.proxies.formulas.inputs import passes_needed, roles_needed
 from archwright.scoring.request import record_network
 from archwright.spaces.formulas import FormulaSpace
 from tests.compression.runs import ROOT

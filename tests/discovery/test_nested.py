@@ -47,7 +47,7 @@ def test_noise_is_not_predicted(tmp_path: Path) -> None:
 
 def test_what_is_there_is_found(tmp_path: Path) -> None:
     table = toys.toy_table(SPACE, gaps=False)
-    from archwright.proxies.formula import parse
+    from archwright.proxies.formulas.formula import parse
 
     trial = toys.toy_trial(truth=table.scores(parse("sum(abs(A) * sqrt(S))")))
     best = chosen(table, trial, tmp_path)[0]

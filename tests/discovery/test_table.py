@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from archwright.discovery.score_table import Table, exists
-from archwright.proxies.formula import Formula, parse
+from archwright.proxies.formulas.formula import Formula, parse
 from archwright.proxies.proxy import Unscored
 from archwright.spaces.formulas import FormulaSpace
 from tests.discovery.toys import INPUTS, NETWORKS, toy_table

@@ -11,7 +11,7 @@ from archwright.discovery.ablations import told
 from archwright.discovery.comparison import compared
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, at_random, evolve
 from archwright.discovery.fitness import FitnessFunction
-from archwright.proxies.formula import parse
+from archwright.proxies.formulas.formula import parse
 from archwright.reports.discover import discover_html
 from archwright.reports.discover_evolution import EVOLUTION_SECTIONS, by_evaluation, family_section
 from archwright.reports.formula_tree import BOTH, FIRST, NEW, SECOND, family_svg, formula_svg, nodes_of, origins

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
-from archwright.proxies.formula import Branch, Formula
+from archwright.proxies.formulas.formula import Branch, Formula
 from archwright.search import every, sample
 from archwright.spaces.formulas import FormulaSpace, inputs_of
 

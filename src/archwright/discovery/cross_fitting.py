@@ -9,7 +9,7 @@ import numpy as np
 from archwright.discovery.exhaustive import order
 from archwright.discovery.folds import FoldedRows
 from archwright.discovery.score_table import Scorer, Values
-from archwright.proxies.formula import parse
+from archwright.proxies.formulas.formula import parse
 from archwright.statistics import Resampling, judge_on
 
 Row = Sequence[Any]

@@ -21,7 +21,7 @@ from archwright.discovery.offspring import (
     same,
     unless_exhausted,
 )
-from archwright.proxies.formula import Formula
+from archwright.proxies.formulas.formula import Formula
 from archwright.search.front import standing
 from archwright.spaces.formulas import FormulaSpace
 

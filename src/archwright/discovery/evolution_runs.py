@@ -22,7 +22,7 @@ from archwright.discovery.folds import AIMS
 from archwright.discovery.score_table import Table
 from archwright.errors import BadInput, Failed
 from archwright.progress import progress
-from archwright.proxies.formula import parse
+from archwright.proxies.formulas.formula import parse
 from archwright.spaces.formulas import COUNTED
 from archwright.store import digest, write_whole
 

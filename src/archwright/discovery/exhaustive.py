@@ -14,7 +14,7 @@ from archwright.discovery.score_table import Table
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool, here
 from archwright.progress import progress
-from archwright.proxies.formula import Branch
+from archwright.proxies.formulas.formula import Branch
 from archwright.spaces.formulas import FormulaSpace, Sided
 from archwright.store import digest, write_whole
 

@@ -12,7 +12,7 @@ from archwright.discovery.exhaustive import BINS, ranked
 from archwright.discovery.published_proxies import placed
 from archwright.discovery.score_table import Table
 from archwright.errors import Failed
-from archwright.proxies.formula import parse
+from archwright.proxies.formulas.formula import parse
 
 NOTHING = "no formula is finite, not constant and there for 95 % of the rows; look at more texts or other inputs."
 FINALISTS = 200

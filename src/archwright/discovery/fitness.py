@@ -10,7 +10,7 @@ import numpy as np
 from archwright.discovery.folds import AIMS, FITNESS, FoldedRows
 from archwright.discovery.offspring import same
 from archwright.discovery.score_table import LEAST_SHARE, Mask, Scorer
-from archwright.proxies.formula import Formula
+from archwright.proxies.formulas.formula import Formula
 from archwright.statistics.many_scores import Rankings
 
 FIRST = 4

@@ -15,8 +15,8 @@ from archwright.discovery.score_table import Values, scored
 from archwright.discovery.stored_tensors import Numbers, Taking
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
-from archwright.proxies.formula import Branch, Formula
-from archwright.proxies.simplifying import Chain
+from archwright.proxies.formulas.formula import Branch, Formula
+from archwright.proxies.formulas.simplification import Chain
 from archwright.scoring.request import ScoreRequest
 from archwright.scoring.scorer import key_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archwright.errors import Failed
-from archwright.proxies.formula import Branch, Formula, reject
+from archwright.proxies.formulas.formula import Branch, Formula, reject
 from archwright.search import mutate, sample
 from archwright.spaces.formulas import FormulaSpace
 

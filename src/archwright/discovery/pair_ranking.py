@@ -10,8 +10,8 @@ import numpy as np
 from archwright.discovery.folds import FITNESS, FoldedRows
 from archwright.discovery.layer_reductions import LAYERS
 from archwright.discovery.score_table import LEAST_SHARE, Mask, Values
-from archwright.proxies.formula import Branch, Formula
-from archwright.proxies.simplifying import PRUNED
+from archwright.proxies.formulas.formula import Branch, Formula
+from archwright.proxies.formulas.simplification import PRUNED
 from archwright.spaces.formulas import Sided, products
 
 BINS = np.linspace(-1, 1, 401)

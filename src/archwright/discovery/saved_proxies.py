@@ -10,7 +10,7 @@ from typing import Any
 import archwright
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
-from archwright.proxies.discovered import SCHEMA, folder
+from archwright.proxies.formulas.discovered import SCHEMA, folder
 from archwright.store import write_whole
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

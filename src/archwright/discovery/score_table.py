@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from archwright.discovery.layer_reductions import LAYERS, Mask, Values
-from archwright.proxies.formula import Branch, Formula
-from archwright.proxies.operations import BINARY
-from archwright.proxies.simplifying import Chain
+from archwright.proxies.formulas.formula import Branch, Formula
+from archwright.proxies.formulas.operations import BINARY
+from archwright.proxies.formulas.simplification import Chain
 
 __all__ = ["LEAST_SHARE", "Mask", "Scorer", "Table", "Values", "exists", "reduced", "scored"]
 

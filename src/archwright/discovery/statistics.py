@@ -11,8 +11,8 @@ from archwright.discovery.score_table import Values
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.progress import progress
-from archwright.proxies.simplifying import Chain
-from archwright.proxies.sources import passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import passes_needed, roles_needed
+from archwright.proxies.formulas.simplification import Chain
 from archwright.scoring.request import ScoreRequest, record_network
 from archwright.scoring.scorer import key_of
 from archwright.store import digest, write_whole
@@ -30,7 +30,7 @@ class Statistics:
 
     def __call__(self) -> Values:
         """Inputs x chains x layers."""
-        from archwright.proxies.statistics import statistics
+        from archwright.proxies.formulas.statistics import statistics
 
         probe = record_network(self.at, passes_needed(self.inputs), roles_needed(self.inputs))
         return np.asarray(statistics(probe, self.chains, self.inputs), dtype=np.float64)

@@ -14,10 +14,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from archwright.proxies.chain_tree import Tree
-from archwright.proxies.simplifying import Chain, canonical_chain
-from archwright.proxies.sources import SOURCES, Part, passes_needed, roles_needed
-from archwright.proxies.statistics import Known, layer_row
+from archwright.proxies.formulas.chain_tree import Tree
+from archwright.proxies.formulas.inputs import SOURCES, Part, passes_needed, roles_needed
+from archwright.proxies.formulas.simplification import Chain, canonical_chain
+from archwright.proxies.formulas.statistics import Known, layer_row
 from archwright.scoring.request import ScoreRequest, record_network
 from archwright.store.files import whole_file
 

@@ -10,7 +10,7 @@ from archwright.discovery.context import DiscoveryContext
 from archwright.discovery.cross_fitting import interval
 from archwright.discovery.score_table import LEAST_SHARE, Values, exists
 from archwright.proxies import PROXIES
-from archwright.proxies.formula import Formula, alone, parse
+from archwright.proxies.formulas.formula import Formula, alone, parse
 from archwright.statistics import Resampling, judge_on
 
 MEASURES = {"held_out": "spearman", "within_cells": "within_cells", "kendall_b": "kendall_b"}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from archwright.proxies.discovered import discovered
+from archwright.proxies.formulas.discovered import discovered
 from archwright.proxies.proxy import Proxy, total
 
 ALL_ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")

@@ -16,7 +16,7 @@ import torch
 from archwright.data.snippets import Snippets
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Proxy, Unscored, from_source, passes_of, roles_of
-from archwright.proxies.discovered import from_formula
+from archwright.proxies.formulas.discovered import from_formula
 from archwright.proxies.pca import dimensions, spectra
 from archwright.random_streams import generator
 from archwright.search import Config

@@ -8,11 +8,11 @@ from math import comb
 import numpy as np
 
 from archwright.errors import BadInput
-from archwright.proxies.formula import INPUTS, REDUCTIONS, Branch, Formula
-from archwright.proxies.formula_text import branch_text, read_branch
-from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.simplifying import PRUNED, ZERO, Chain
-from archwright.proxies.sources import COUNTS, EXTENDED, FORWARD
+from archwright.proxies.formulas.formula import INPUTS, REDUCTIONS, Branch, Formula
+from archwright.proxies.formulas.inputs import COUNTS, EXTENDED, FORWARD
+from archwright.proxies.formulas.operations import BINARY, UNARY
+from archwright.proxies.formulas.simplification import PRUNED, ZERO, Chain
+from archwright.proxies.formulas.text import branch_text, read_branch
 from archwright.search import Choices, Config, sample
 
 MOST_UNARY = 5

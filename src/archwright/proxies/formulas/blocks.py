@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from archwright.proxies.moments import SMALL, Moments
-from archwright.proxies.operations import GUARD
+from archwright.proxies.formulas.moments import SMALL, Moments
+from archwright.proxies.formulas.operations import GUARD
 
 BLOCK = 1 << 16
 """Numbers: 256 KB, so that a block and what is made of it stay in a second-level cache."""

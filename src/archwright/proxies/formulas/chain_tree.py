@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from archwright.proxies.blocks import MEANS, MEASURES, OF_THE_WHOLE, STEPS, Measure, blocks, exact_sums, sums
-from archwright.proxies.moments import FLAT, SMALL, Moments, exact
-from archwright.proxies.operations import UNARY
-from archwright.proxies.scalars import through
-from archwright.proxies.simplifying import ZERO, Chain
+from archwright.proxies.formulas.blocks import MEANS, MEASURES, OF_THE_WHOLE, STEPS, Measure, blocks, exact_sums, sums
+from archwright.proxies.formulas.moments import FLAT, SMALL, Moments, exact
+from archwright.proxies.formulas.operations import UNARY
+from archwright.proxies.formulas.scalars import through
+from archwright.proxies.formulas.simplification import ZERO, Chain
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 
 from archwright.errors import BadInput
-from archwright.proxies.formula import Branch, Formula, alone
-from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.reductions import REDUCTIONS
-from archwright.proxies.sources import SOURCES
+from archwright.proxies.formulas.formula import Branch, Formula, alone
+from archwright.proxies.formulas.inputs import SOURCES
+from archwright.proxies.formulas.operations import BINARY, UNARY
+from archwright.proxies.formulas.reductions import REDUCTIONS
 
 SYMBOLS = {binary.symbol: name for name, binary in BINARY.items()}
 

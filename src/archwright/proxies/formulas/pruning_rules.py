@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from archwright.proxies.formula import Formula
+    from archwright.proxies.formulas.formula import Formula
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 
-from archwright.proxies.operations import GUARD
+from archwright.proxies.formulas.operations import GUARD
 
 
 def exponential(x: float) -> float:

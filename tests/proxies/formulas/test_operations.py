@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from archwright.proxies.blocks import MEANS, STEPS
-from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.scalars import SCALAR
+from archwright.proxies.formulas.blocks import MEANS, STEPS
+from archwright.proxies.formulas.operations import BINARY, UNARY
+from archwright.proxies.formulas.scalars import SCALAR
 
 X = [[-2.0, 0.0, 1.0], [3.0, 4.0, 0.0]]
 MEAN, SPREAD = 1.0, 2.0  # (4 + 0 + 1 + 9 + 16 + 0) / 6 - 1 = 4

@@ -12,13 +12,13 @@ import torch
 
 from archwright.benchmarks.nas_bert import nas_bert
 from archwright.probe import Probe, record
-from archwright.proxies.blocks import BLOCK
-from archwright.proxies.chain_tree import Tree
-from archwright.proxies.formula import Branch, Formula, Unscored
-from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.simplifying import ZERO, Chain, all_chains, canonical_chain
-from archwright.proxies.sources import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
-from archwright.proxies.statistics import statistics
+from archwright.proxies.formulas.blocks import BLOCK
+from archwright.proxies.formulas.chain_tree import Tree
+from archwright.proxies.formulas.formula import Branch, Formula, Unscored
+from archwright.proxies.formulas.inputs import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
+from archwright.proxies.formulas.operations import BINARY, UNARY
+from archwright.proxies.formulas.simplification import ZERO, Chain, all_chains, canonical_chain
+from archwright.proxies.formulas.statistics import statistics
 from tests.probe.toy import COUNTS, toy, toy_batch
 
 NAMES = [name for name in UNARY if name != "prune"]

@@ -15,25 +15,25 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.proxies.formulas.test_formula import executed, random_formula
 
 from archwright.benchmarks import BENCHMARKS
 from archwright.discovery.score_table import Table, exists
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Unscored
-from archwright.proxies.discovered import GALLERY, as_proxy, from_formula
-from archwright.proxies.formula import Branch, Formula, parse
-from archwright.proxies.simplifying import Chain
-from archwright.proxies.sources import EXTENDED, passes_needed, roles_needed
-from archwright.proxies.statistics import statistics
+from archwright.proxies.formulas.discovered import GALLERY, as_proxy, from_formula
+from archwright.proxies.formulas.formula import Branch, Formula, parse
+from archwright.proxies.formulas.inputs import EXTENDED, passes_needed, roles_needed
+from archwright.proxies.formulas.simplification import Chain
+from archwright.proxies.formulas.statistics import statistics
 from archwright.scoring.request import ScoreRequest, chosen_proxies
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.many_scores import Rankings
-from tests.proxies.test_formula import executed, random_formula
 
 ENTRIES = json.loads((Path(sys.modules[as_proxy.__module__].__file__ or "").parent / GALLERY).read_text())
 SPACES = ("flexibert", "gpt2", "rnn")
 NETWORKS = 20
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def probes(name: str) -> Iterator[Probe]:
@@ -141,5 +141,5 @@ def test_a_machine_without_the_file_can_score_it() -> None:
 
 
 def test_listing_found_proxies_loads_no_torch() -> None:
-    source = "import sys; from archwright.proxies.discovered import discovered; discovered(); "
+    source = "import sys; from archwright.proxies.formulas.discovered import discovered; discovered(); "
     subprocess.run([sys.executable, "-c", source + "assert 'torch' not in sys.modules"], check=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from archwright.proxies.operations import UNARY
-from archwright.proxies.scalars import through
+from archwright.proxies.formulas.operations import UNARY
+from archwright.proxies.formulas.scalars import through
 
 Chain = tuple[str, ...]
 

@@ -12,12 +12,12 @@ import pytest
 from archwright.discovery.layer_reductions import LAYERS
 from archwright.errors import BadInput
 from archwright.probe import Probe, record
-from archwright.proxies.formula import EXTENDED, INPUTS, Branch, Formula, Unscored, from_json, parse, reject
-from archwright.proxies.operations import BINARY, UNARY
-from archwright.proxies.pruning_rules import TABLE_6
-from archwright.proxies.reductions import REDUCTIONS
-from archwright.proxies.simplifying import Given, all_chains, canonical_chain
-from archwright.proxies.sources import COUNTS as NUMBERS
+from archwright.proxies.formulas.formula import EXTENDED, INPUTS, Branch, Formula, Unscored, from_json, parse, reject
+from archwright.proxies.formulas.inputs import COUNTS as NUMBERS
+from archwright.proxies.formulas.operations import BINARY, UNARY
+from archwright.proxies.formulas.pruning_rules import TABLE_6
+from archwright.proxies.formulas.reductions import REDUCTIONS
+from archwright.proxies.formulas.simplification import Given, all_chains, canonical_chain
 from archwright.spaces.formulas import CURVES
 from tests.probe.toy import COUNTS, toy, toy_batch
 
@@ -222,7 +222,8 @@ def test_no_infinity_is_a_score(probe: Probe) -> None:
 
 
 def test_reading_formulas_loads_no_torch() -> None:
-    source = f"import sys; from archwright.proxies.formula import parse; parse({EQUATION_2!r}).canonical().latex(); "
+    source = "import sys; from archwright.proxies.formulas.formula import parse; "
+    source += f"parse({EQUATION_2!r}).canonical().latex(); "
     subprocess.run([sys.executable, "-c", source + "assert 'torch' not in sys.modules"], check=True)
 
 

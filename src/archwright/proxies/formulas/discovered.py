@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.formula import from_json, parse
+from archwright.proxies.formulas.formula import from_json, parse
 from archwright.proxies.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def folder() -> Path:
 
 def discovered() -> dict[str, Proxy]:
     """All by name; one of the user's hides one of the package with the same name."""
-    gallery = json.loads(files("archwright.proxies").joinpath(GALLERY).read_text("utf-8"))
+    gallery = json.loads(files("archwright.proxies.formulas").joinpath(GALLERY).read_text("utf-8"))
     own = [read(file) for file in sorted(folder().glob("*.json"))] if folder().is_dir() else []
     return {str(entry["name"]): as_proxy(entry) for entry in (*gallery, *own)}
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.operations import BINARY, UNARY
+from archwright.proxies.formulas.inputs import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
+from archwright.proxies.formulas.operations import BINARY, UNARY
+from archwright.proxies.formulas.pruning_rules import reject
+from archwright.proxies.formulas.reductions import REDUCTIONS
+from archwright.proxies.formulas.simplification import PRUNED, ZERO, Chain, Given, canonical_chain
 from archwright.proxies.proxy import Unscored
-from archwright.proxies.pruning_rules import reject
-from archwright.proxies.reductions import REDUCTIONS
-from archwright.proxies.simplifying import PRUNED, ZERO, Chain, Given, canonical_chain
-from archwright.proxies.sources import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
 
 if TYPE_CHECKING:
     from archwright.probe import Probe
@@ -85,18 +85,18 @@ class Formula:
             raise BadInput(f"A factor is a count such as n_depth, not pruned or negated, got {self.factor.input!r}.")
 
     def __str__(self) -> str:
-        from archwright.proxies.formula_text import text
+        from archwright.proxies.formulas.text import text
 
         return text(self)
 
     def latex(self) -> str:
-        from archwright.proxies.formula_text import latex
+        from archwright.proxies.formulas.text import latex
 
         return latex(self)
 
     def python(self, name: str = "proxy") -> str:
         """Source of a function of a probe that needs nothing of ours; it may be given to `rank --proxy`."""
-        from archwright.proxies.formula_text import python
+        from archwright.proxies.formulas.text import python
 
         return python(self, name)
 
@@ -162,7 +162,7 @@ class Formula:
 
     def measure(self, probe: "Probe") -> float:
         """The score of what was recorded; raises Unscored where there is none."""
-        from archwright.proxies.statistics import layer_values
+        from archwright.proxies.formulas.statistics import layer_values
 
         if self.empty:
             raise Unscored("Both branches of the formula are pruned.")
@@ -176,7 +176,7 @@ class Formula:
 
     def _factor(self, probe: "Probe") -> float:
         """What the score is multiplied with."""
-        from archwright.proxies.statistics import layer_values
+        from archwright.proxies.formulas.statistics import layer_values
 
         if self.factor is None:
             return 1.0
@@ -252,7 +252,7 @@ def check(name: str, known: Mapping[str, Any], kind: str) -> None:
 
 def parse(text: str) -> Formula:
     """The formula that `str` wrote."""
-    from archwright.proxies.formula_text import read
+    from archwright.proxies.formulas.text import read
 
     return read(text)
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from archwright.probe import Probe
-from archwright.proxies.chain_tree import Array, Tree
-from archwright.proxies.simplifying import PRUNED, Chain, canonical_chain
-from archwright.proxies.sources import INPUTS, SOURCES, Part
+from archwright.proxies.formulas.chain_tree import Array, Tree
+from archwright.proxies.formulas.inputs import INPUTS, SOURCES, Part
+from archwright.proxies.formulas.simplification import PRUNED, Chain, canonical_chain
 
 Known = dict[tuple[int, str], Array]
 """Numbers of the tensors seen so far: inputs may share tensors."""

@@ -1,0 +1,1 @@
+"""Formulas as proxies: inputs, operations, reductions, their text, their simplification and their statistics."""
