@@ -15,7 +15,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.proxies.formulas.test_formula import executed, random_formula
 
 from archwright.benchmarks import BENCHMARKS
 from archwright.discovery.score_table import Table, exists
@@ -29,6 +28,7 @@ from archwright.proxies.formulas.statistics import statistics
 from archwright.scoring.request import ScoreRequest, chosen_proxies
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.many_scores import Rankings
+from tests.proxies.formulas.test_formula import executed, random_formula
 
 ENTRIES = json.loads((Path(sys.modules[as_proxy.__module__].__file__ or "").parent / GALLERY).read_text())
 SPACES = ("flexibert", "gpt2", "rnn")
