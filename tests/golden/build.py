@@ -78,7 +78,7 @@ def fill_weights(model: PreTrainedModel, seed: int) -> PreTrainedModel:
 def tell_apart(model: PreTrainedModel) -> None:
     """Words of praise and blame lie apart, as in a pre-trained network: little training is enough."""
     table = model.get_input_embeddings().weight
-    way = torch.where(torch.arange(table.shape[1]) % 3 == 0, 0.5, -0.25)
+    way = torch.where(torch.arange(table.shape[1]) % 3 == 0, 0.3, -0.15)
     with torch.no_grad():
         table[[VOCABULARY.index(word) for word in GOOD]] += way
         table[[VOCABULARY.index(word) for word in BAD]] -= way
@@ -97,22 +97,26 @@ def save_model(folder: Path, family: str, *, seed: int = 0, **sizes: Any) -> Pat
     return folder
 
 
-def write_sentence(rng: np.random.Generator, telling: tuple[str, ...]) -> str:
-    words = [str(word) for word in rng.choice(PLAIN[:-1], size=int(rng.integers(2, 9)))]
-    words.insert(int(rng.integers(len(words))), str(rng.choice(telling)))
-    return " ".join(words)
+def write_sentence(rng: np.random.Generator) -> tuple[str, float]:
+    """Plain words with one to five that praise or blame, each in its own strength; and how much they praise."""
+    words, praise = [str(word) for word in rng.choice(PLAIN[:-1], size=int(rng.integers(2, 8)))], 0.0
+    for _ in range(int(rng.integers(1, 6))):
+        kind, strength = int(rng.integers(2)), int(rng.integers(5))
+        words.insert(int(rng.integers(len(words))), (BAD, GOOD)[kind][strength])
+        praise += (2 * kind - 1) * (1 + strength)
+    return " ".join(words), praise
 
 
 def write_rows(path: Path, rows: int = 120, *, seed: int = 0) -> Path:
-    """Sentences with one telling word each, one in ten labelled wrongly."""
+    """Sentences, good where they praise more than they blame; a number beside the label."""
     rng = np.random.default_rng(seed)
     with open(path, "w", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
-        table.writerow(["text", "label"])
-        for place in range(rows):
-            kind = place % 2
-            told = kind if rng.uniform() > 0.1 else 1 - kind
-            table.writerow([write_sentence(rng, (BAD, GOOD)[kind]), ("bad", "good")[told]])
+        table.writerow(["text", "label", "number"])
+        for _ in range(rows):
+            text, praise = write_sentence(rng)
+            noisy = praise + rng.normal()
+            table.writerow([text, "good" if noisy > 0 else "bad", f"{noisy:.3f}"])
     return path
 
 

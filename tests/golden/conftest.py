@@ -89,7 +89,7 @@ def llama(place: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def rows(place: Path) -> Path:
-    return write_rows(place / "rows.csv", 300)
+    return write_rows(place / "rows.csv", 400)
 
 
 @pytest.fixture(scope="session")
@@ -131,9 +131,9 @@ def compressed(place: Path, bert: Path, llama: Path, rows: Path, text: Path) -> 
         "magnitude": [*given, "--method", "magnitude", *ONE_SHOT, "--trials", 5],
         "random": [*given, "--method", "random", *ONE_SHOT, "--trials", 5],
         "lm": ["--model", llama.name, "--train", text.name, *LANGUAGE, "--epochs", 3, "--trials", 6],
-        "compare": [*given, "--compare", "magnitude,random,quantized", *ONE_SHOT, "--trials", 3],
+        "compare": [*given, "--compare", "magnitude,random", *ONE_SHOT, "--trials", 3],
         "medium": [
-            *given, *QUICK, "--epochs", 1, "--original-epochs", 2, "--space", "medium", "--strategy", "random",
+            *given, "--label-column", "number", *QUICK, "--epochs", 1, "--original-epochs", 2, "--space", "medium", "--strategy", "random",
             "--sampler", "random", "--objectives", "validation_error,flops", "--trials", 4, "--seed", 1,
         ],
         "large": [
