@@ -174,9 +174,12 @@ def trained(
             "finetune-teacher": [
                 "--model", place / "train-distil", "--teacher", bert, "--teacher-epochs", 1, "--train", rows, *LESSON,
             ],
-            "evaluate": ["--model", place / "train-finetune-bert", "--train", rows, "--evaluate-only", "--threads", 1],
+            "evaluate": [
+                "--model", place / "train-finetune-bert", "--train", rows, "--evaluate-only", "--threads", 1,
+                "--max-length", 16,
+            ],
             "ablate": [
-                "--ablate-steps", "0,2,4", "--space", "flexibert", "--random", 2, "--lesson", "mlm", "--corpus", text,
+                "--ablate-steps", "0,2,4", "--space", "flexibert", "--random", 3, "--lesson", "mlm", "--corpus", text,
                 "--tokenizer", "words", "--batch-size", 2, "--max-length", 8, "--threads", 1, "--validation-rows", 8,
             ],
         }  # fmt: skip
