@@ -13,7 +13,7 @@ TRAINED = (1e-4, 1e-6)
 """Relative and absolute tolerance of floats that went through training."""
 SCORED = (1e-5, 1e-9)
 """The same for scores of untrained networks."""
-DIGITS = 9
+DIGITS = 8
 """Significant digits of a float in a record."""
 
 
@@ -30,6 +30,16 @@ def check(name: str, key: str, value: Any, tolerance: tuple[float, float] = TRAI
     wrong = list(differences(known[key], value, tolerance))
     shown = "\n".join(wrong[:20])
     assert not wrong, f"{name} {key}: {len(wrong)} values are not as recorded\n{shown}"
+
+
+def check_still_there(name: str, key: str, names: Collection[str]) -> None:
+    """Whether all names of records/NAME.json at `key` are there; new ones may have come."""
+    if RECORDING:
+        check(name, key, sorted(names))
+        return
+    known = json.loads((RECORDS / f"{name}.json").read_text())[key]
+    gone = sorted(set(known) - set(names))
+    assert not gone, f"{name} {key}: gone are {', '.join(gone)}"
 
 
 def differences(old: Any, new: Any, tolerance: tuple[float, float], path: str = "") -> Iterator[str]:

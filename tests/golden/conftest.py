@@ -199,13 +199,88 @@ def trained(
 
 @pytest.fixture(scope="session")
 def small_table(real_data: Path, place: Path) -> Path:
-    """The first twenty rows of nas-bert in the original layout."""
+    """The first 22 rows of nas-bert in the original layout."""
     folder = place / "nas-bert"
     folder.mkdir()
-    entries = json.loads((real_data / "nas-bert" / "BERT_benchmark.json").read_text())[:20]
+    entries = json.loads((real_data / "nas-bert" / "BERT_benchmark.json").read_text())[:22]
     (folder / "BERT_benchmark.json").write_text(json.dumps(entries))
     lines = (real_data / "nas-bert" / "published_metrics.csv").read_text().splitlines()
     ids = {str(entry["id"]) for entry in entries}
     kept = [lines[0], *(line for line in lines[1:] if line.split(",")[0] in ids)]
     (folder / "published_metrics.csv").write_text("\n".join(kept) + "\n")
     return folder
+
+
+@pytest.fixture(scope="session")
+def scored(
+    vocabulary: None, place: Path, text: Path, designs: dict[str, Path]
+) -> Callable[[str], dict[str, Any]]:
+    """By name: a space with random networks, or `SPACE fixed`, `SPACE VARIANT` with all proxies of one network."""
+
+    def make(name: str) -> dict[str, Any]:
+        space, _, how = name.partition(" ")
+        words: list[Any] = ["score", "--space", space, "--text", text, "--out", place / "scores", *LOOK]
+        if how == "fixed":
+            return run_cli([*words, "--config", designs[space]])
+        if how:
+            return run_cli([*words, "--variant", how, "--random", 1])
+        return run_cli([*words, "--random", 3, "--proxies", "parameters"])
+
+    return made_once(make)
+
+
+SMALL = ["--population", 4, "--generations", 3]
+SEARCHES: dict[str, list[Any]] = {
+    "genetic": ["--space", "nlu-tiny", "--against", "random,local", "--scale-up", 2, *SMALL],
+    "nsga2": ["--space", "nlu-tiny", "--sampler", "nsga2", "--proxy", "v_pca,softmax_confidence", *SMALL],
+    "flexibert": ["--space", "flexibert", "--proxy", "snip", "--max-parameters", "6M", "--population", 2]
+    + ["--generations", 2, "--distinct"],
+    "spos": ["--space", "nlu-tiny", "--method", "spos", "--steps", 2, "--batch-size", 2, "--validation-rows", 8]
+    + ["--population", 2, "--generations", 2, "--length", 8],
+}
+"""Options of `design` by name; those that judge by proxies have LOOK beside them."""
+
+
+@pytest.fixture(scope="session")
+def designed(vocabulary: None, place: Path, text: Path) -> Callable[[str], dict[str, Any]]:
+    """Results of `design` by name; their folders are place/design-NAME."""
+
+    def make(name: str) -> dict[str, Any]:
+        look = [] if name == "spos" else LOOK
+        return run_cli(["design", *SEARCHES[name], *look, "--text", text, "--out", place / f"design-{name}"])
+
+    return made_once(make)
+
+
+PROXIES = "w_pca,v_pca,synflow,snip,softmax_confidence"
+
+
+@pytest.fixture(scope="session")
+def benchmark_words(vocabulary: None, place: Path, small_table: Path, text: Path) -> list[Any]:
+    """What `rank` and `discover` have in common."""
+    return ["nas-bert", "--data", small_table, "--text", text, "--out", place / "scores", *LOOK, "--samples", 50]
+
+
+@pytest.fixture(scope="session")
+def ranked(benchmark_words: list[Any]) -> dict[str, Any]:
+    return run_cli(["rank", *benchmark_words, "--proxies", PROXIES, "--no-ablation", "--xray"])
+
+
+@pytest.fixture(scope="session")
+def discovered(benchmark_words: list[Any]) -> dict[str, Any]:
+    return run_cli(["discover", *benchmark_words, "--exhaustive", "--unary", 1, "--published", "none"])
+
+
+@pytest.fixture(scope="session")
+def evolved(benchmark_words: list[Any], discovered: dict[str, Any]) -> dict[str, Any]:
+    more = ["--evolve", "--generations", 20, "--population", 8, "--seeds", 1, "--sample", 0, "--published", "none"]
+    return run_cli(["discover", *benchmark_words, *more])
+
+
+@pytest.fixture(scope="session")
+def selected(compressed: Callable[[str], dict[str, Any]], place: Path) -> dict[str, Any]:
+    """At most half of the parameters, trained further and exported."""
+    compressed("weight-sharing")
+    words = "select weight-sharing --params 50% --recover-epochs 1 --threads 1 --to compact --out export/selected"
+    with inside(place):
+        return run_cli(words.split())

@@ -67,3 +67,9 @@ def test_the_comparison_is_the_same(compressed: Compressed) -> None:
     methods = {name: pick_lasting(one | {"original": None}) for name, one in document["methods"].items()}
     kept = {"original": without(document["original"], TIMED), "methods": methods}
     check("compress", "compare", kept)
+
+
+def test_selection_and_recovery_are_the_same(selected: dict[str, Any], place: Path) -> None:
+    kept = {name: selected[name] for name in ("original", "selected", "neighbours", "recovery")}
+    check("compress", "selected", without(kept, TIMED))
+    check("compress_weights", "selected", digest_folder(place / "export" / "selected"))

@@ -8,27 +8,11 @@ import pytest
 
 from tests.golden.cli import run_cli
 from tests.golden.compare import SCORED, check, without
-from tests.golden.conftest import LOOK, made_once
+from tests.golden.conftest import LOOK
 
 pytestmark = pytest.mark.usefixtures("vocabulary")
 SPACES = ("flexibert", "gpt2", "nlu-tiny", "nlu-small", "nlu-large", "rnn")
 FIXED = ("flexibert", "gpt2", "nlu-tiny", "rnn")
-
-
-@pytest.fixture(scope="module")
-def scored(place: Path, text: Path, designs: dict[str, Path]) -> Callable[[str], dict[str, Any]]:
-    """By name: a space with random networks, or `SPACE fixed`, `SPACE VARIANT` with all proxies of one network."""
-
-    def make(name: str) -> dict[str, Any]:
-        space, _, how = name.partition(" ")
-        words: list[Any] = ["score", "--space", space, "--text", text, "--out", place / "scores", *LOOK]
-        if how == "fixed":
-            return run_cli([*words, "--config", designs[space]])
-        if how:
-            return run_cli([*words, "--variant", how, "--random", 1])
-        return run_cli([*words, "--random", 3, "--proxies", "parameters"])
-
-    return made_once(make)
 
 
 def pick_lasting(document: dict[str, Any]) -> dict[str, Any]:
