@@ -5,21 +5,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 import archwright as aw
 from tests.golden.cli import inside, run_cli
 from tests.golden.compare import check, without
-from tests.golden.make_old_run import COMPRESS, TRAIN, TRIALS, unpack
+from tests.golden.make_old_run import COMPRESS, SPACES, TRAIN, TRIALS, unpack
 from tests.golden.weights import digest_folder
 
 TIMED = ("latency_ms", "latency_rank", "seconds", "latency", "seconds_by_phase", "environment", "archwright")
-MADE = ("original", "supernet")
+AUTO = {"mlm": AutoModelForMaskedLM, "lm": AutoModelForCausalLM}
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     return unpack(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for tests that only add folders."""
+    return unpack(tmp_path_factory.mktemp("networks"))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -104,3 +111,27 @@ def test_a_trained_network_goes_on_from_its_weights(old: Path) -> None:
         document = run_cli(words.split())
     kept = {name: document[name] for name in ("parameters", "steps", "losses", "validation")}
     check("old_run", "tuned", without(kept, TIMED))
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_network_of_a_space_answers_the_same(space: str, networks: Path) -> None:
+    """By the code in its folder, and exported again by the code of today."""
+    with inside(networks):
+        run_cli(["export", space, "--to", "compact", "--out", f"{space}-again"])
+    ids, logits = torch.tensor([[6, 7, 8, 9, 10, 6]]), []
+    for folder in (networks / space / "model", networks / f"{space}-again"):
+        model = AUTO[SPACES[space]].from_pretrained(folder, trust_remote_code=True).eval()
+        with torch.no_grad():
+            logits.append(model(input_ids=ids).logits[0, -2:, :8].tolist())
+    check("old_run", f"logits of {space}", logits[0])
+    check("old_run", f"logits of {space}", logits[1])
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_a_network_of_a_space_goes_on_learning(space: str, networks: Path) -> None:
+    words = "--steps 2 --batch-size 8 --max-length 16 --threads 1 --validation-rows 20 --learning-rate 1e-3".split()
+    more = ["--lesson", SPACES[space], "--corpus", "text.txt", "--out", f"{space}-on"]
+    with inside(networks):
+        document = run_cli(["train", "--model", space, *more, *words])
+    kept = {name: document[name] for name in ("parameters", "steps", "losses", "validation")}
+    check("old_run", f"{space} goes on", without(kept, TIMED))
