@@ -59,9 +59,7 @@ def make_tokenizer(*, encoder: bool) -> PreTrainedTokenizerFast:
     else:
         names |= {"bos_token": "[CLS]", "eos_token": "[SEP]"}
     inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if encoder else [])]
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core, model_input_names=inputs, model_max_length=POSITIONS, **names
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=core, model_input_names=inputs, model_max_length=POSITIONS, **names)
 
 
 def fill_weights(model: PreTrainedModel, seed: int) -> PreTrainedModel:

@@ -13,7 +13,9 @@ TRAINED = (1e-4, 1e-6)
 """Relative and absolute tolerance of floats that went through training."""
 SCORED = (1e-5, 1e-9)
 """The same for scores of untrained networks."""
-DIGITS = 8
+WIDTH = 160
+"""Of a line in a record."""
+DIGITS = 7
 """Significant digits of a float in a record."""
 
 
@@ -37,9 +39,21 @@ def check_still_there(name: str, key: str, names: Collection[str]) -> None:
     if RECORDING:
         check(name, key, sorted(names))
         return
-    known = json.loads((RECORDS / f"{name}.json").read_text())[key]
-    gone = sorted(set(known) - set(names))
+    gone = sorted(set(read_record(name)[key]) - set(names))
     assert not gone, f"{name} {key}: gone are {', '.join(gone)}"
+
+
+def check_keys(name: str, key: str, document: Any) -> None:
+    """Whether all recorded keys of a document are still there, at any depth; new ones may have come."""
+    if RECORDING:
+        check(name, key, shape(document))
+        return
+    gone = sorted(key_paths(read_record(name)[key]) - key_paths(shape(document)))
+    assert not gone, f"{name} {key}: gone are {', '.join(gone)}"
+
+
+def read_record(name: str) -> dict[str, Any]:
+    return json.loads((RECORDS / f"{name}.json").read_text())
 
 
 def differences(old: Any, new: Any, tolerance: tuple[float, float], path: str = "") -> Iterator[str]:
@@ -83,7 +97,7 @@ def without(value: Any, names: Collection[str]) -> Any:
 def lay_out(value: Any, indent: str = "") -> str:
     """JSON with one line for whatever is short."""
     flat = json.dumps(value)
-    if len(flat) + len(indent) <= 118 or not isinstance(value, dict | list):
+    if len(flat) + len(indent) <= WIDTH or not isinstance(value, dict | list):
         return flat
     deeper = indent + " "
     if isinstance(value, dict):
@@ -95,10 +109,23 @@ def lay_out(value: Any, indent: str = "") -> str:
     return "[\n" + ",\n".join(lines) + "\n" + indent + "]"
 
 
-def key_paths(value: Any, path: str = "") -> set[str]:
-    """Every path of keys; lists are collapsed to []."""
+def shape(value: Any) -> Any:
+    """Keys without values: 0 stands for a value, a list is what its members have together."""
     if isinstance(value, dict):
-        return {found for name, one in value.items() for found in {f"{path}.{name}", *key_paths(one, f"{path}.{name}")}}
+        return {name: shape(one) for name, one in sorted(value.items())}
     if isinstance(value, list):
-        return {found for one in value for found in key_paths(one, f"{path}[]")}
-    return set()
+        return {"[]": merge([shape(one) for one in value])}
+    return 0
+
+
+def merge(shapes: list[Any]) -> Any:
+    maps = [one for one in shapes if isinstance(one, dict)]
+    names = sorted({name for one in maps for name in one})
+    return {name: merge([one[name] for one in maps if name in one]) for name in names} if maps else 0
+
+
+def key_paths(shaped: Any, path: str = "") -> set[str]:
+    """Every path of keys."""
+    if not isinstance(shaped, dict):
+        return set()
+    return {found for name, one in shaped.items() for found in {f"{path}.{name}", *key_paths(one, f"{path}.{name}")}}

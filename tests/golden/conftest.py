@@ -18,20 +18,58 @@ from tests.golden.cli import ROOT, inside, run_cli
 
 Documents = dict[str, dict[str, Any]]
 
-QUICK = (
-    "--epochs 3 --original-epochs 6 --batch-size 16 --learning-rate 3e-3 --train-embeddings "
-    "--rounds 3 --threads 1 --max-length 24"
-).split()
-ONE_SHOT = (
-    "--original-epochs 5 --batch-size 16 --learning-rate 3e-3 --train-embeddings --rounds 3 --threads 1 --max-length 24"
-).split()
+QUICK = [
+    "--epochs",
+    "3",
+    "--original-epochs",
+    "6",
+    "--batch-size",
+    "16",
+    "--learning-rate",
+    "3e-3",
+    "--train-embeddings",
+    "--rounds",
+    "3",
+    "--threads",
+    "1",
+    "--max-length",
+    "24",
+]
+ONE_SHOT = [
+    "--original-epochs",
+    "5",
+    "--batch-size",
+    "16",
+    "--learning-rate",
+    "3e-3",
+    "--train-embeddings",
+    "--rounds",
+    "3",
+    "--threads",
+    "1",
+    "--max-length",
+    "24",
+]
 ALONE = [*ONE_SHOT, "--epochs", "2"]
-LANGUAGE = (
-    "--task lm --max-length 16 --batch-size 8 --learning-rate 3e-3 --rounds 3 --threads 1 --original-epochs 4"
-).split()
-LESSON = "--steps 8 --batch-size 8 --max-length 16 --threads 1 --learning-rate 2e-3".split()
+LANGUAGE = [
+    "--task",
+    "lm",
+    "--max-length",
+    "16",
+    "--batch-size",
+    "8",
+    "--learning-rate",
+    "3e-3",
+    "--rounds",
+    "3",
+    "--threads",
+    "1",
+    "--original-epochs",
+    "4",
+]
+LESSON = ["--steps", "8", "--batch-size", "8", "--max-length", "16", "--threads", "1", "--learning-rate", "2e-3"]
 CORPUS = [*LESSON, "--validation-rows", "20"]
-LOOK = "--batch-rows 2 --length 8 --workers 1".split()
+LOOK = ["--batch-rows", "2", "--length", "8", "--workers", "1"]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -212,9 +250,7 @@ def small_table(real_data: Path, place: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def scored(
-    vocabulary: None, place: Path, text: Path, designs: dict[str, Path]
-) -> Callable[[str], dict[str, Any]]:
+def scored(vocabulary: None, place: Path, text: Path, designs: dict[str, Path]) -> Callable[[str], dict[str, Any]]:
     """By name: a space with random networks, or `SPACE fixed`, `SPACE VARIANT` with all proxies of one network."""
 
     def make(name: str) -> dict[str, Any]:
@@ -224,7 +260,7 @@ def scored(
             return run_cli([*words, "--config", designs[space]])
         if how:
             return run_cli([*words, "--variant", how, "--random", 1])
-        return run_cli([*words, "--random", 3, "--proxies", "parameters"])
+        return run_cli([*words, "--random", 2, "--proxies", "parameters"])
 
     return made_once(make)
 

@@ -92,7 +92,9 @@ def answers(exported: dict[str, dict[str, Any]], trained: Make, place: Path) -> 
 
 @pytest.mark.parametrize("name", [*EXPORTS, *(f"trained {name}" for name in TRAINED_AS)])
 def test_the_logits_are_the_same(name: str, answers: dict[str, Any]) -> None:
-    check("logits", name, answers[name], TRAINED)
+    logits = answers[name]
+    by_token = isinstance(logits[0][0], list)
+    check("logits", name, [row[-2:] for row in logits] if by_token else logits, TRAINED)
 
 
 def test_the_logits_of_the_quantized_network_are_the_same(answers: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import archwright as aw
 from tests.golden.cli import ROOT, call_main, inside, run_cli
-from tests.golden.compare import RECORDING, RECORDS, check_still_there, key_paths, without
-from tests.golden.conftest import LOOK, PROXIES
+from tests.golden.compare import RECORDING, check_keys, check_still_there, read_record, without
+from tests.golden.conftest import PROXIES
 
 Make = Callable[[str], dict[str, Any]]
 COMMANDS = ("compress", "select", "export", "report", "score", "rank", "discover", "train", "design", "worker")
@@ -23,7 +23,6 @@ HIDDEN_ALIASES: list[tuple[str, str]] = []
 """Further pairs of command and option that must be accepted though no help tells about them."""
 NONSENSE = "--surely-no-option"
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-SURROUNDINGS = "sys.path.insert(0, {path!r})"
 
 
 @cache
@@ -54,16 +53,13 @@ def test_every_option_is_still_there(command: str) -> None:
     assert {"--json", "--quiet", "--help"} <= shown
     hidden = set()
     if not RECORDING:
-        import json
-
-        known = json.loads((RECORDS / "options.json").read_text())[command]
-        hidden = {option for option in set(known) - shown if is_accepted(command, option)}
+        missing = set(read_record("options")[command]) - shown
+        hidden = {option for option in missing if is_accepted(command, option)}
     check_still_there("options", command, shown | hidden)
 
 
-@pytest.mark.parametrize(("command", "option"), HIDDEN_ALIASES)
-def test_hidden_aliases_are_accepted(command: str, option: str) -> None:
-    assert is_accepted(command, option)
+def test_hidden_aliases_are_accepted() -> None:
+    assert [pair for pair in HIDDEN_ALIASES if not is_accepted(*pair)] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,7 +90,9 @@ def test_importing_loads_nothing_heavy() -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    start = "import runpy; sys.argv = ['archwright', '--help']\ntry: runpy.run_module('archwright', run_name='__main__')\n"
+    start = (
+        "import runpy; sys.argv = ['archwright', '--help']\ntry: runpy.run_module('archwright', run_name='__main__')\n"
+    )
     said = run_python(f"{start}except SystemExit as end: assert not end.code\n{HEAVY}")
     assert "compress" in said and said.endswith("loaded: []\n")
 
@@ -109,8 +107,7 @@ def test_public_names() -> None:
 def documents(request: pytest.FixtureRequest, place: Path) -> Make:
     """One document of every command, by name."""
     made: dict[str, dict[str, Any]] = {}
-    called = {"compress": "weight-sharing", "compress-lm": "lm", "compress-asha": "standard-mo-asha"}
-    called |= {"compare": "compare"}
+    called = {"compress": "weight-sharing", "compare": "compare"}
     lessons = {"train-text": "mlm-flexibert", "train-task": "finetune-teacher", "train-electra": "electra"}
     lessons |= {"evaluate": "evaluate", "ablate": "ablate", "train-distil": "distil"}
     fixtures = {"select": "selected", "rank": "ranked", "discover": "discovered", "discover-evolve": "evolved"}
@@ -144,10 +141,12 @@ def documents(request: pytest.FixtureRequest, place: Path) -> Make:
 
 
 DOCUMENTS = (
-    "compress", "compress-lm", "compress-asha", "compare", "train-text", "train-task", "train-electra", "train-distil",
+    "compress", "compare", "train-text", "train-task", "train-electra", "train-distil",
     "evaluate", "ablate", "select", "rank", "discover", "discover-evolve", "design", "score", "export", "preview",
     "report",
 )  # fmt: skip
+NAMED = {"discover-evolve": ("family",), "design": ("config",), "score": ("config", "scores")}
+"""Keys below these depend on what was found, not on the schema."""
 SCHEMAS = {
     "compress": "compress", "compare": "compare", "train-text": "train", "select": "select", "rank": "rank",
     "discover": "discover", "design": "design", "score": "score", "export": "parity", "preview": "preview",
@@ -157,7 +156,8 @@ SCHEMAS = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_key_is_still_there(name: str, documents: Make) -> None:
-    check_still_there("keys", name, key_paths(documents(name)))
+    names = NAMED.get(name, ())
+    check_keys("keys", name, without(documents(name), names))
 
 
 @pytest.mark.parametrize(("name", "schema"), SCHEMAS.items())

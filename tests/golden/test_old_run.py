@@ -47,7 +47,7 @@ def test_it_opens(old: Path) -> None:
 
 def test_a_network_is_selected_and_exported_compact(old: Path) -> None:
     with inside(old):
-        document = run_cli("select run --params 50% --to compact --out smaller".split())
+        document = run_cli(["select", "run", "--params", "50%", "--to", "compact", "--out", "smaller"])
     assert document["export"]["parameters"] == document["selected"]["parameters"]
     check("old_run", "selected", without({"selected": document["selected"]}, TIMED))
     check("old_run", "selected weights", digest_folder(old / "smaller"))
@@ -129,7 +129,20 @@ def test_a_network_of_a_space_answers_the_same(space: str, networks: Path) -> No
 
 @pytest.mark.parametrize("space", SPACES)
 def test_a_network_of_a_space_goes_on_learning(space: str, networks: Path) -> None:
-    words = "--steps 2 --batch-size 8 --max-length 16 --threads 1 --validation-rows 20 --learning-rate 1e-3".split()
+    words = [
+        "--steps",
+        "2",
+        "--batch-size",
+        "8",
+        "--max-length",
+        "16",
+        "--threads",
+        "1",
+        "--validation-rows",
+        "20",
+        "--learning-rate",
+        "1e-3",
+    ]
     more = ["--lesson", SPACES[space], "--corpus", "text.txt", "--out", f"{space}-on"]
     with inside(networks):
         document = run_cli(["train", "--model", space, *more, *words])
