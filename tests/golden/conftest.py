@@ -171,7 +171,8 @@ def compressed(place: Path, bert: Path, llama: Path, rows: Path, text: Path) -> 
         "lm": ["--model", llama.name, "--train", text.name, *LANGUAGE, "--epochs", 3, "--trials", 6],
         "compare": [*given, "--compare", "magnitude,random", *ONE_SHOT, "--trials", 3],
         "medium": [
-            *given, "--label-column", "number", *QUICK, "--epochs", 1, "--original-epochs", 2, "--space", "medium", "--strategy", "random",
+            *given, "--label-column", "number", *QUICK, "--epochs", 1, "--original-epochs", 2, "--space", "medium",
+            "--strategy", "random",
             "--sampler", "random", "--objectives", "validation_error,flops", "--trials", 4, "--seed", 1,
         ],
         "large": [
@@ -269,10 +270,37 @@ SMALL = ["--population", 4, "--generations", 3]
 SEARCHES: dict[str, list[Any]] = {
     "genetic": ["--space", "nlu-tiny", "--against", "random,local", "--scale-up", 2, *SMALL],
     "nsga2": ["--space", "nlu-tiny", "--sampler", "nsga2", "--proxy", "v_pca,softmax_confidence", *SMALL],
-    "flexibert": ["--space", "flexibert", "--proxy", "snip", "--max-parameters", "6M", "--population", 2]
-    + ["--generations", 2, "--distinct"],
-    "spos": ["--space", "nlu-tiny", "--method", "spos", "--steps", 2, "--batch-size", 2, "--validation-rows", 8]
-    + ["--population", 2, "--generations", 2, "--length", 8],
+    "flexibert": [
+        "--space",
+        "flexibert",
+        "--proxy",
+        "snip",
+        "--max-parameters",
+        "6M",
+        "--population",
+        2,
+        "--generations",
+        2,
+        "--distinct",
+    ],
+    "spos": [
+        "--space",
+        "nlu-tiny",
+        "--method",
+        "spos",
+        "--steps",
+        2,
+        "--batch-size",
+        2,
+        "--validation-rows",
+        8,
+        "--population",
+        2,
+        "--generations",
+        2,
+        "--length",
+        8,
+    ],
 }
 """Options of `design` by name; those that judge by proxies have LOOK beside them."""
 

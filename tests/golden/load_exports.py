@@ -9,10 +9,10 @@ from typing import Any
 sys.modules["archwright"] = None  # type: ignore[assignment]  # importing it fails
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-import numpy as np
-import onnxruntime
-import torch
-import transformers
+import numpy as np  # noqa: E402
+import onnxruntime  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
 
 
 def answer_onnx(path: Path, inputs: dict[str, Any]) -> Any:

@@ -31,7 +31,8 @@ TIMED = ("latency_ms", "latency_rank", "seconds")
 def pick_lasting(document: dict[str, Any]) -> dict[str, Any]:
     """Everything that does not depend on the clock or the place."""
     kept = {name: document[name] for name in ("original", "front", "trials", "hypervolume")}
-    told = {name: document.get(name) for name in (*TOLD, *SIZES)}
+    kept["trials"] = [[one["trial"], *one["values"]] for one in document["trials"]]
+    told = {name: document[name] for name in (*TOLD, *SIZES) if name in document}
     kept["hypervolume_over_time"] = document["hypervolume_over_time"]
     return {**told, **without(kept, TIMED)}
 

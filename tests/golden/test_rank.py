@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.golden.compare import SCORED, check, without
+from tests.golden.conftest import PROXIES
 
 TIMED = ("seconds", "seconds_per_architecture", "peak_memory_mb", "environment", "archwright", "commit", "peak_mb")
 
@@ -14,7 +15,11 @@ def test_the_table_is_the_same(ranked: dict[str, Any]) -> None:
 
 
 def test_the_scores_are_the_same(ranked: dict[str, Any]) -> None:
-    found = {one["id"]: {**one["scores"], "trained": one["trained"]} for one in ranked["architectures"]}
+    names = PROXIES.split(",")
+    found = {
+        one["id"]: [one["trained"], one["network"], *(one["scores"][name] for name in names)]
+        for one in ranked["architectures"]
+    }
     check("rank", "architectures", found, SCORED)
 
 
