@@ -16,10 +16,7 @@ def test_the_table_is_the_same(ranked: dict[str, Any]) -> None:
 
 def test_the_scores_are_the_same(ranked: dict[str, Any]) -> None:
     names = PROXIES.split(",")
-    found = {
-        one["id"]: [one["trained"], one["network"], *(one["scores"][name] for name in names)]
-        for one in ranked["architectures"]
-    }
+    found = {one["id"]: [one["trained"], *(one["scores"][name] for name in names)] for one in ranked["architectures"]}
     check("rank", "architectures", found, SCORED)
 
 
