@@ -17,9 +17,9 @@ from archwright.store import RunFolder, write_whole
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from archwright.subnet.supernet import plain_update
-from archwright.training.loop import train
+from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
-from archwright.training.pretrained import load_pretrained
+from archwright.training.pretrained import load_checkpoint
 from archwright.training.schedule import Schedule
 
 
@@ -29,9 +29,9 @@ def main() -> None:
     evaluator, settings, plan = load_evaluator(run), group_from(run, o.SupernetOptions), run.note("plan")
     of = evaluator.space.anatomy
     keep = tuple(part if i < of.layers // 2 else LayerSpec(0, 0) for i, part in enumerate(of.full))
-    network = extract(load_pretrained(evaluator.task_data, group_from(run, o.ModelOptions), settings), keep)
+    network = extract(load_checkpoint(evaluator.task_data, group_from(run, o.ModelOptions), settings), keep)
     freeze_embeddings(network, not settings.train_embeddings)
-    train(
+    train_network(
         network,
         evaluator.task_data.training(settings.batch_size, stream=4),
         plain_update(network, loss=task_loss),

@@ -15,8 +15,8 @@ from time import perf_counter
 import torch
 
 from archwright.data.batching import encode, evaluation_batches
-from archwright.data.tasks import load_task
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.tasks.task import load_task
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.environment import environment
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet

@@ -29,7 +29,7 @@ from archwright.store import RunFolder
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import taylor_scores
 from archwright.subnet.spec import LayerSpec, SubnetSpec
-from archwright.training.loop import train
+from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
 from archwright.training.schedule import Schedule
 from experiments.speed.ratios import BenchConfig, Ratio
@@ -117,7 +117,7 @@ def supernet_training(folder: Path, steps: int = STEPS) -> None:
     space = subnet_space("small", anatomy(network.config))
     update = supernet_step(network, space, o.SupernetOptions(train_embeddings=True))
     checkpoints = RunFolder(folder).checkpoints("memory")
-    train(network, batches, update, Schedule(steps), seed=0, checkpoints=checkpoints, every_seconds=0.0)
+    train_network(network, batches, update, Schedule(steps), seed=0, checkpoints=checkpoints, every_seconds=0.0)
 
 
 def resumed_training(folder: Path) -> None:

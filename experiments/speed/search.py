@@ -25,7 +25,7 @@ from archwright.statistics import hypervolume_over_time
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
-from archwright.training.pretrained import load_pretrained
+from archwright.training.pretrained import load_checkpoint
 from archwright.training.task_data import TaskData, load_task_data
 from experiments.speed.ratios import BenchConfig, Ratio, ratio
 
@@ -90,7 +90,7 @@ def table_of(seed: int, bar: Bar) -> Table:
     """Random designs of the SMALL space, fine-tuned by themselves from MiniLM's weights, judged at every rung."""
     data = o.DataOptions(train_rows=TRAINING_ROWS, validation_rows=VALIDATION_ROWS, max_length=LONGEST)
     task_data = load_task_data(o.ModelOptions(), data, seed=seed, device="cpu")
-    start = load_pretrained(task_data, o.ModelOptions(), SETTINGS)
+    start = load_checkpoint(task_data, o.ModelOptions(), SETTINGS)
     space = subnet_space("small", anatomy(start.config))
     keeps = designs(space, np.random.default_rng(seed))
     errors = []

@@ -12,23 +12,23 @@ import numpy as np
 import torch
 from torch import nn
 
-from archwright.data.batching import Batch, batch_of, dealt, encode
-from archwright.data.corpus import Text, lines_in, rows_of
+from archwright.data.batching import Batch, batch_of, encode, group_rows
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import Epoch, hiding
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
-from archwright.data.tasks import load_task
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.tasks.task import load_task
+from archwright.data.text.corpus import Corpus, encode_corpus, read_lines
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.progress import quiet
 from archwright.random_streams import generator
 from archwright.spaces.flexibert import LAYER, FlexiBertSpace
 from archwright.subnet.supernet import plain_update
-from archwright.training.loop import Update, train
+from archwright.training.loop import Update, train_network
 from archwright.training.losses import task_loss
+from archwright.training.objectives.mlm import mlm_update
 from archwright.training.schedule import Schedule
-from archwright.training.updates.masked import masked_update
 from experiments.speed.ratios import BenchConfig, Ratio, ratio, repeated, seconds
 
 BATCH, LENGTH = 16, 128
@@ -45,8 +45,8 @@ def bench_train(settings: BenchConfig) -> list[Ratio]:
     text = some_lines(settings)
     network = FlexiBertSpace().network(DESIGN, generator=generator(settings.seed), loss="mlm")
     hide = hiding(tokenizer, len(tokenizer))
-    packed = rows_of(text, tokenizer, layout="packed", max_length=LENGTH)
-    lines = rows_of(text, tokenizer, layout="lines", max_length=LENGTH)
+    packed = encode_corpus(text, tokenizer, layout="packed", max_length=LENGTH)
+    lines = encode_corpus(text, tokenizer, layout="lines", max_length=LENGTH)
     return [
         task_loops(settings, tokenizer),
         masked_loops(settings, network, packed, hide),
@@ -54,13 +54,13 @@ def bench_train(settings: BenchConfig) -> list[Ratio]:
     ]
 
 
-def some_lines(settings: BenchConfig) -> Text:
+def some_lines(settings: BenchConfig) -> Corpus:
     """Ten lines of the text for every row asked for, from its beginning."""
     file = (
         settings.data / "train.txt" if settings.data else public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--data")
     )
-    text = lines_in(file)
-    return Text(text.source, text.lines[: 10 * settings.rows])
+    text = read_lines(file)
+    return Corpus(text.source, text.lines[: 10 * settings.rows])
 
 
 def task_loops(settings: BenchConfig, tokenizer: Any) -> Ratio:
@@ -80,7 +80,7 @@ def by_hand_task(network: Any, batch: Batch) -> torch.Tensor:
 def masked_loops(settings: BenchConfig, network: Any, rows: Encoded, hide: Any) -> Ratio:
     """Masked language modelling; both loops make logits for the hidden tokens alone."""
     by_hand = partial(by_hand_masked, network)
-    return loops("masked words, FlexiBERT", settings, network, rows, masked_update(network), by_hand, hide)
+    return loops("masked words, FlexiBERT", settings, network, rows, mlm_update(network), by_hand, hide)
 
 
 def by_hand_masked(network: Any, batch: Batch) -> torch.Tensor:
@@ -94,7 +94,7 @@ def loops(
     """Tokens per second of our loop, with its log, divided by those of a loop written by hand, on the same batches."""
 
     def one_round(rng: np.random.Generator) -> dict[str, float]:
-        parts = dealt(rows, batch_size=BATCH, rng=rng)[:STEPS]
+        parts = group_rows(rows, batch_size=BATCH, rng=rng)[:STEPS]
         chosen = Epoch(rows, parts, change, (settings.seed,))
         return {
             "ours": seconds(partial(our_loop, network, chosen, update)),
@@ -107,7 +107,9 @@ def loops(
 
 def our_loop(network: Any, chosen: Epoch, update: Update) -> None:
     with quiet():
-        train(network, lambda epoch: chosen, update, Schedule(steps=len(chosen)), seed=0, log=lambda record: None)
+        train_network(
+            network, lambda epoch: chosen, update, Schedule(steps=len(chosen)), seed=0, log=lambda record: None
+        )
 
 
 def plain_loop(network: Any, chosen: Sequence[Batch], loss_of: Callable[[Batch], torch.Tensor]) -> None:
@@ -127,7 +129,7 @@ def plain_loop(network: Any, chosen: Sequence[Batch], loss_of: Callable[[Batch],
 
 def padding(settings: BenchConfig, network: Any, packed: Encoded, lines: Encoded, hide: Any) -> list[Ratio]:
     """Seconds per useful token of masked language modelling, for four ways to make batches of the same text."""
-    update = masked_update(network)
+    update = mlm_update(network)
 
     def one_round(rng: np.random.Generator) -> dict[str, float]:
         order = rng.permutation(len(lines))
@@ -135,8 +137,8 @@ def padding(settings: BenchConfig, network: Any, packed: Encoded, lines: Encoded
         ways = {
             "longest": Epoch(lines, random, hide, (0,)),
             "full": Full(lines, random, hide, (0,)),
-            "buckets": Epoch(lines, dealt(lines, batch_size=BATCH, rng=rng), hide, (0,)),
-            "packed": Epoch(packed, dealt(packed, batch_size=BATCH, rng=rng), hide, (0,)),
+            "buckets": Epoch(lines, group_rows(lines, batch_size=BATCH, rng=rng), hide, (0,)),
+            "packed": Epoch(packed, group_rows(packed, batch_size=BATCH, rng=rng), hide, (0,)),
         }
         return {name: per_token(network, update, chosen) for name, chosen in ways.items()}
 

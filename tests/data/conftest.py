@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from transformers import GPT2Tokenizer
 
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.text.tokenizer import load_tokenizer
 
 
 @pytest.fixture(scope="session")

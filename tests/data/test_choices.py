@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archwright.data.batching import batches, encode, evaluation_batches, median_length
-from archwright.data.tasks import Task, load_task
+from archwright.data.tasks.task import Task, load_task
 from archwright.errors import BadInput
 from tests.data.generated import COLUMNS, choice_rows, write_choices
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from archwright.data.encoding import Encoded
-from archwright.data.epochs import in_streams
+from archwright.data.epochs import stream_epochs
 from archwright.training.batch_order import remaining
-from archwright.training.distributed import Together
+from archwright.training.distributed import ProcessGroup
 
 WIDTH = 3
 
@@ -22,10 +22,10 @@ def text_of(rows: int) -> Encoded:
 @pytest.mark.parametrize("readers", [1, 2, 3])
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_every_process_reads_on(readers: int, accumulate: int) -> None:
-    batches, read = in_streams(text_of(50), 4, readers), []
+    batches, read = stream_epochs(text_of(50), 4, readers), []
     epoch = len(batches(0)) // readers  # batches of one reader
     for rank in range(readers):
-        hands = remaining(batches, 0, 12, accumulate=accumulate, together=Together(readers, rank))
+        hands = remaining(batches, 0, 12, accumulate=accumulate, group=ProcessGroup(readers, rank))
         mine: list[Any] = [batch.rows for _, hand in hands for batch in hand]
         for place, (one, following) in enumerate(pairwise(mine), 1):
             assert np.array_equal(following, mine[0] if place % epoch == 0 else one + 1)

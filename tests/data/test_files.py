@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archwright.data.tasks import Task, load_task
+from archwright.data.tasks.task import Task, load_task
 from archwright.errors import BadInput
 
 TEXTS = [f"text number {i}" for i in range(40)]

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.data.splits import cut, part
-from archwright.data.tasks import load_task
+from archwright.data.tasks.splits import cut, part
+from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput
 
 TEXT = st.text(max_size=12)

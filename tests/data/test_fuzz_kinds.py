@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.data.batching import encode, evaluation_batches
-from archwright.data.tasks import Task, load_task
+from archwright.data.tasks.task import Task, load_task
 from archwright.errors import BadInput
 
 TEXT = st.text(max_size=12)

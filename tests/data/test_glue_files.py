@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from archwright.data.tasks import load_task
+from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput
 
 HEADER = "index\tsentence1\tsentence2\tlabel\n"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from archwright.data.tasks import load_task
+from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput
 
 
@@ -35,8 +35,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             raise memory["answer"]
         return memory["answer"]
 
-    monkeypatch.setattr("archwright.data.hub.find_spec", lambda name: object())
-    monkeypatch.setattr("archwright.data.hub.import_module", lambda name: SimpleNamespace(load_dataset=load_dataset))
+    monkeypatch.setattr("archwright.data.tasks.hub.find_spec", lambda name: object())
+    monkeypatch.setattr(
+        "archwright.data.tasks.hub.import_module", lambda name: SimpleNamespace(load_dataset=load_dataset)
+    )
     return memory
 
 
@@ -89,6 +91,6 @@ def test_bad_sets(asked: dict[str, Any], answer: Any, line: str) -> None:
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archwright.data.hub.find_spec", lambda name: None)
+    monkeypatch.setattr("archwright.data.tasks.hub.find_spec", lambda name: None)
     with pytest.raises(BadInput, match="hf:set needs the library `datasets`; install it: pip install datasets"):
         load_task("hf:set")

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archwright.data.masking import BERT, ELECTRA, NO_TARGET, MaskingRule, masked
+from archwright.data.text.masking import BERT, ELECTRA, NO_TARGET, MaskingRule, masked
 
 SPECIAL = (0, 101, 102, 103)
 MASK, VOCABULARY = 103, 200

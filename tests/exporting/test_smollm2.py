@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.exporting.checkpoint import export
 from archwright.exporting.onnx_file import load_onnx
 from archwright.networks.load import load_supernet

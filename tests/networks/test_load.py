@@ -22,7 +22,7 @@ from transformers import (
     T5Config,
 )
 
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
 from archwright.networks.load import (

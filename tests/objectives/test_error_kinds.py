@@ -11,10 +11,10 @@ import torch
 from transformers import BertConfig, GPT2Config
 
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
-from archwright.data.questions import QuestionRows
-from archwright.data.tasks import Task, load_task
-from archwright.data.text import following
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.tasks.questions import QuestionRows
+from archwright.data.tasks.task import Task, load_task
+from archwright.data.text.passage import following
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import Failed
 from archwright.networks.load import supernet_config
 from archwright.networks.pruned import HEADS, PrunedNetwork

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from archwright.data.snippets import snippets
-from archwright.data.vocabularies import byte_pairs
+from archwright.data.text.snippets import snippets
+from archwright.data.text.text_encoders import gpt2_encoder
 from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import count
 from archwright.search.choices import crossover, largest, middle, mutate, sample, smallest
@@ -154,7 +154,7 @@ def test_a_network_for_scoring_has_the_layers_of_the_whole_one_and_few_embedding
 def test_a_network_of_the_space_learns_real_text(data_dir: Path) -> None:
     text = snippets(
         data_dir / "wikitext-2" / "train.txt",
-        byte_pairs(data_dir / "gpt2-bpe"),
+        gpt2_encoder(data_dir / "gpt2-bpe"),
         "lm",
         rows=40,
         length=32,

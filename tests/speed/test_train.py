@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.data.corpus import Text, rows_of
 from archwright.data.epochs import Epoch, hiding
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.text.corpus import Corpus, encode_corpus
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.random_streams import generator
 from archwright.spaces.flexibert import FlexiBertSpace
-from archwright.training.updates.masked import masked_update
+from archwright.training.objectives.mlm import mlm_update
 from experiments.speed.train import DESIGN, LENGTH, Full, by_hand_masked, our_loop, plain_loop
 
 
@@ -27,11 +27,11 @@ def network() -> nn.Module:
 
 def test_both_loops_learn_from_the_same_batches(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = load_tokenizer(str(minilm))
-    rows = rows_of(Text("", ["the film was good and long"] * 40), tokenizer, layout="lines", max_length=LENGTH)
+    rows = encode_corpus(Corpus("", ["the film was good and long"] * 40), tokenizer, layout="lines", max_length=LENGTH)
     parts = [np.arange(0, 8), np.arange(8, 16), np.arange(16, 24)]
     chosen = Epoch(rows, parts, hiding(tokenizer, len(tokenizer)), (0,))
     ours, plain = network(), network()
-    our_loop(ours, chosen, masked_update(ours))
+    our_loop(ours, chosen, mlm_update(ours))
     plain_loop(plain, chosen, partial(by_hand_masked, plain))
     moved = [(a - b).abs().max() for a, b in zip(ours.parameters(), network().parameters(), strict=True)]
     apart = [(a - b).abs().max() for a, b in zip(ours.parameters(), plain.parameters(), strict=True)]
@@ -41,7 +41,7 @@ def test_both_loops_learn_from_the_same_batches(minilm: Path, monkeypatch: pytes
 
 def test_padding_to_the_full_length_changes_no_row(minilm: Path) -> None:
     tokenizer = load_tokenizer(str(minilm))
-    rows = rows_of(Text("", ["the film", "the film was good"]), tokenizer, layout="lines", max_length=LENGTH)
+    rows = encode_corpus(Corpus("", ["the film", "the film was good"]), tokenizer, layout="lines", max_length=LENGTH)
     batch = Full(rows, [np.array([0, 1])], hiding(tokenizer, len(tokenizer)), (0,))[0]
     assert batch.inputs["input_ids"].shape == (2, LENGTH)
     assert batch.inputs["attention_mask"].sum(1).tolist() == [4, 6]

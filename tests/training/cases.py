@@ -14,13 +14,13 @@ from archwright.networks.generator import untrained_generator
 from archwright.subnet.spec import LayerSpec
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.losses import distillation, task_loss
-from archwright.training.updates.causal import Reading, causal_update
-from archwright.training.updates.electra import electra_update, share_embeddings
-from archwright.training.updates.layer_matching import projections_for
-from archwright.training.updates.layerwise import layerwise_update
-from archwright.training.updates.masked import masked_update
+from archwright.training.objectives.causal import Reading, causal_update
+from archwright.training.objectives.distill import layerwise_update
+from archwright.training.objectives.electra import electra_update, share_embeddings
+from archwright.training.objectives.layer_matching import projections_for
+from archwright.training.objectives.mlm import mlm_update
 from tests.tiny import tiny
 
 WORDS = 40
@@ -126,17 +126,17 @@ def spread(network: Any) -> Any:
     return network.double()
 
 
-def task(together: Together) -> Case:
+def task(group: ProcessGroup) -> Case:
     model = tiny("bert")
-    update = plain_update(model, loss=partial(task_loss, together=together))
+    update = plain_update(model, loss=partial(task_loss, group=group))
     return Case(model, update, [labelled(seed, 3 + seed % 2) for seed in range(4)])
 
 
-def sandwich(together: Together) -> Case:
+def sandwich(group: ProcessGroup) -> Case:
     model = tiny("bert")
     draw = Draw((LayerSpec(4, 10),) * 3, (LayerSpec(1, 2),) * 3, one_of_many, one_of_many)
-    distil = partial(distillation, temperature=4.0, together=together)
-    loss = partial(task_loss, together=together)
+    distil = partial(distillation, temperature=4.0, group=group)
+    loss = partial(task_loss, group=group)
     update = supernet_update(model, draw, STRATEGIES["full"], loss=loss, distil=distil)
     return Case(model, update, [labelled(seed, 3 + seed % 2) for seed in range(4)])
 
@@ -145,47 +145,47 @@ def one_of_many(rng: np.random.Generator) -> Any:
     return tuple(LayerSpec(int(rng.integers(0, 5)), int(rng.integers(0, 11))) for _ in range(3))
 
 
-def masked_case(together: Together) -> Case:
+def masked_case(group: ProcessGroup) -> Case:
     model = mlm_network()
-    return Case(model, masked_update(model, together=together), [masked(seed, 3 + seed % 2) for seed in range(4)])
+    return Case(model, mlm_update(model, group=group), [masked(seed, 3 + seed % 2) for seed in range(4)])
 
 
-def masked_nlu(together: Together) -> Case:
+def masked_nlu(group: ProcessGroup) -> Case:
     model = mlm_network(NLU)
-    return Case(model, masked_update(model, together=together), [masked(seed, 3 + seed % 2) for seed in range(4)])
+    return Case(model, mlm_update(model, group=group), [masked(seed, 3 + seed % 2) for seed in range(4)])
 
 
-def causal(together: Together) -> Case:
+def causal(group: ProcessGroup) -> Case:
     model = spread(lts_gpt2.untrained(GPT2, seeded(0)))
-    return Case(model, causal_update(model, together=together), [next_tokens(seed, 3 + seed % 2) for seed in range(4)])
+    return Case(model, causal_update(model, group=group), [next_tokens(seed, 3 + seed % 2) for seed in range(4)])
 
 
-def recurrent(together: Together) -> Case:
+def recurrent(group: ProcessGroup) -> Case:
     """Four windows of three streams in a row: the states go on from each to the next."""
     model, reading = spread(cells.untrained(CELLS, seeded(0))), Reading()
     data = [next_tokens(seed, first=(seed, 10 + seed, 20 + seed)) for seed in range(4)]
-    return Case(model, causal_update(model, reading=reading, together=together), data, carry=reading)
+    return Case(model, causal_update(model, reading=reading, group=group), data, carry=reading)
 
 
-def electra(together: Together) -> Case:
+def electra(group: ProcessGroup) -> Case:
     discriminator = flexibert.FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
     told, generator = mlm_network(discriminator), spread(untrained_generator(discriminator, generator=seeded(1)))
     model = share_embeddings(generator, told)
-    return Case(model, electra_update(generator, told, together=together), [masked(seed) for seed in range(4)])
+    return Case(model, electra_update(generator, told, group=group), [masked(seed) for seed in range(4)])
 
 
-def layerwise(together: Together, gamma: float = 0.0) -> Case:
+def layerwise(group: ProcessGroup, gamma: float = 0.0) -> Case:
     """A mixed NLU student and a BERT teacher; with gamma, two classifiers."""
     teacher = tiny("bert", seed=5)
     student = mlm_network(NLU) if not gamma else tiny("electra-narrow")
     projections = projections_for(student, teacher, generator=seeded(2)).double()
     model = nn.ModuleDict({"student": student, "projections": projections})
-    update = layerwise_update(student, teacher, projections, gamma=gamma, together=together)
+    update = layerwise_update(student, teacher, projections, gamma=gamma, group=group)
     data = [labelled(seed, 3 + seed % 2) for seed in range(4)]
     return Case(model, update, data, extra={"teacher": teacher})
 
 
-CASES: dict[str, Callable[[Together], Case]] = {
+CASES: dict[str, Callable[[ProcessGroup], Case]] = {
     "task": task,
     "sandwich": sandwich,
     "masked": masked_case,
@@ -201,12 +201,12 @@ DEALT = [name for name in CASES if name not in ("recurrent", "electra")]
 """Those whose gradient follows from the rows alone, not from their order or from draws."""
 
 
-def gradients(case: Case, batches: list[Rows], together: Together = ALONE) -> dict[str, torch.Tensor]:
+def gradients(case: Case, batches: list[Rows], group: ProcessGroup = SINGLE_PROCESS) -> dict[str, torch.Tensor]:
     """Of one step over these batches of this process, dropout off."""
     case.model.eval()
     case.model.zero_grad()
-    with together.step(batches):
+    with group.step(batches):
         for batch in batches:
             case.update(batch, np.random.default_rng(7), 0.5)
-    together.average([p for p in case.model.parameters() if p.requires_grad])
+    group.average([p for p in case.model.parameters() if p.requires_grad])
     return {name: p.grad.clone() for name, p in case.model.named_parameters() if p.grad is not None}

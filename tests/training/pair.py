@@ -14,8 +14,8 @@ import torch
 from torch import distributed, nn
 
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training.distributed import Together, join
-from archwright.training.loop import Record, train
+from archwright.training.distributed import ProcessGroup, join_process_group
+from archwright.training.loop import StepRecord, train_network
 from archwright.training.schedule import Schedule
 from tests.training.cases import CASES, DEALT, Case, Rows, gradients, next_tokens
 
@@ -45,16 +45,16 @@ class Noted(FileCheckpoints):
             notes.write(f"{state['step']}\n")
 
 
-def trained(case: Case, together: Together, records: list[Record] | None = None, **options: Any) -> dict[str, Any]:
+def trained(case: Case, group: ProcessGroup, records: list[StepRecord] | None = None, **options: Any) -> dict[str, Any]:
     log = None if records is None else records.append
-    train(
+    train_network(
         without_dropout(case.model),
         lambda _: case.batches,
         case.update,
         SCHEDULE,
         seed=1,
         carry=case.carry,
-        together=together,
+        group=group,
         log=log,
         **options,
     )
@@ -62,26 +62,24 @@ def trained(case: Case, together: Together, records: list[Record] | None = None,
 
 
 def main(folder: Path) -> None:
-    together = join(cpu=True)
-    mine: dict[str, Any] = {"processes": together.processes, "rank": together.rank, "device": str(together.device)}
+    group = join_process_group(cpu=True)
+    mine: dict[str, Any] = {"processes": group.processes, "rank": group.rank, "device": str(group.device)}
     for name in DEALT:
-        case, rank = CASES[name](together), together.rank
-        mine[name] = gradients(case, [case.batches[rank]], together)
-        mine[f"{name} twice"] = gradients(case, [case.batches[rank], case.batches[rank + 2]], together)
-    records: list[Record] = []
-    mine["weights"] = trained(CASES["masked"](together), together, records)
+        case, rank = CASES[name](group), group.rank
+        mine[name] = gradients(case, [case.batches[rank]], group)
+        mine[f"{name} twice"] = gradients(case, [case.batches[rank], case.batches[rank + 2]], group)
+    records: list[StepRecord] = []
+    mine["weights"] = trained(CASES["masked"](group), group, records)
     mine["records"] = records
-    whole = replace(CASES["recurrent"](together), batches=streams())
-    mine["whole"] = trained(whole, together)
+    whole = replace(CASES["recurrent"](group), batches=streams())
+    mine["whole"] = trained(whole, group)
     kept = Noted(folder / "check.safetensors")
-    trained(
-        replace(CASES["recurrent"](together), batches=streams()), together, checkpoints=kept, every_seconds=1e9, stop=2
-    )
-    again = replace(CASES["recurrent"](together), batches=streams())
-    mine["resumed"] = trained(again, together, checkpoints=kept, every_seconds=ALWAYS)
+    trained(replace(CASES["recurrent"](group), batches=streams()), group, checkpoints=kept, every_seconds=1e9, stop=2)
+    again = replace(CASES["recurrent"](group), batches=streams())
+    mine["resumed"] = trained(again, group, checkpoints=kept, every_seconds=ALWAYS)
     mine["reading"] = (whole.carry.state(), again.carry.state())
-    torch.save(mine, folder / f"{together.rank}.pt")
-    together.wait()
+    torch.save(mine, folder / f"{group.rank}.pt")
+    group.wait()
     distributed.destroy_process_group()
 
 

@@ -14,8 +14,8 @@ import torch
 from archwright import progress as shown
 from archwright.errors import Failed
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training.distributed import ALONE
-from archwright.training.loop import Record, train
+from archwright.training.distributed import SINGLE_PROCESS
+from archwright.training.loop import StepRecord, train_network
 from archwright.training.schedule import Schedule
 from tests.training.cases import CASES
 
@@ -35,9 +35,9 @@ def no_room(size: int) -> Iterator[None]:
 
 
 def attempt(path: Path, **options: Any) -> Any:
-    case = CASES["masked"](ALONE)
+    case = CASES["masked"](SINGLE_PROCESS)
     checkpoints = FileCheckpoints(path)
-    train(
+    train_network(
         case.model,
         lambda _: case.batches,
         case.update,
@@ -84,15 +84,15 @@ def test_an_error_of_the_system_is_one_line_too(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_step_is_told(tmp_path: Path) -> None:
-    records: list[Record] = []
+    records: list[StepRecord] = []
     attempt(tmp_path / "check.safetensors", log=records.append)
-    case = CASES["masked"](ALONE)
+    case = CASES["masked"](SINGLE_PROCESS)
     tokens = [int(batch.inputs["attention_mask"].sum()) for batch in (*case.batches, case.batches[0])]
     assert [record.step for record in records] == list(range(5))
     assert [record.tokens for record in records] == tokens
     assert [record.learning_rate for record in records] == pytest.approx([0.01, 0.01, 0.0075, 0.005, 0.0025])
     assert all(record.seconds > 0 and record.loss > 0 for record in records)
-    again: list[Record] = []
+    again: list[StepRecord] = []
     attempt(tmp_path / "check.safetensors", log=again.append)
     assert again == []
 

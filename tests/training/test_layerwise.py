@@ -10,10 +10,10 @@ from torch import nn
 from transformers import AlbertConfig, AutoModel, GPT2Config, GPT2Model
 
 from archwright.errors import BadInput
-from archwright.training.distributed import ALONE
-from archwright.training.updates.layer_matching import Projections, layer_map, projections_for
-from archwright.training.updates.layer_outputs import Heard, listening, note_input, note_output
-from archwright.training.updates.layerwise import layerwise_update, prediction_loss, state_loss
+from archwright.training.distributed import SINGLE_PROCESS
+from archwright.training.objectives.distill import layerwise_update, prediction_loss, state_loss
+from archwright.training.objectives.layer_matching import Projections, layer_map, projections_for
+from archwright.training.objectives.layer_outputs import Heard, listening, note_input, note_output
 from tests.tiny import ENCODERS, tiny, tiny_batch
 from tests.training.cases import FLEXI, NLU, Rows, labelled, mlm_network, seeded
 
@@ -48,18 +48,18 @@ def test_the_loss_of_states_by_hand() -> None:
     between = Projections(student, teacher, {1: "layer"})
     for matrix, value in zip(between.parameters(), (2.0, 0.5, 3.0), strict=True):  # embeddings, hidden, attention
         nn.init.constant_(matrix, value)
-    both = state_loss(student, teacher, between, [(1, 2)], torch.tensor([[True, True]]), ALONE)
+    both = state_loss(student, teacher, between, [(1, 2)], torch.tensor([[True, True]]), SINGLE_PROCESS)
     embedded, attention, hidden = (0 + 16) / 2, (1 + 4) / 2, (1 + 0.25) / 2
     assert float(both.detach()) == pytest.approx(embedded + attention + hidden)
-    one = state_loss(student, teacher, between, [(1, 2)], torch.tensor([[True, False]]), ALONE)
+    one = state_loss(student, teacher, between, [(1, 2)], torch.tensor([[True, False]]), SINGLE_PROCESS)
     assert float(one.detach()) == pytest.approx(0 + 1 + 1)  # padding has no part
 
 
 def test_the_loss_of_logits_by_hand() -> None:
     found, aim = torch.tensor([[0.0, 0.0], [0.0, np.log(3.0)]]), torch.tensor([[np.log(3.0), 0.0], [0.0, 0.0]])
     expected = (np.log(2) - 0.5 * np.log(1 / 4) - 0.5 * np.log(3 / 4)) / 2
-    assert float(prediction_loss(found, aim, ALONE)) == pytest.approx(expected, rel=1e-6)
-    assert float(prediction_loss(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [0.0]]), ALONE)) == 5.0
+    assert float(prediction_loss(found, aim, SINGLE_PROCESS)) == pytest.approx(expected, rel=1e-6)
+    assert float(prediction_loss(torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [0.0]]), SINGLE_PROCESS)) == 5.0
 
 
 TEACHERS = {

@@ -9,11 +9,11 @@ from torch import nn
 
 from archwright.networks import cells, flexibert, lts_gpt2
 from archwright.networks.generator import generator_of, untrained_generator
-from archwright.training.distributed import ALONE
+from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.losses import task_loss
-from archwright.training.updates.causal import Reading, causal_update
-from archwright.training.updates.electra import detection, drawn, electra_update, fill_in, share_embeddings
-from archwright.training.updates.masked import masked_update
+from archwright.training.objectives.causal import Reading, causal_update
+from archwright.training.objectives.electra import detection, drawn, electra_update, fill_in, share_embeddings
+from archwright.training.objectives.mlm import mlm_update
 from tests.tiny import STOCK
 from tests.training.cases import (
     CELLS,
@@ -44,7 +44,7 @@ def test_masked_tokens_alone_go_through_the_vocabulary(config: Any) -> None:
     network, batch, seen = mlm_network(config), masked(0), []
     expected = np.mean(entropies(network(**batch.inputs).logits, batch.targets))
     network.head.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[0]))
-    assert float(masked_update(network)(batch, RNG, 0.0)) == pytest.approx(expected, rel=1e-9)
+    assert float(mlm_update(network)(batch, RNG, 0.0)) == pytest.approx(expected, rel=1e-9)
     assert seen == [int((batch.targets != -100).sum())]
     assert all(p.grad is not None for p in network.parameters())
 
@@ -54,7 +54,7 @@ def test_a_stock_network_with_such_a_head_learns_too() -> None:
 
     network, batch = AutoModelForMaskedLM.from_config(STOCK["bert"]).double().eval(), masked(0)
     expected = np.mean(entropies(network(**batch.inputs).logits, batch.targets))
-    assert float(masked_update(network)(batch, RNG, 0.0)) == pytest.approx(expected, rel=1e-9)
+    assert float(mlm_update(network)(batch, RNG, 0.0)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_next_tokens_of_the_gpt2_space() -> None:
@@ -134,7 +134,7 @@ def test_detection_is_the_mean_over_real_tokens() -> None:
     inputs = {"input_ids": torch.zeros(1, 4, dtype=torch.long), "attention_mask": torch.tensor([[1, 1, 1, 0]])}
     replaced = torch.tensor([[False, True, False, False]])
     expected = (np.log(2) - np.log(3 / 4) - np.log(1 / 4)) / 3
-    assert float(detection(Said(), inputs, replaced, ALONE)) == pytest.approx(expected, rel=1e-6)
+    assert float(detection(Said(), inputs, replaced, SINGLE_PROCESS)) == pytest.approx(expected, rel=1e-6)
 
 
 def pair() -> tuple[Any, Any, nn.ModuleDict]:

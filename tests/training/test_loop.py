@@ -17,7 +17,7 @@ from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import supernet_update
 from archwright.training.batch_order import remaining
-from archwright.training.loop import mixed_precision, train
+from archwright.training.loop import mixed_precision, train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.schedule import Schedule, rate
 from archwright.training.state import tensors_of
@@ -75,7 +75,7 @@ def killed_at(step: int, update: Callable[..., float]) -> Callable[..., float]:
 
 def trained(seed: int, *, strategy: str = "full", schedule: Schedule = SCHEDULE) -> State:
     model = tiny("bert").float()
-    assert train(model, epochs, step_of(model, strategy), schedule, seed=seed) == schedule.steps
+    assert train_network(model, epochs, step_of(model, strategy), schedule, seed=seed) == schedule.steps
     return model.state_dict()
 
 
@@ -105,14 +105,14 @@ def test_dropout_is_on_and_comes_from_the_seed() -> None:
 def test_a_killed_training_goes_on_bit_by_bit(died: int) -> None:
     memory, model = Memory(), tiny("bert").float()
     with pytest.raises(KeyboardInterrupt):
-        train(
+        train_network(
             model, epochs, killed_at(died, step_of(model)), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS
         )
     assert memory.steps == list(range(1, died + 1))
     again = tiny("bert", seed=died).float()
     if died == 0:  # nothing was saved: the same start is needed
         again = tiny("bert").float()
-    done = train(again, epochs, step_of(again), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS)
+    done = train_network(again, epochs, step_of(again), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS)
     assert done == 7 - died
     assert equal(again.state_dict(), trained(3))
 
@@ -122,25 +122,25 @@ def test_a_training_killed_again_and_again_arrives_at_the_same_weights() -> None
     for _ in range(3):
         model = tiny("bert").float()
         with pytest.raises(KeyboardInterrupt):
-            train(
+            train_network(
                 model, epochs, killed_at(2, step_of(model)), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS
             )
     model = tiny("bert").float()
-    assert train(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS) == 1
+    assert train_network(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS) == 1
     assert equal(model.state_dict(), trained(3))
 
 
 def test_a_finished_training_is_not_done_twice() -> None:
     memory, model = Memory(), tiny("bert").float()
-    train(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS)
+    train_network(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS)
     again = tiny("bert", seed=5).float()
-    assert train(again, epochs, step_of(again), SCHEDULE, seed=3, checkpoints=memory) == 0
+    assert train_network(again, epochs, step_of(again), SCHEDULE, seed=3, checkpoints=memory) == 0
     assert equal(again.state_dict(), trained(3))
 
 
 def test_checkpoints_are_written_by_the_clock() -> None:
     memory, model = Memory(), tiny("bert").float()
-    train(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=3600)
+    train_network(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=3600)
     assert memory.steps == []
 
 
@@ -148,7 +148,7 @@ def test_training_leaves_the_global_generator_and_evaluation_mode() -> None:
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
     model = tiny("bert").float().eval()
-    train(model, epochs, step_of(model), SCHEDULE, seed=3)
+    train_network(model, epochs, step_of(model), SCHEDULE, seed=3)
     assert torch.equal(before, torch.random.get_rng_state())
     assert not any(m.training for m in model.modules())
     assert all(p.grad is None for p in model.parameters())
@@ -158,7 +158,7 @@ def test_gradients_from_before_play_no_part() -> None:
     model = tiny("bert").float()
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    train(model, epochs, step_of(model), SCHEDULE, seed=3)
+    train_network(model, epochs, step_of(model), SCHEDULE, seed=3)
     assert equal(model.state_dict(), trained(3))
 
 
@@ -216,7 +216,7 @@ def test_every_step_uses_the_scheduled_rate_also_after_resuming() -> None:
     memory, expected = Memory(), [0.2 / 3, 0.4 / 3, 0.2, 0.2, 0.4 / 3, 0.2 / 3]
     model = Parts()
     with steps_seen() as seen, pytest.raises(KeyboardInterrupt):
-        train(
+        train_network(
             model,
             lambda _: [0],
             killed_at(2, pull(model, 0.01)),
@@ -228,7 +228,7 @@ def test_every_step_uses_the_scheduled_rate_also_after_resuming() -> None:
     assert [lr for lr, _ in seen] == pytest.approx(expected[:2])
     model = Parts()
     with steps_seen() as seen:
-        train(model, lambda _: [0], pull(model, 0.01), schedule, seed=0, checkpoints=memory)
+        train_network(model, lambda _: [0], pull(model, 0.01), schedule, seed=0, checkpoints=memory)
     assert [lr for lr, _ in seen] == pytest.approx(expected[2:])
     # Under a constant gradient each step of Adam is as long as its rate.
     assert model.linear.weight[0, 0].item() == pytest.approx(1 - sum(expected), abs=1e-5)
@@ -238,13 +238,15 @@ def test_long_gradients_are_clipped_and_short_ones_are_not() -> None:
     for slope, expected in ((100.0, 0.5), (0.01, 0.01 * 16**0.5)):
         model = Parts()
         with steps_seen() as seen:
-            train(model, lambda _: [0], pull(model, slope), Schedule(steps=1, clip=0.5), seed=0)
+            train_network(model, lambda _: [0], pull(model, slope), Schedule(steps=1, clip=0.5), seed=0)
         assert seen[0][1] == pytest.approx(expected, rel=1e-4)
 
 
 def test_only_matrices_decay() -> None:
     model = Parts()
-    train(model, lambda _: [0], pull(model, 0.0), Schedule(steps=1, learning_rate=0.5, weight_decay=0.1), seed=0)
+    train_network(
+        model, lambda _: [0], pull(model, 0.0), Schedule(steps=1, learning_rate=0.5, weight_decay=0.1), seed=0
+    )
     for matrix in (model.linear.weight, model.table.weight):
         assert torch.allclose(matrix, torch.full_like(matrix, 1 - 0.5 * 0.1))
     for vector in (model.linear.bias, model.norm.weight, model.norm.bias):
@@ -259,7 +261,7 @@ def test_frozen_parameters_stay() -> None:
         model.linear.weight.sum().backward()
         return 0.0
 
-    train(model, lambda _: [0], update, Schedule(steps=2), seed=0)
+    train_network(model, lambda _: [0], update, Schedule(steps=2), seed=0)
     assert torch.equal(model.table.weight, torch.ones(3, 2))
 
 
@@ -273,7 +275,7 @@ def test_a_loss_that_is_no_number_fails_and_keeps_the_last_good_checkpoint(bad: 
         return next(values)
 
     with pytest.raises(Failed, match="step 2") as failure:
-        train(model, lambda _: [0], update, Schedule(steps=9), seed=0, checkpoints=memory, every_seconds=ALWAYS)
+        train_network(model, lambda _: [0], update, Schedule(steps=9), seed=0, checkpoints=memory, every_seconds=ALWAYS)
     assert "\n" not in str(failure.value)
     assert memory.steps == [1, 2]
     assert equal(memory.state["model"], model.state_dict())
@@ -289,7 +291,7 @@ def test_a_gradient_that_is_no_number_fails_before_it_reaches_the_weights(bad: f
         return 0.3  # the loss of the whole network is fine; a sub-network's was not
 
     with pytest.raises(Failed, match="step 1") as failure:
-        train(model, lambda _: [0], update, Schedule(steps=9), seed=0, checkpoints=memory, every_seconds=ALWAYS)
+        train_network(model, lambda _: [0], update, Schedule(steps=9), seed=0, checkpoints=memory, every_seconds=ALWAYS)
     assert "\n" not in str(failure.value)
     assert memory.steps == [1]
     assert all(torch.isfinite(p).all() for p in model.parameters())
@@ -313,7 +315,7 @@ def test_progress_and_randomness_of_a_step_follow_its_number() -> None:
         seen.append((progress, float(rng.random())))
         return pull(model, 0.1)()
 
-    train(model, lambda _: [0], update, Schedule(steps=4), seed=6)
+    train_network(model, lambda _: [0], update, Schedule(steps=4), seed=6)
     assert [progress for progress, _ in seen] == [0, 0.25, 0.5, 0.75]
     assert [value for _, value in seen] == [float(np.random.default_rng((6, step)).random()) for step in range(4)]
 
@@ -330,7 +332,9 @@ def test_dropout_of_every_step_has_its_own_seed_also_after_resuming() -> None:
             return pull(model, 0.1)()
 
         with suppress(KeyboardInterrupt):
-            train(model, lambda _: [0], update, Schedule(steps=6), seed=6, checkpoints=memory, every_seconds=ALWAYS)
+            train_network(
+                model, lambda _: [0], update, Schedule(steps=6), seed=6, checkpoints=memory, every_seconds=ALWAYS
+            )
         return seen
 
     whole, memory = seeds_seen(Memory(), 0), Memory()
@@ -385,10 +389,10 @@ def counted(model: PrunedNetwork, count: Count) -> Callable[..., float]:
 
 def test_a_training_in_parts_is_the_training_in_one_piece() -> None:
     whole, parts, memory = tiny("bert"), tiny("bert"), Memory()
-    train(whole, epochs, step_of(whole), SCHEDULE, seed=3)
+    train_network(whole, epochs, step_of(whole), SCHEDULE, seed=3)
     for stop, done in ((2, 2), (2, 0), (5, 3), (None, 2)):
         network = tiny("bert")
-        assert train(network, epochs, step_of(network), SCHEDULE, seed=3, checkpoints=memory, stop=stop) == done
+        assert train_network(network, epochs, step_of(network), SCHEDULE, seed=3, checkpoints=memory, stop=stop) == done
         parts = network
     assert memory.steps == [2, 5]
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
@@ -397,9 +401,9 @@ def test_a_training_in_parts_is_the_training_in_one_piece() -> None:
 def test_what_an_update_remembers_goes_on_with_the_checkpoint() -> None:
     memory, first, second = Memory(), Count(), Count()
     network = tiny("bert")
-    train(network, epochs, counted(network, first), SCHEDULE, seed=3, checkpoints=memory, stop=4, carry=first)
+    train_network(network, epochs, counted(network, first), SCHEDULE, seed=3, checkpoints=memory, stop=4, carry=first)
     network = tiny("bert")
-    train(network, epochs, counted(network, second), SCHEDULE, seed=3, checkpoints=memory, carry=second)
+    train_network(network, epochs, counted(network, second), SCHEDULE, seed=3, checkpoints=memory, carry=second)
     assert (first.steps, second.steps) == (4, 7)
 
 

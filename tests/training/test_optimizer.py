@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.training.distributed import ALONE
-from archwright.training.loop import train
+from archwright.training.distributed import SINGLE_PROCESS
+from archwright.training.loop import train_network
 from archwright.training.optimizer import adamw, factors_of, parameter_groups, set_rates
 from archwright.training.schedule import Schedule
 from tests.tiny import tiny
@@ -67,7 +67,7 @@ def test_betas_and_eps_are_those_of_the_schedule() -> None:
     schedule = Schedule(
         steps=2, learning_rate=0.1, warmup=0.0, weight_decay=0.0, clip=100.0, betas=(0.5, 0.8), eps=0.25
     )
-    train(model, lambda _: [0], update, schedule, seed=0)
+    train_network(model, lambda _: [0], update, schedule, seed=0)
     weight, mean, square = 1.0, 0.0, 0.0
     for step, slope in enumerate((1.0, 3.0), 1):
         mean, square = 0.5 * mean + 0.5 * slope, 0.8 * square + 0.2 * slope**2
@@ -78,9 +78,9 @@ def test_betas_and_eps_are_those_of_the_schedule() -> None:
 def test_accumulated_batches_are_one_large_batch() -> None:
     found = []
     for accumulate in (1, 2):
-        case = CASES["masked"](ALONE)
+        case = CASES["masked"](SINGLE_PROCESS)
         data = case.batches if accumulate == 2 else [both(*case.batches[:2]), both(*case.batches[2:])]
         schedule = Schedule(steps=4, learning_rate=1e-2, accumulate=accumulate)
-        train(without_dropout(case.model), lambda _, data=data: data, case.update, schedule, seed=0)
+        train_network(without_dropout(case.model), lambda _, data=data: data, case.update, schedule, seed=0)
         found.append(case.model.state_dict())
     assert all(torch.allclose(value, found[1][name], rtol=1e-7, atol=1e-9) for name, value in found[0].items())

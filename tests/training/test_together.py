@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from archwright.training.distributed import ALONE, Together, buckets, join
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup, buckets, join_process_group
 from tests.training.cases import CASES, DEALT, Rows, both, gradients
 from tests.training.pair import trained
 
@@ -60,7 +60,7 @@ def test_accelerate_tells_the_processes_their_places(pair: Pair) -> None:
 
 @pytest.mark.parametrize("name", DEALT)
 def test_gradients_are_those_of_the_double_batch(pair: Pair, name: str) -> None:
-    case = CASES[name](ALONE)
+    case = CASES[name](SINGLE_PROCESS)
     expected = gradients(case, [both(*case.batches[:2])])
     for one in pair:
         close(one[name], expected)
@@ -70,7 +70,7 @@ def test_gradients_are_those_of_the_double_batch(pair: Pair, name: str) -> None:
 
 @pytest.mark.parametrize("name", DEALT)
 def test_accumulated_on_two_processes_they_are_those_of_four_batches(pair: Pair, name: str) -> None:
-    case = CASES[name](ALONE)
+    case = CASES[name](SINGLE_PROCESS)
     everything = both(both(*case.batches[:2]), both(*case.batches[2:]))
     expected = gradients(case, [everything])
     for one in pair:
@@ -83,8 +83,8 @@ def doubled(batches: list[Rows]) -> list[Rows]:
 
 
 def test_a_training_of_two_arrives_where_one_does(pair: Pair) -> None:
-    case, records = CASES["masked"](ALONE), []
-    expected = trained(replace(case, batches=doubled(case.batches)), ALONE, records)
+    case, records = CASES["masked"](SINGLE_PROCESS), []
+    expected = trained(replace(case, batches=doubled(case.batches)), SINGLE_PROCESS, records)
     for one in pair:
         close(one["weights"], expected)
     assert all(torch.equal(value, pair[1]["weights"][name]) for name, value in pair[0]["weights"].items())
@@ -106,17 +106,17 @@ def test_two_go_on_bit_by_bit_from_the_checkpoint_of_the_first(pair: Pair, folde
 
 
 def test_a_process_alone_is_alone() -> None:
-    together = join(cpu=True)
-    assert (together.processes, together.rank, together.first, together.device.type) == (1, 0, True, "cpu")
-    assert together.everyones({"a": 1}) == [{"a": 1}]
-    assert int(together.count(torch.tensor(5), lambda batch: 7)) == 5
+    group = join_process_group(cpu=True)
+    assert (group.processes, group.rank, group.first, group.device.type) == (1, 0, True, "cpu")
+    assert group.everyones({"a": 1}) == [{"a": 1}]
+    assert int(group.count(torch.tensor(5), lambda batch: 7)) == 5
 
 
 def test_counts_of_a_step_are_over_its_batches() -> None:
-    together = Together()
-    with together.step([2, 5]):
-        assert int(together.count(torch.tensor(2), lambda batch: batch)) == 7
-    assert int(together.count(torch.tensor(2), lambda batch: batch)) == 2
+    group = ProcessGroup()
+    with group.step([2, 5]):
+        assert int(group.count(torch.tensor(2), lambda batch: batch)) == 7
+    assert int(group.count(torch.tensor(2), lambda batch: batch)) == 2
 
 
 def test_buckets_are_neighbours_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:

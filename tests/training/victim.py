@@ -16,8 +16,8 @@ import torch
 
 from archwright.store import files
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training.distributed import ALONE
-from archwright.training.loop import Record, train
+from archwright.training.distributed import SINGLE_PROCESS
+from archwright.training.loop import StepRecord, train_network
 from archwright.training.schedule import Schedule
 from tests.training.cases import CASES
 
@@ -56,13 +56,13 @@ def slowly(update: Callable[..., Any]) -> Callable[..., Any]:
 
 def trained(name: str, folder: Path, *, change: Callable[..., Any] = lambda update: update, keep: bool = True) -> None:
     """A training to its end, into final.pt; every step is written down, and saved if wanted."""
-    case = CASES[name](ALONE)
+    case = CASES[name](SINGLE_PROCESS)
     with open(folder / "log.csv", "a", buffering=1) as lines:
 
-        def log(record: Record) -> None:
+        def log(record: StepRecord) -> None:
             lines.write(f"{record.step},{record.loss!r},{record.learning_rate!r},{record.tokens}\n")
 
-        train(
+        train_network(
             case.model,
             lambda _: case.batches,
             change(case.update),

@@ -13,8 +13,8 @@ from archwright.progress import quiet
 from archwright.reports.train import train_lines
 from archwright.training.ablation import ablate_steps
 from archwright.training.glue import train_glue
+from archwright.training.pipeline import evaluate_only, first_process, run_training
 from archwright.training.plan import TrainConfig
-from archwright.training.run import evaluate_only, first_process, run_training
 
 if TYPE_CHECKING:
     from rich.console import Console

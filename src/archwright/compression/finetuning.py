@@ -23,9 +23,9 @@ from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Order, reorder, taylor_order
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
-from archwright.training.loop import train
+from archwright.training.loop import train_network
 from archwright.training.losses import distillation, task_loss
-from archwright.training.pretrained import load_pretrained, save_network
+from archwright.training.pretrained import load_checkpoint, save_network
 from archwright.training.schedule import Schedule
 from archwright.training.state import Checkpoints
 from archwright.training.task_data import TaskData
@@ -55,7 +55,7 @@ def original_steps(context: RunContext) -> int:
     steps = round(context.task_data.steps_per_epoch(settings.batch_size) * epochs)
     if minutes is None or not steps:
         return steps
-    network = load_pretrained(context.task_data, context.model, settings).train()
+    network = load_checkpoint(context.task_data, context.model, settings).train()
     plain = seconds_per_step(plain_update(network, loss=task_loss), context.task_data, settings.batch_size)
     return max(1, min(steps, int(60 * minutes * ORIGINAL_SHARE / plain)))
 
@@ -105,7 +105,7 @@ def finetune_original(context: RunContext) -> PrunedNetwork:
         run.checkpoints("original").remove()  # a kill may have come between the two
         return saved_network(run.original).to(task_data.device)
     steps = plan_steps(context, "original", lambda: original_steps(context))
-    network = load_pretrained(task_data, context.model, settings)
+    network = load_checkpoint(task_data, context.model, settings)
     with run.phase("original"):
         fit(network, plain_update(network, loss=task_loss), context, phase="original", steps=steps)
     save_network(network, task_data, run.original)
@@ -170,7 +170,7 @@ def train_supernet(context: RunContext, *, original: PrunedNetwork, order: Order
     if run.supernet.exists():
         run.checkpoints("supernet").remove()
         return
-    network = STARTS[settings.start](original, lambda: load_pretrained(context.task_data, context.model, settings))
+    network = STARTS[settings.start](original, lambda: load_checkpoint(context.task_data, context.model, settings))
     freeze_embeddings(network, not settings.train_embeddings)
     if order:
         reorder(network, order)
@@ -212,7 +212,7 @@ def fit(
 ) -> None:
     """One training of the run, resumable."""
     settings = context.supernet
-    train(
+    train_network(
         network,
         context.task_data.training(settings.batch_size, stream=STREAMS[phase]),
         update,
@@ -239,7 +239,7 @@ def finetune(
     The learning rate follows all --epochs, so that a checkpoint of fewer can be continued to more.
     """
     per_epoch = task_data.steps_per_epoch(settings.batch_size)
-    train(
+    train_network(
         network,
         task_data.training(settings.batch_size, stream=ALONE_STREAM),
         within(plain_update(network, loss=task_loss), deadline),

@@ -13,7 +13,7 @@ from archwright.store import RunFolder
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import plain_update
-from archwright.training.loop import train
+from archwright.training.loop import train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.pretrained import save_network
 from archwright.training.schedule import Schedule
@@ -45,7 +45,7 @@ def recover_subnet(run: RunFolder, trial: int, config: Config, settings: o.Recov
     freeze_embeddings(network, not options.train_embeddings)
     before = errors(evaluator, network)
     steps = max(1, round(evaluator.task_data.steps_per_epoch(options.batch_size) * settings.recover_epochs))
-    train(
+    train_network(
         network,
         evaluator.task_data.training(options.batch_size, stream=RECOVERY_STREAM),
         plain_update(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.exporting.checkpoint import export as write
 from archwright.exporting.kinds import KINDS
 from archwright.exporting.parity import Parity, varied_batches

@@ -14,7 +14,7 @@ from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.spaces.trained import TrainedSpace
 from archwright.subnet.anatomy import anatomy
-from archwright.training.pretrained import check_room, load_pretrained
+from archwright.training.pretrained import check_room, load_checkpoint
 from archwright.training.task_data import TaskData
 
 
@@ -80,7 +80,7 @@ def check_network(
     measure: o.MeasureOptions,
 ) -> None:
     """What is wrong with the weights, or asks too much of them, found before anything is written."""
-    network = load_pretrained(task_data, model, settings)
+    network = load_checkpoint(task_data, model, settings)
     check_room(
         network, {"--max-length": max(e.lengths.max() for e in task_data.encoded.values()), "--length": measure.length}
     )

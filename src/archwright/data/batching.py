@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from archwright.data.encoding import Encoded
-from archwright.data.rows import Split
+from archwright.data.tasks.rows import Split
 from archwright.data.windows import Windows
 from archwright.errors import BadInput
 
@@ -62,10 +62,12 @@ def batches(
     With `rng`: shuffled, sorted by length inside windows of `bucket` batches, then the batches shuffled.
     Without: in order of length, for evaluation. The order is drawn at once, so `rng` moves on even if nothing is read.
     """
-    return (batch_of(encoded, rows, pad_id) for rows in dealt(encoded, batch_size=batch_size, rng=rng, bucket=bucket))
+    return (
+        batch_of(encoded, rows, pad_id) for rows in group_rows(encoded, batch_size=batch_size, rng=rng, bucket=bucket)
+    )
 
 
-def dealt(
+def group_rows(
     encoded: Encoded, *, batch_size: int, rng: np.random.Generator | None, bucket: int = 50
 ) -> list[NDArray[np.int64]]:
     """The rows of every batch, as `batches` has them."""
@@ -108,13 +110,13 @@ def batch_of(encoded: Encoded, rows: NDArray[np.int64], pad_id: int | None = Non
     mask = columns < lengths[:, None]  # texts x longest
     places = (starts[:, None] + columns)[mask]
     inputs = {
-        "input_ids": padded(encoded.ids[places], mask, encoded.pad_id if pad_id is None else pad_id),
+        "input_ids": pad(encoded.ids[places], mask, encoded.pad_id if pad_id is None else pad_id),
         "attention_mask": torch.from_numpy(mask.astype(np.int64)),
     }
     if encoded.types is not None:
-        inputs["token_type_ids"] = padded(encoded.types[places], mask, 0)
+        inputs["token_type_ids"] = pad(encoded.types[places], mask, 0)
     if encoded.windows is not None:
-        inputs["context_mask"] = padded(encoded.windows.open[places], mask, 0)
+        inputs["context_mask"] = pad(encoded.windows.open[places], mask, 0)
     if encoded.choices > 1:
         inputs = {name: tensor.unflatten(0, (-1, encoded.choices)) for name, tensor in inputs.items()}
     return Batch(inputs, targets_of(encoded, rows), rows, encoded.windows)
@@ -126,7 +128,7 @@ def targets_of(encoded: Encoded, rows: NDArray[np.int64]) -> torch.Tensor:
     return targets if targets.is_floating_point() else targets.long()
 
 
-def padded(values: NDArray[Any], mask: NDArray[np.bool_], filler: int) -> torch.Tensor:
+def pad(values: NDArray[Any], mask: NDArray[np.bool_], filler: int) -> torch.Tensor:
     table = np.full(mask.shape, filler, dtype=np.int64)
     table[mask] = values
     return torch.from_numpy(table)

@@ -58,9 +58,9 @@ class Tokenized:
     lengths: NDArray[np.int64]
 
 
-def tokenized(texts: list[str], pairs: list[str] | None, tokenizer: Any, max_length: int) -> Tokenized:
+def tokenize(texts: list[str], pairs: list[str] | None, tokenizer: Any, max_length: int) -> Tokenized:
     """Flat ids, flat token types and lengths of texts or pairs of texts, cut to `max_length` tokens."""
-    seconds = None if pairs is None else [joint(tokenizer) + pair for pair in pairs]
+    seconds = None if pairs is None else [separator(tokenizer) + pair for pair in pairs]
     output = tokenizer(
         texts, seconds, truncation=True, max_length=max_length, padding=False, return_attention_mask=False
     )
@@ -75,7 +75,7 @@ def lengths_of(output: Any) -> NDArray[np.int64]:
     return np.array([len(ids) for ids in output["input_ids"]], dtype=np.int64)
 
 
-def encoded(parts: Sequence[Tokenized], targets: NDArray[Any], tokenizer: Any, choices: int = 1) -> Encoded:
+def join_parts(parts: Sequence[Tokenized], targets: NDArray[Any], tokenizer: Any, choices: int = 1) -> Encoded:
     """The parts one after another, as rows with these targets."""
     lengths = np.concatenate([part.lengths for part in parts])
     types = [part.types for part in parts if part.types is not None]
@@ -89,7 +89,7 @@ def encoded(parts: Sequence[Tokenized], targets: NDArray[Any], tokenizer: Any, c
     )
 
 
-def joint(tokenizer: Any) -> str:
+def separator(tokenizer: Any) -> str:
     """What to put between two texts: nothing where the tokenizer has a special token for it, else a line break."""
     marks = tokenizer.num_special_tokens_to_add(pair=True) > tokenizer.num_special_tokens_to_add(pair=False)
     return "" if marks else "\n"

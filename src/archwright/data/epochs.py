@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.batching import Batch, batch_of, dealt
+from archwright.data.batching import Batch, batch_of, group_rows
 from archwright.data.encoding import Encoded
-from archwright.data.masking import BERT, MaskingRule, masked
+from archwright.data.text.masking import BERT, MaskingRule, masked
 
 Change = Callable[[Batch, np.random.Generator], Batch]
 """What is done to a batch on the way, with randomness of its own."""
@@ -33,17 +33,17 @@ class Epoch(Sequence[Batch]):
         return self.change(batch, np.random.default_rng((*self.seed, place % len(self))))
 
 
-def shuffled(encoded: Encoded, batch_size: int, seed: tuple[int, ...], change: Change | None = None) -> Any:
+def shuffled_epochs(encoded: Encoded, batch_size: int, seed: tuple[int, ...], change: Change | None = None) -> Any:
     """Epoch number to its batches: rows of near-equal length together, in another order each time."""
 
     def epoch(number: int) -> Epoch:
-        parts = dealt(encoded, batch_size=batch_size, rng=np.random.default_rng((*seed, number)))
+        parts = group_rows(encoded, batch_size=batch_size, rng=np.random.default_rng((*seed, number)))
         return Epoch(encoded, parts, change, (*seed, number, 1))
 
     return epoch
 
 
-def in_streams(encoded: Encoded, batch_size: int, readers: int = 1) -> Any:
+def stream_epochs(encoded: Encoded, batch_size: int, readers: int = 1) -> Any:
     """Epoch number to batches whose rows each go on where those of the reader's batch before ended; none comes twice.
 
     The text is cut into `readers` x `batch_size` parts that are read side by side; what does not fill all of them is

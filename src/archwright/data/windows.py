@@ -24,7 +24,7 @@ class Windows:
     unanswerable: bool
     """Whether there are questions without an answer, as in version 2.0 of SQuAD."""
 
-    def texts(self, spans: "Spans") -> list[str]:
+    def texts(self, spans: "AnswerSpans") -> list[str]:
         """The answer to each question, "" for none: the best span of its windows, against their weakest "none"."""
         found = [""] * len(self.contexts)
         for window in best_windows(self.owners, spans.score):
@@ -45,7 +45,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Spans:
+class AnswerSpans:
     """The best span of each window, in the order of the windows."""
 
     score: NDArray[np.float64]

@@ -29,7 +29,7 @@ from archwright.spaces.architectures import ArchitectureSpace
 from archwright.spaces.nlu import NluSpace
 from archwright.store import Scores, digest
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training.loop import train
+from archwright.training.loop import train_network
 from archwright.training.schedule import Schedule
 from archwright.training.state import tensors_of
 
@@ -102,7 +102,7 @@ class OneShotEvaluator:
     def _train(self, network: nn.Module, repeat: int) -> None:
         schedule = Schedule(steps=self.options.steps, learning_rate=self.options.learning_rate)
         checkpoints = FileCheckpoints(self.looking.out / FILE.format(digest=self.identity(repeat)[:12]))
-        train(
+        train_network(
             network,
             lambda epoch: self.lesson.batches(epoch, self.options.batch_size),
             on_random_paths(network, self.space, self.lesson.update(network)),

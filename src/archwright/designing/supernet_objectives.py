@@ -11,9 +11,9 @@ from torch import nn
 from archwright.configs import design as do
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
-from archwright.data.snippets import Snippets, snippets
-from archwright.data.tasks import load_task
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.tasks.task import load_task
+from archwright.data.text.snippets import Snippets, snippets
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.networks.nlu.supernet import NluSupernet
@@ -24,8 +24,8 @@ from archwright.statistics import METRICS
 from archwright.store import digest
 from archwright.subnet.supernet import plain_update
 from archwright.training.losses import NO_TARGET, task_loss
+from archwright.training.objectives.mlm import masked_token_logits, mlm_update
 from archwright.training.task_data import EVALUATION_TOKENS
-from archwright.training.updates.masked import guesses, masked_update
 
 MOST_ROWS = 2048
 """Windows of a text that are made; longer trainings read them again."""
@@ -91,12 +91,12 @@ class HiddenWords:
         return Batch({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, labels, np.asarray(places))
 
     def update(self, network: nn.Module) -> Callable[..., Any]:
-        return masked_update(network)
+        return mlm_update(network)
 
     def accuracy(self, network: nn.Module) -> float:
         batch = self.batch(np.arange(len(self.rows.input_ids))[-self.validation :])
         wanted = batch.targets != NO_TARGET
-        guessed = guesses(network, batch.inputs, wanted).argmax(dim=-1)
+        guessed = masked_token_logits(network, batch.inputs, wanted).argmax(dim=-1)
         return float((guessed == batch.targets[wanted]).double().mean())
 
 

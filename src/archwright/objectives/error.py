@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from archwright.data.batching import Batch
-from archwright.data.windows import Spans
+from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.statistics import ANSWER_METRICS, METRICS, perplexity
@@ -112,7 +112,7 @@ def answers(model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | N
     read = each(model, batches, keep, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu())
     score, start, end, none = in_row_order(read, batches).T
     windows = batches[0].windows
-    return windows.texts(Spans(score, start.astype(np.int64), end.astype(np.int64), none)) if windows else []
+    return windows.texts(AnswerSpans(score, start.astype(np.int64), end.astype(np.int64), none)) if windows else []
 
 
 def best_spans(logits: torch.Tensor, context: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from archwright.data.snippets import Snippets
+from archwright.data.text.snippets import Snippets
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Proxy, Unscored, from_source, passes_of, roles_of
 from archwright.proxies.formulas.discovered import from_formula

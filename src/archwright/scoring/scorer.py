@@ -13,8 +13,8 @@ import numpy as np
 import archwright
 from archwright.configs import scoring as so
 from archwright.data.public_data import GPT2_ORIGIN, WIKITEXT, WIKITEXT_ORIGIN, public_data
-from archwright.data.snippets import Snippets, snippets
-from archwright.data.vocabularies import Vocabulary, byte_pairs, pieces, words
+from archwright.data.text.snippets import Snippets, snippets
+from archwright.data.text.text_encoders import TextEncoder, checkpoint_encoder, gpt2_encoder, word_encoder
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.parallel.pool import WorkerPool, worker_pool
@@ -30,10 +30,10 @@ ROOMS = ("networks", "spaces", "probe", "proxies")
 FOUND = frozenset({"discovered"})
 """Origins of proxies that are no code: another formula may have the name tomorrow."""
 
-VOCABULARIES: dict[str, Callable[[Path], Vocabulary]] = {
-    "bert": lambda _: pieces(resolve_model("minilm")),
-    "gpt2": lambda _: byte_pairs(public_data("gpt2-bpe", origin=GPT2_ORIGIN, option="ARCHWRIGHT_DATA")),
-    "words": words,
+VOCABULARIES: dict[str, Callable[[Path], TextEncoder]] = {
+    "bert": lambda _: checkpoint_encoder(resolve_model("minilm")),
+    "gpt2": lambda _: gpt2_encoder(public_data("gpt2-bpe", origin=GPT2_ORIGIN, option="ARCHWRIGHT_DATA")),
+    "words": word_encoder,
 }
 """How the networks of a space read a text."""
 
@@ -47,7 +47,7 @@ class ScoringSetup:
     own: dict[str, str]
     loss: str
     text: Path
-    vocabulary: Vocabulary
+    vocabulary: TextEncoder
     rows: int
     length: int
     seed: int

@@ -11,7 +11,7 @@ import numpy as np
 from archwright.benchmarks.nas_bert import ORIGIN, ablation
 from archwright.configs import training as to
 from archwright.data.public_data import public_data
-from archwright.data.tokenizer_training import MADE
+from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train_page import train_html
@@ -19,8 +19,16 @@ from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.rank_stability import Settling, settling
 from archwright.store import begin, whole_folder, write_whole
+from archwright.training.pipeline import (
+    SCHEMA,
+    check_folder,
+    fit_plan,
+    locked,
+    run_training,
+    schedule_for,
+    training_context,
+)
 from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan
-from archwright.training.run import SCHEMA, check_folder, fit, locked, run_training, schedule_for, training_context
 from archwright.training.students import MODEL
 
 FEWEST = 3
@@ -37,9 +45,9 @@ def ablate_steps(options: TrainConfig, folder: Path) -> dict[str, Any]:
     if judges_by_task(options):
         check_task(options, configs[0])
     place = training_context(options, folder)
-    if place.together.first:
+    if place.group.first:
         begin(folder, options.as_options())
-    place.together.wait()
+    place.group.wait()
     rows = [judged_over(options, config, marks, folder / f"architecture-{n}") for n, config in enumerate(configs)]
     scores = {mark: [row[mark] for row in rows] for mark in marks}
     document = {
@@ -59,7 +67,7 @@ def ablate_steps(options: TrainConfig, folder: Path) -> dict[str, Any]:
         "seed": options.output.seed,
         "environment": environment(),
     }
-    if place.together.first:
+    if place.group.first:
         place.run.note("result", document)
         write_whole(place.run.report, train_html(document))
     return document
@@ -86,7 +94,7 @@ def judges_by_task(options: TrainConfig) -> bool:
 
 def check_task(options: TrainConfig, config: Config) -> None:
     """Finds what is wrong with the fine-tunings before any pre-training, by setting up the first."""
-    own = None if options.student.tokenizer in MADE else options.student.tokenizer
+    own = None if options.student.tokenizer in TOKENIZER_TRAINERS else options.student.tokenizer
     with TemporaryDirectory() as beside:
         file = Path(beside) / "config.json"
         file.write_text(json.dumps(config))
@@ -117,9 +125,9 @@ def judged_over(options: TrainConfig, config: Config, marks: list[int], folder: 
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "config.json"
     place = training_context(options, folder)
-    if place.together.first:
+    if place.group.first:
         write_whole(file, json.dumps(config))
-    place.together.wait()
+    place.group.wait()
     one = one_architecture(options, file, marks[-1])
     known = {int(step): value for step, value in (place.run.note("scores") or {}).items()}
     if set(marks) <= set(known):
@@ -129,13 +137,13 @@ def judged_over(options: TrainConfig, config: Config, marks: list[int], folder: 
         course.prepared()
         for mark in marks:
             if mark:
-                fit(one, place, course, schedule_for(one, place, course), stop=mark)
+                fit_plan(one, place, course, schedule_for(one, place, course), stop=mark)
             if mark not in known:
                 known[mark] = scored(one, place, course, mark)
-                if place.together.first:
+                if place.group.first:
                     place.run.note("scores", {str(step): value for step, value in known.items()})
-            place.together.wait()
-    if place.together.first:
+            place.group.wait()
+    if place.group.first:
         place.run.checkpoints("training").remove()
     return {int(step): value for step, value in place.run.note("scores").items()}
 
@@ -150,13 +158,13 @@ def one_architecture(options: TrainConfig, config: Path, steps: int) -> TrainCon
 def scored(options: TrainConfig, place: TrainingContext, course: TrainingPlan, mark: int) -> float:
     """Higher is better: the task's first metric after fine-tuning from here, or minus the validation loss."""
     if not judges_by_task(options):
-        return -float(course.judged()["loss"]) if place.together.first else 0.0
+        return -float(course.judged()["loss"]) if place.group.first else 0.0
     start = place.run.path / f"step-{mark}" / MODEL
-    if place.together.first:
+    if place.group.first:
         with whole_folder(start) as beside:
             course.network.save_pretrained(beside)
             course.tokenizer.save_pretrained(beside)
-    place.together.wait()
+    place.group.wait()
     tuned = tuning(options, to.StudentOptions(model=str(start), pooling=options.student.pooling))
     result = run_training(tuned, place.run.path / f"task-{mark}")
     return float(next(iter(result["validation"]["after"].values())))

@@ -5,22 +5,22 @@ from itertools import islice
 from typing import Any
 
 from archwright.errors import BadInput
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 Epochs = Callable[[int], Iterable[Any]]
 """The data of one epoch; where it is a sequence, batches that are not needed are not even made."""
 
 
 def remaining(
-    batches: Epochs, start: int, steps: int, *, accumulate: int = 1, together: Together = ALONE
+    batches: Epochs, start: int, steps: int, *, accumulate: int = 1, group: ProcessGroup = SINGLE_PROCESS
 ) -> Iterator[tuple[int, list[Any]]]:
     """Step number and this process's batches from `start` on, epoch after epoch.
 
     Batches are dealt like cards: of the `processes` x `accumulate` batches of a step, process r has r, r + processes,
     and so on. A step may begin at the end of one epoch and end in the next, so all steps are of one size.
     """
-    hand = accumulate * together.processes
-    places = range(start * hand + together.rank, steps * hand, together.processes)
+    hand = accumulate * group.processes
+    places = range(start * hand + group.rank, steps * hand, group.processes)
     cards = chosen(batches, places)
     for step in range(start, steps):
         yield step, list(islice(cards, accumulate))

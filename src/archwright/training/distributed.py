@@ -14,7 +14,7 @@ Targets = Callable[[Any], int]
 """How many targets of one kind a batch has."""
 
 
-class Together:
+class ProcessGroup:
     """The processes of one training and this one's place among them; alone unless `join` says otherwise."""
 
     def __init__(self, processes: int = 1, rank: int = 0, device: torch.device | None = None):
@@ -106,11 +106,11 @@ def buckets(tensors: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
         yield bucket
 
 
-ALONE = Together()
+SINGLE_PROCESS = ProcessGroup()
 """One process."""
 
 
-def join(*, cpu: bool = False) -> Together:
+def join_process_group(*, cpu: bool = False) -> ProcessGroup:
     """This process's place among those that torchrun or `accelerate launch` has started; alone if nothing did.
 
     accelerate decides on the device: its own GPU for every process where there are any and `cpu` is not asked for.
@@ -119,4 +119,4 @@ def join(*, cpu: bool = False) -> Together:
 
     state = PartialState(cpu=cpu)
     device = torch.device("cpu") if state.device.type == "cpu" else state.device  # accelerate numbers CPUs too
-    return Together(state.num_processes, state.process_index, device)
+    return ProcessGroup(state.num_processes, state.process_index, device)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.batching import Batch, encode, evaluation_batches
-from archwright.data.glue_submission import FIRST_COLUMN, UnlabelledRows, written
-from archwright.data.rows import Rows
-from archwright.data.windows import Spans, Windows
+from archwright.data.tasks.glue_submission import FIRST_COLUMN, UnlabelledRows, format_answers
+from archwright.data.tasks.rows import Rows
+from archwright.data.windows import AnswerSpans, Windows
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import best_spans, each, error, in_row_order, predictions
 from archwright.statistics import ANSWER_METRICS, METRICS
@@ -71,14 +71,14 @@ def answer_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]
     return found | (thresholds(windows, spans) if windows.unanswerable else {})
 
 
-def spans_of(network: PrunedNetwork, rows: list[Batch]) -> Spans:
+def spans_of(network: PrunedNetwork, rows: list[Batch]) -> AnswerSpans:
     """The best span of every window."""
     read = each(network, rows, None, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu())
     score, start, end, none = in_row_order(read, rows).T
-    return Spans(score, start.astype(np.int64), end.astype(np.int64), none)
+    return AnswerSpans(score, start.astype(np.int64), end.astype(np.int64), none)
 
 
-def thresholds(windows: Windows, spans: Spans) -> dict[str, float]:
+def thresholds(windows: Windows, spans: AnswerSpans) -> dict[str, float]:
     """The official sweep: the best scores that any threshold gives on these questions, and the thresholds."""
     texts = replace(windows, unanswerable=False).texts(spans)
     best, none = np.full(len(texts), -np.inf), np.full(len(texts), np.inf)
@@ -113,9 +113,9 @@ def more_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Batch]:
     )
 
 
-def asked_answers(
+def predict_test_rows(
     task_data: TaskData, network: PrunedNetwork, asked: UnlabelledRows, max_length: int
 ) -> tuple[list[str], list[str]]:
     """Numbers of rows without labels, and the answers as the leaderboard wants them."""
     found = predictions(network, more_rows(task_data, asked.rows, max_length))
-    return asked.index, written(asked.column, found.tolist(), task_data.task.labels)
+    return asked.index, format_answers(asked.column, found.tolist(), task_data.task.labels)

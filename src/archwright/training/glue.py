@@ -5,15 +5,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from archwright.data.glue_submission import present_tasks, submission
+from archwright.data.tasks.glue_submission import present_tasks, zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train_page import train_html
 from archwright.statistics.glue import AVERAGES, averaged
 from archwright.store import RunFolder, begin, write_whole
 from archwright.training.evaluation import GLUE_PREFIX, column_of
+from archwright.training.pipeline import SCHEMA, check_folder, run_training, training_context
 from archwright.training.plan import TrainConfig
-from archwright.training.run import SCHEMA, check_folder, run_training, training_context
 
 ZIP = "submission.zip"
 
@@ -27,7 +27,7 @@ def train_glue(options: TrainConfig, folder: Path) -> dict[str, Any]:
         raise BadInput("--evaluate-only judges one network on one task; give --task and --data instead of --glue.")
     check_folder(folder)
     names = present_tasks(data.glue)
-    first = training_context(options, folder).together.first
+    first = training_context(options, folder).group.first
     if first:
         begin(folder, options.as_options())
     results = {name: run_training(one_task(options, name), folder / name) for name in names}
@@ -75,4 +75,4 @@ def hand_in(folder: Path, names: list[str]) -> None:
     for name in names:
         found |= RunFolder(folder / name).note("answers") or {}
     if found:
-        write_whole(folder / ZIP, submission(found))
+        write_whole(folder / ZIP, zip_submission(found))

@@ -12,7 +12,7 @@ from torch import nn
 from archwright.errors import Failed
 from archwright.progress import Bar, progress, quiet
 from archwright.training.batch_order import Epochs, remaining
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.optimizer import adamw, set_rates
 from archwright.training.schedule import Schedule
 from archwright.training.state import Carry, Checkpoints, resume, snapshot, tensors_of
@@ -23,7 +23,7 @@ Update = Callable[[Any, np.random.Generator, float], float | torch.Tensor]
 A tensor is as good as a number, and does not make a GPU wait."""
 
 
-class Record(NamedTuple):
+class StepRecord(NamedTuple):
     """What one step has to tell. After an interruption steps come again: the later record counts."""
 
     step: int
@@ -38,7 +38,7 @@ class Record(NamedTuple):
     """From the end of the step before, so making the batch is part of it."""
 
 
-def train(
+def train_network(
     model: nn.Module,
     batches: Epochs,
     update: Update,
@@ -50,66 +50,66 @@ def train(
     title: str = "training",
     stop: int | None = None,
     carry: Carry | None = None,
-    log: Callable[[Record], None] | None = None,
-    together: Together | None = None,
+    log: Callable[[StepRecord], None] | None = None,
+    group: ProcessGroup | None = None,
 ) -> int:
     """Number of steps done now; `batches(epoch)` is the data of one epoch, and a checkpoint continues bit by bit.
 
     With `stop` only the schedule's first steps are done and then saved, for a later call to go on. Of several processes
     all call this with the same arguments (`together` of each its own); the first one alone saves, logs and talks.
     """
-    together = together or ALONE
+    group = group or SINGLE_PROCESS
     end = schedule.steps if stop is None else min(stop, schedule.steps)
     optimizer = adamw(model, schedule)
-    start = resume(model, optimizer, checkpoints, carry, together)
-    together.share(tensors_of(model).values())
-    keep = Keeper(checkpoints, every_seconds, together)
-    step_of = Step(model, update, schedule, seed, optimizer, together, resumable=checkpoints is not None)
+    start = resume(model, optimizer, checkpoints, carry, group)
+    group.share(tensors_of(model).values())
+    keep = CheckpointTimer(checkpoints, every_seconds, group)
+    step_of = TrainingStep(model, update, schedule, seed, optimizer, group, resumable=checkpoints is not None)
     optimizer.zero_grad()
     model.train()
-    with talking(together), progress(title, end, unit="steps") as bar, torch.random.fork_rng(devices=[]):
+    with talking(group), progress(title, end, unit="steps") as bar, torch.random.fork_rng(devices=[]):
         bar.advance(start)
-        for step, own in remaining(batches, start, end, accumulate=schedule.accumulate, together=together):
+        for step, own in remaining(batches, start, end, accumulate=schedule.accumulate, group=group):
             record = step_of(step, own, due=keep.due())
-            tell(record, bar, log if together.first else None)
+            tell(record, bar, log if group.first else None)
             if step_of.due:
-                keep.save(snapshot(model, optimizer, step + 1, carry, together))
+                keep.save(snapshot(model, optimizer, step + 1, carry, group))
     if checkpoints and start < end < schedule.steps:
-        keep.save(snapshot(model, optimizer, end, carry, together))
+        keep.save(snapshot(model, optimizer, end, carry, group))
     model.eval()
-    together.wait()
+    group.wait()
     return max(0, end - start)
 
 
-def talking(together: Together) -> AbstractContextManager[Any]:
+def talking(group: ProcessGroup) -> AbstractContextManager[Any]:
     """Of several processes one shows its progress."""
-    return nullcontext() if together.first else quiet()
+    return nullcontext() if group.first else quiet()
 
 
-def tell(record: Record, bar: Bar, log: Callable[[Record], None] | None) -> None:
+def tell(record: StepRecord, bar: Bar, log: Callable[[StepRecord], None] | None) -> None:
     speed = {"k tokens/s": record.tokens / record.seconds / 1000} if record.tokens else {}
     bar.advance(1, loss=record.loss, **speed)
     if log:
         log(record)
 
 
-class Keeper:
+class CheckpointTimer:
     """Saves when it is time, on the first process."""
 
-    def __init__(self, checkpoints: Checkpoints | None, every_seconds: float, together: Together):
-        self.checkpoints, self.every_seconds, self.together = checkpoints, every_seconds, together
+    def __init__(self, checkpoints: Checkpoints | None, every_seconds: float, group: ProcessGroup):
+        self.checkpoints, self.every_seconds, self.group = checkpoints, every_seconds, group
         self.saved = time.monotonic()
 
     def due(self) -> bool:
-        return self.together.first and bool(self.checkpoints) and time.monotonic() - self.saved > self.every_seconds
+        return self.group.first and bool(self.checkpoints) and time.monotonic() - self.saved > self.every_seconds
 
     def save(self, state: dict[str, Any]) -> None:
-        if self.checkpoints and self.together.first:
+        if self.checkpoints and self.group.first:
             self.checkpoints.save(state)
         self.saved = time.monotonic()
 
 
-class Step:
+class TrainingStep:
     """One optimizer update after another, all of them alike."""
 
     def __init__(
@@ -119,22 +119,22 @@ class Step:
         schedule: Schedule,
         seed: int,
         optimizer: torch.optim.Optimizer,
-        together: Together,
+        group: ProcessGroup,
         *,
         resumable: bool,
     ):
         self.update, self.schedule, self.seed, self.resumable = update, schedule, seed, resumable
-        self.optimizer, self.together = optimizer, together
+        self.optimizer, self.group = optimizer, group
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.device = self.parameters[0].device
         self.ended = time.perf_counter()
         self.due = False
 
-    def __call__(self, step: int, own: list[Any], *, due: bool) -> Record:
+    def __call__(self, step: int, own: list[Any], *, due: bool) -> StepRecord:
         """The step is done; `due` of the first process becomes `self.due` of all."""
         learning_rate = set_rates(self.optimizer, step, self.schedule)
         value = self.gradients(step, own)
-        self.together.average(self.parameters)
+        self.group.average(self.parameters)
         slope = nn.utils.clip_grad_norm_(self.parameters, self.schedule.clip)
         loss, norm, tokens, save = self.agreed(value, slope, sum(map(tokens_of, own)), due)
         check(loss, norm, step, self.resumable)
@@ -142,20 +142,20 @@ class Step:
         self.optimizer.zero_grad()
         self.due = save > 0
         begun, self.ended = self.ended, time.perf_counter()
-        return Record(step, loss, learning_rate, int(tokens), self.ended - begun)
+        return StepRecord(step, loss, learning_rate, int(tokens), self.ended - begun)
 
     def gradients(self, step: int, own: list[Any]) -> Any:
         """The loss, its gradients left in the Parameters."""
-        sow(step_seed(self.seed, step, self.together.rank), self.device)
+        sow(step_seed(self.seed, step, self.group.rank), self.device)
         rng, share = np.random.default_rng((self.seed, step)), step / self.schedule.steps
-        with mixed_precision(self.device), self.together.step(own):
+        with mixed_precision(self.device), self.group.step(own):
             return sum(self.update(batch, rng, share) for batch in own)
 
     def agreed(self, value: Any, slope: torch.Tensor, tokens: int, due: bool) -> tuple[float, float, float, float]:
         """Loss, norm of the gradient, tokens and whether to save, of all processes, with one wait for the device."""
-        loss = torch.as_tensor(value, dtype=torch.float32, device=self.device) / self.together.processes
+        loss = torch.as_tensor(value, dtype=torch.float32, device=self.device) / self.group.processes
         rest = torch.tensor([tokens, due], dtype=torch.float32, device=self.device)
-        loss, tokens, save = self.together.summed(torch.cat([loss.reshape(1), rest])).unbind()
+        loss, tokens, save = self.group.summed(torch.cat([loss.reshape(1), rest])).unbind()
         found = torch.stack([loss, slope.to(loss), tokens, save])
         loss, norm, tokens, save = found.tolist()
         return loss, norm, tokens, save

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 PIECE = 2**22
 """Logits worked on at once: a language model has so many that every copy of all of them would be felt."""
@@ -16,7 +16,7 @@ PIECE = 2**22
 NO_TARGET = -100
 
 
-def task_loss(logits: torch.Tensor, targets: torch.Tensor, together: Together = ALONE) -> torch.Tensor:
+def task_loss(logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
     """Mean cross-entropy of all positions that have a target (not -100), or squared error for a single output.
 
     Logits and targets: rows x classes and rows (classification, multiple choice), rows x 2 x time and rows x 2 (starts
@@ -24,17 +24,17 @@ def task_loss(logits: torch.Tensor, targets: torch.Tensor, together: Together = 
     """
     wanted = targets.flatten()
     if logits.shape[-1] == 1:
-        return squares(logits.flatten(), wanted) / together.count(size_of(wanted), numbers_in)
-    count = together.count((wanted != NO_TARGET).sum(), targets_in)
+        return squares(logits.flatten(), wanted) / group.count(size_of(wanted), numbers_in)
+    count = group.count((wanted != NO_TARGET).sum(), targets_in)
     return mean_of(cross_entropies, logits.flatten(0, -2), wanted, count=count)
 
 
 def distillation(
-    logits: torch.Tensor, teacher: torch.Tensor, temperature: float, together: Together = ALONE
+    logits: torch.Tensor, teacher: torch.Tensor, temperature: float, group: ProcessGroup = SINGLE_PROCESS
 ) -> torch.Tensor:
     """KL divergence from the softened teacher, mean over positions (Equation 2, no T^2 factor), or squared error."""
     flat, aims = logits.flatten(0, -2), teacher.flatten(0, -2)
-    count = together.count(size_of(flat), numbers_in)
+    count = group.count(size_of(flat), numbers_in)
     if logits.shape[-1] == 1:
         return squares(flat, aims) / count
     return mean_of(partial(divergences, temperature=temperature), flat, aims, count=count)

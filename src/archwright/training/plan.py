@@ -14,7 +14,7 @@ from archwright.configs import training as to
 from archwright.errors import BadInput
 from archwright.networks.embedded import EMBEDDED
 from archwright.store import RunFolder
-from archwright.training.distributed import Together
+from archwright.training.distributed import ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.objectives import OBJECTIVES, TrainingObjective, lesson_named
 from archwright.training.recipes import Recipe, recipe_of
@@ -66,12 +66,12 @@ class TrainingContext:
     """Where a training is done."""
 
     run: RunFolder
-    together: Together
+    group: ProcessGroup
     seed: int
 
     @property
     def device(self) -> torch.device:
-        return self.together.device
+        return self.group.device
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +102,9 @@ class TrainingPlan:
     """The trained network's answers to rows without labels, by file of a submission."""
 
 
-def check_batch(rows: int, recipe: Recipe, together: Together, accumulate: int, source: str) -> None:
+def check_batch(rows: int, recipe: Recipe, group: ProcessGroup, accumulate: int, source: str) -> None:
     """Refuses data that is not enough for one update."""
-    needed = recipe.batch_size * accumulate * together.processes
+    needed = recipe.batch_size * accumulate * group.processes
     if rows < needed:
         raise BadInput(
             f"{source} has {rows} rows, fewer than the {needed} of one update; give more, or a smaller --batch-size."

@@ -10,7 +10,7 @@ from archwright.store import whole_folder
 from archwright.training.task_data import TaskData
 
 
-def load_pretrained(task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions) -> PrunedNetwork:
+def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions) -> PrunedNetwork:
     """The checkpoint as it was given, with a head for the task."""
     network = load_supernet(
         task_data.source,

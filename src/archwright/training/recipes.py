@@ -33,7 +33,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Preset:
+class RecipePreset:
     """The recipes of one paper; a stage it does not have is None."""
 
     description: str
@@ -41,18 +41,18 @@ class Preset:
     finetuning: Recipe | None
 
 
-PRESETS: dict[str, Preset] = {
-    "default": Preset(
+PRESETS: dict[str, RecipePreset] = {
+    "default": RecipePreset(
         "for little text, few rows and a CPU",
         Recipe(steps=1000, learning_rate=5e-4),
         Recipe(epochs=3, learning_rate=1e-4),
     ),
-    "wpca": Preset(
+    "wpca": RecipePreset(
         "W-PCA: text in batches of 256 at 1e-4; tasks 10 epochs of 32 at 5e-5, SQuAD 1e-4, CoLA 50 epochs",
         Recipe(steps=100_000, batch_size=256, learning_rate=1e-4),
         Recipe(epochs=10, learning_rate=5e-5, tasks={"glue/CoLA": {"epochs": 50.0}, "squad": {"learning_rate": 1e-4}}),
     ),
-    "electra-flexibert": Preset(
+    "electra-flexibert": RecipePreset(
         "FlexiBERT benchmark: 100k steps of 128 at 5e-4; tasks 3 epochs at 3e-4, RTE and STS-B 10, layer decay 0.8",
         Recipe(steps=100_000, batch_size=128, learning_rate=5e-4, eps=1e-6),
         Recipe(
@@ -63,12 +63,12 @@ PRESETS: dict[str, Preset] = {
             tasks={"glue/RTE": {"epochs": 10.0}, "glue/STS-B": {"epochs": 10.0}},
         ),
     ),
-    "spos": Preset(
+    "spos": RecipePreset(
         "one-shot super-network of W-PCA's Appendix E.2: 10 epochs of 256 at 1e-4, then 10 at 4e-4 on 90 % of train",
         Recipe(epochs=10, batch_size=256, learning_rate=1e-4),
         Recipe(epochs=10, batch_size=256, learning_rate=4e-4, held_out=0.1),
     ),
-    "plm-pruning": Preset(
+    "plm-pruning": RecipePreset(
         "Klein et al. 2024: 5 epochs of 4 at 2e-5, 30 % of train validate; it begins from trained weights",
         None,
         Recipe(epochs=5, batch_size=4, learning_rate=2e-5, held_out=0.3),

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 
 class Checkpoints(Protocol):
@@ -26,7 +26,11 @@ class Carry(Protocol):
 
 
 def snapshot(
-    model: nn.Module, optimizer: torch.optim.Optimizer, step: int, carry: Carry | None, together: Together = ALONE
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    carry: Carry | None,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> dict[str, Any]:
     """Everything to go on with; what is carried is that of all processes, of which every one must ask."""
     remembered = carry.state() if carry else {}
@@ -36,7 +40,7 @@ def snapshot(
         "optimizer": optimizer.state_dict()["state"],
         "carry": {
             prefix(rank) + name: value
-            for rank, each in enumerate(together.everyones(remembered))
+            for rank, each in enumerate(group.everyones(remembered))
             for name, value in each.items()
         },
     }
@@ -59,7 +63,7 @@ def resume(
     optimizer: torch.optim.Optimizer,
     checkpoints: Checkpoints | None,
     carry: Carry | None,
-    together: Together = ALONE,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> int:
     """The step to go on with, after the last checkpoint has been put into model, optimizer and memory."""
     state = checkpoints.load() if checkpoints else None
@@ -69,7 +73,7 @@ def resume(
         tensor.copy_(state["model"][name])
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state["optimizer"]})
     if carry:
-        carry.restore(carried(state["carry"], together.rank))
+        carry.restore(carried(state["carry"], group.rank))
     return int(state["step"])
 
 

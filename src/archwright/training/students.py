@@ -34,7 +34,7 @@ WEIGHTS = 11
 
 
 @dataclass(frozen=True)
-class Design:
+class StudentDesign:
     """An architecture."""
 
     space: ArchitectureSpace
@@ -43,7 +43,7 @@ class Design:
     """A Hugging Face config in place of it, for what lies outside the space."""
 
 
-def design_of(student: to.StudentOptions) -> Design | None:
+def student_design(student: to.StudentOptions) -> StudentDesign | None:
     """The architecture asked for; None when weights are to go on from. BadInput unless exactly one is named."""
     given = {"--design": student.design, "--config": student.config, "--model": student.model}
     named = [option for option, value in given.items() if value is not None]
@@ -60,10 +60,10 @@ def design_of(student: to.StudentOptions) -> Design | None:
     configs = read_configs(student.config)
     if len(configs) != 1:
         raise BadInput(f"--config must hold one config to train, {student.config} has {len(configs)}.")
-    return checked(Design(ARCHITECTURES[student.space].space(student.variant), configs[0]))
+    return checked(StudentDesign(ARCHITECTURES[student.space].space(student.variant), configs[0]))
 
 
-def written_design(file: Path, *, larger: bool = False) -> Design:
+def written_design(file: Path, *, larger: bool = False) -> StudentDesign:
     """What `archwright design` found."""
     try:
         found = json.loads(file.read_text("utf-8"))
@@ -73,7 +73,7 @@ def written_design(file: Path, *, larger: bool = False) -> Design:
     if name not in ARCHITECTURES or not isinstance(config, dict):
         raise BadInput(f"--design must name one of the spaces {', '.join(ARCHITECTURES)}, {file} has {name!r}.")
     plan = larger_plan(found, file) if larger else None
-    return checked(Design(ARCHITECTURES[name].space(found.get("variant")), config, plan))
+    return checked(StudentDesign(ARCHITECTURES[name].space(found.get("variant")), config, plan))
 
 
 def larger_plan(found: Any, file: Path) -> Any:
@@ -86,12 +86,12 @@ def larger_plan(found: Any, file: Path) -> Any:
         raise BadInput(f"{file} has no larger architecture ({error!r}); {way}.") from error
 
 
-def checked(design: Design) -> Design:
+def checked(design: StudentDesign) -> StudentDesign:
     design.space.check(design.config)
     return design
 
 
-def built(design: Design, head: str, *, vocabulary: int, seed: int) -> Any:
+def build_student(design: StudentDesign, head: str, *, vocabulary: int, seed: int) -> Any:
     """The untrained network with this head, BadInput when the space has no such head."""
     if head not in design.space.losses:
         known = ", ".join(design.space.losses)
@@ -111,7 +111,7 @@ def fitted(plan: Any, vocabulary: int, head: str) -> Any:
     return changed
 
 
-def source_of(model: str) -> str:
+def checkpoint_source(model: str) -> str:
     """Where the weights are: of a run folder of `train` the model inside it."""
     inside = Path(model) / MODEL
     return str(inside) if (inside / "config.json").is_file() else resolve_model(model)
@@ -125,7 +125,7 @@ STOCK: dict[str, Any] = {"mlm": AutoModelForMaskedLM, "lm": AutoModelForCausalLM
 """Stock networks by head; there is none for ELECTRA, whose generator would be missing."""
 
 
-def loaded(source: str, head: str, *, seed: int) -> Any:
+def load_student(source: str, head: str, *, seed: int) -> Any:
     """The network in a folder or on the hub, with this head; where it had another one the head is new."""
     try:
         config = config_in(source)
@@ -178,7 +178,7 @@ def sees_ahead(config: Any) -> bool:
     return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
 
 
-def body(source: str) -> Any:
+def load_teacher(source: str) -> Any:
     """A teacher without head."""
     try:
         return AutoModel.from_pretrained(source, dtype=torch.float32, trust_remote_code=False).eval()
@@ -191,7 +191,7 @@ def body(source: str) -> Any:
 def generator_beside(source: str, *, seed: int) -> Any:
     """The generator that was trained with this discriminator; None where it is not there."""
     folder = Path(source).parent / GENERATOR
-    return loaded(str(folder), "mlm", seed=seed) if (folder / "config.json").is_file() else None
+    return load_student(str(folder), "mlm", seed=seed) if (folder / "config.json").is_file() else None
 
 
 def generator_for(network: Any, *, size: float, seed: int) -> Any:

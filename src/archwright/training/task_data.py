@@ -10,8 +10,8 @@ import torch
 
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches, median_length
-from archwright.data.tasks import Task, load_task
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.tasks.task import Task, load_task
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.networks.kinds import has_head

@@ -22,7 +22,7 @@ from archwright.subnet.pruning.streams import recorded
 from archwright.subnet.pruning.tuning import DAMPING, Tuned, fitted, fold, reconstruction_error, tuned
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 from archwright.subnet.supernet import plain_update
-from archwright.training.loop import train
+from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
 from archwright.training.schedule import Schedule
 from tests.tiny import BATCHES, BY_QUERIES, DECODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
@@ -281,7 +281,9 @@ def test_every_phase_lowers_the_reconstruction_error_of_a_trained_network(minilm
         )
         batches.append(TinyBatch(dict(inputs), torch.tensor([int(label) for _, label in rows])))
     network = load_supernet(str(minilm), labels=("bad", "good"))
-    train(network, lambda epoch: batches[:64], plain_update(network, loss=task_loss), Schedule(steps=64), seed=0)
+    train_network(
+        network, lambda epoch: batches[:64], plain_update(network, loss=task_loss), Schedule(steps=64), seed=0
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         random, first, second, third = phase_errors(network, batches[64:96], batches[96:], 0.7)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from archwright.data.tokenizer_training import tokenizer_in
+from archwright.data.text.tokenizer_training import read_tokenizer
 from archwright.errors import BadInput
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
 from archwright.spaces.scaling import scaled_up
-from archwright.training.students import loaded
+from archwright.training.students import load_student
 from tests.training.pipeline.lessons import DESIGNS, QUICK, trained
 
 BEFORE_AFTER = ("before", "after")
@@ -45,7 +45,7 @@ def test_masked_words_are_learnt_and_kept(pretrained: Any, text: Path) -> None:
 
 def test_the_kept_network_is_the_one_that_was_judged(pretrained: Any) -> None:
     source = str(pretrained.folder / "model")
-    network, tokenizer = loaded(source, "mlm", seed=0).eval(), tokenizer_in(source)
+    network, tokenizer = load_student(source, "mlm", seed=0).eval(), read_tokenizer(source)
     ids = tokenizer("the old film is [MASK] the and the", return_tensors="pt", return_token_type_ids=False)
     with torch.no_grad():
         place = int((ids["input_ids"][0] == tokenizer.mask_token_id).nonzero()[0])
@@ -145,7 +145,7 @@ def test_a_larger_design(space: str, lesson: str, text: Path, designs: dict[str,
     file.write_text(json.dumps(found))
     words = {**QUICK, "steps": 1, "batch_size": 2, "validation_rows": 2, "tokenizer": "words", "corpus": text}
     trained(tmp_path / "run", design=file, scaled_up=True, lesson=lesson, **words)
-    made = loaded(str(tmp_path / "run" / "model"), lesson, seed=0).config
+    made = load_student(str(tmp_path / "run" / "model"), lesson, seed=0).config
     assert made.vocab_size < 300
     assert made.hidden_size == larger.hidden_size
     assert json.loads(json.dumps(layers_in(made))) == json.loads(json.dumps(layers_in(larger)))

@@ -46,8 +46,8 @@ def test_torchrun(pretrained: Any, text: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("training loss") == 1  # one process speaks
-    together = json.loads((tmp_path / "two" / "result.json").read_text())
-    assert together["processes"] == 2
-    assert together["epochs"] == alone["epochs"]
+    group = json.loads((tmp_path / "two" / "result.json").read_text())
+    assert group["processes"] == 2
+    assert group["epochs"] == alone["epochs"]
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "alone"), abs=1e-4)
-    assert together["validation"]["after"]["loss"] == pytest.approx(alone["validation"]["after"]["loss"], abs=1e-3)
+    assert group["validation"]["after"]["loss"] == pytest.approx(alone["validation"]["after"]["loss"], abs=1e-3)

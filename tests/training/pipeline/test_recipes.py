@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from archwright.errors import BadInput
+from archwright.training.pipeline import edges
 from archwright.training.recipes import PRESETS, recipe_of
-from archwright.training.run import edges
 
 STATED: list[tuple[str, str, str | None, dict[str, Any]]] = [
     ("wpca", "pretraining", None, {"batch_size": 256, "learning_rate": 1e-4}),

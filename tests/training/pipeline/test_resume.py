@@ -9,20 +9,20 @@ from safetensors.torch import load_file
 
 from archwright.errors import Failed
 from archwright.store.logs import Log, read_log
-from archwright.training.loop import Record, Step
+from archwright.training.loop import StepRecord, TrainingStep
 from tests.training.pipeline.lessons import QUICK, trained
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """The next training stops before this step, as by Ctrl-C."""
-    gradients = Step.gradients
+    gradients = TrainingStep.gradients
 
     def cut(self: Any, step: int, own: Any) -> Any:
         if step == at:
             raise KeyboardInterrupt
         return gradients(self, step, own)
 
-    monkeypatch.setattr(Step, "gradients", cut)
+    monkeypatch.setattr(TrainingStep, "gradients", cut)
 
 
 @pytest.mark.parametrize(("lesson", "space"), [("mlm", "flexibert"), ("electra", "flexibert"), ("lm", "rnn")])
@@ -48,7 +48,7 @@ def test_resumed_equals_undisturbed(
 def test_a_loss_that_is_no_number_keeps_the_last_good_state(
     text: Path, encoder: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gradients = Step.gradients
+    gradients = TrainingStep.gradients
 
     def broken(self: Any, step: int, own: Any) -> Any:
         loss = gradients(self, step, own)
@@ -56,7 +56,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_state(
 
     words = {**QUICK, "steps": 5, "lesson": "mlm", "corpus": text, "checkpoint_seconds": 0.0}
     with monkeypatch.context() as patch:
-        patch.setattr(Step, "gradients", broken)
+        patch.setattr(TrainingStep, "gradients", broken)
         with pytest.raises(Failed, match=r"nan .*at step 3; the last good checkpoint is kept"):
             trained(tmp_path / "run", **encoder, **words)
     assert trained(tmp_path / "run", **encoder, **words).as_json()["steps"] == 5
@@ -65,7 +65,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_state(
 def test_the_log_is_never_behind_a_checkpoint(tmp_path: Path) -> None:
     with Log(tmp_path / "log.csv") as log:
         for step in range(3):
-            log(Record(step, 1.0, 1e-3, 10, 0.1))
+            log(StepRecord(step, 1.0, 1e-3, 10, 0.1))
             assert [row["step"] for row in read_log(tmp_path / "log.csv")] == list(range(step + 1))  # not closed yet
 
 

@@ -10,7 +10,7 @@ import torch
 
 import archwright as aw
 from archwright.networks.load import saved_network
-from archwright.training.students import loaded
+from archwright.training.students import load_student
 from tests.compression.runs import saved_model
 from tests.training.pipeline.lessons import trained
 from tests.training.pipeline.tables import glue_folder, squad_folder
@@ -55,7 +55,7 @@ def test_from_scratch_and_from_pretraining(
 ) -> None:
     words = {**TASK, "epochs": 0.1}
     from_text = trained(tmp_path / "on", model=str(pretrained.folder), train=rows, **words).folder
-    start = loaded(str(pretrained.folder / "model"), "mlm", seed=0)
+    start = load_student(str(pretrained.folder / "model"), "mlm", seed=0)
     kept = saved_network(from_text / "model").backbone.state_dict()
     name = "embeddings.positions.weight"
     assert torch.allclose(start.encoder.state_dict()[name], kept[name], atol=0.02)

@@ -21,7 +21,7 @@ from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import reorder
 from archwright.subnet.pruning.baselines import layer_dropping
-from archwright.training.pretrained import load_pretrained, save_network
+from archwright.training.pretrained import load_checkpoint, save_network
 
 MOST_CHECKPOINTS = 20
 """Trainings that may still be continued; older ones would begin again, with the same result."""
@@ -44,7 +44,7 @@ def standard_ground(context: RunContext) -> SubnetEvaluator:
 
 def ordered(context: RunContext) -> PrunedNetwork:
     """The pre-trained network with its heads and units in the order of their importance."""
-    network = load_pretrained(context.task_data, context.model, context.supernet)
+    network = load_checkpoint(context.task_data, context.model, context.supernet)
     if order := known_order(context):
         reorder(network, order)
     return network
@@ -59,7 +59,7 @@ def listed_layers(context: RunContext) -> None:
 
 
 def dropping_ground(context: RunContext) -> SubnetEvaluator:
-    start = load_pretrained(context.task_data, context.model, context.supernet)
+    start = load_checkpoint(context.task_data, context.model, context.supernet)
     space = TrainedSpace(space_of(context, start, None), (context.supernet.epochs,))
     home, designs = Alone(context, start, space), noted_designs(context.run)
     return SubnetEvaluator(context, start, space, home, designs, trials=len(designs), tidy=home.tidy)

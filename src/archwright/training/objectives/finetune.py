@@ -14,27 +14,27 @@ from torch import nn
 
 from archwright.configs import compress as o
 from archwright.configs import training as to
-from archwright.data.corpus import Text
-from archwright.data.epochs import shuffled
-from archwright.data.glue_submission import UnlabelledRows, asked_rows, more_dev
-from archwright.data.tokenizer_training import MADE, tokenizer_in
+from archwright.data.epochs import shuffled_epochs
+from archwright.data.tasks.glue_submission import UnlabelledRows, extra_dev_rows, test_rows
+from archwright.data.text.corpus import Corpus
+from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_supernet, saved_network, stock_config
 from archwright.networks.pruned import HEADS, PrunedConfig, PrunedNetwork
 from archwright.random_streams import generator
 from archwright.subnet.supernet import plain_update
 from archwright.training.corpus import USUAL, check_tokens
-from archwright.training.evaluation import GLUE_PREFIX, asked_answers, column_of, more_rows, scores
-from archwright.training.loop import train
+from archwright.training.evaluation import GLUE_PREFIX, column_of, more_rows, predict_test_rows, scores
+from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
+from archwright.training.objectives.distill import layerwise_update
+from archwright.training.objectives.layer_matching import projections_for
 from archwright.training.objectives.pretraining import PROJECTIONS
 from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan, check_batch
-from archwright.training.pretrained import check_room, load_pretrained, save_network
+from archwright.training.pretrained import check_room, load_checkpoint, save_network
 from archwright.training.schedule import Schedule
-from archwright.training.students import Design, built, design_of, source_of
+from archwright.training.students import StudentDesign, build_student, checkpoint_source, student_design
 from archwright.training.task_data import TaskData, names_match, own_labels, prepare_task_data
-from archwright.training.updates.layer_matching import projections_for
-from archwright.training.updates.layerwise import layerwise_update
 
 TEACHER = "teacher"
 """Folder of the fine-tuned teacher in the run folder, and the name of its training."""
@@ -48,17 +48,17 @@ def task(options: TrainConfig, place: TrainingContext) -> TrainingPlan:
     task_data, network = scene_of(options, place)
     check_room(network, {"--max-length": max(int(rows.lengths.max()) for rows in task_data.encoded.values())})
     rows = task_data.encoded["train"]
-    check_batch(len(rows), options.recipe, place.together, options.pace.accumulate, task_data.task.name)
+    check_batch(len(rows), options.recipe, place.group, options.pace.accumulate, task_data.task.name)
     words: dict[str, Any] = {
         "model": network,
-        "update": plain_update(network, loss=partial(task_loss, together=place.together)),
+        "update": plain_update(network, loss=partial(task_loss, group=place.group)),
     }
     if options.lesson.teacher is not None:
         words = taught(options, place, task_data, network)
     return TrainingPlan(
         network=network,
         tokenizer=task_data.tokenizer,
-        batches=shuffled(rows, options.recipe.batch_size, (place.seed, 0)),
+        batches=shuffled_epochs(rows, options.recipe.batch_size, (place.seed, 0)),
         judged=partial(judged, options, task_data, network, more_columns(options, task_data)),
         rows=rows.rows,
         untrained=not task_data.fitted,
@@ -71,9 +71,9 @@ def task(options: TrainConfig, place: TrainingContext) -> TrainingPlan:
 
 def scene_of(options: TrainConfig, place: TrainingContext) -> tuple[TaskData, PrunedNetwork]:
     """The task, and the network with a head for it: trained weights to go on from, or untrained ones of a design."""
-    design = design_of(options.student)
+    design = student_design(options.student)
     with ExitStack() as stack:
-        source = source_of(str(options.student.model))
+        source = checkpoint_source(str(options.student.model))
         if design is not None:
             source = stack.enter_context(TemporaryDirectory())
             untrained_checkpoint(options, design, place.seed, Path(source))
@@ -89,7 +89,7 @@ def scene_of(options: TrainConfig, place: TrainingContext) -> tuple[TaskData, Pr
         )
         if ours:
             return task_data, on_with(saved_network(Path(source)), task_data, fitted=task_data.fitted)
-        return task_data, load_pretrained(
+        return task_data, load_checkpoint(
             task_data, o.ModelOptions(model=source, pooling=options.student.pooling), WHOLE
         )
 
@@ -127,15 +127,15 @@ def task_options(data: to.TaskOptions) -> o.DataOptions:
     return o.DataOptions(**{f.name: getattr(data, f.name) for f in fields(o.DataOptions)})
 
 
-def untrained_checkpoint(options: TrainConfig, design: Design, seed: int, folder: Path) -> None:
+def untrained_checkpoint(options: TrainConfig, design: StudentDesign, seed: int, folder: Path) -> None:
     """The architecture with first weights, as a checkpoint like others."""
-    if options.student.tokenizer in MADE:
+    if options.student.tokenizer in TOKENIZER_TRAINERS:
         raise BadInput(
             f"--tokenizer {options.student.tokenizer} is made of a --corpus; a task needs a folder or hub id."
         )
     name = options.student.tokenizer or options.lesson.teacher
-    tokenizer = tokenizer_in(source_of(name)) if name else USUAL[design.space.text](Text("", []), None)
-    built(design, design.space.losses[0], vocabulary=len(tokenizer), seed=seed).save_pretrained(folder)
+    tokenizer = read_tokenizer(checkpoint_source(name)) if name else USUAL[design.space.text](Corpus("", []), None)
+    build_student(design, design.space.losses[0], vocabulary=len(tokenizer), seed=seed).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
@@ -160,7 +160,7 @@ def validates(options: TrainConfig) -> bool:
 def more_columns(options: TrainConfig, task_data: TaskData) -> Mapping[str, Any]:
     name, folder = task_data.task.name.removeprefix(GLUE_PREFIX), options.data.data
     official = task_data.task.name.startswith(GLUE_PREFIX) and folder is not None
-    return more_dev(name, folder, task_data.task.labels) if official and folder is not None else {}
+    return extra_dev_rows(name, folder, task_data.task.labels) if official and folder is not None else {}
 
 
 def asked_of(options: TrainConfig, task_data: TaskData) -> list[UnlabelledRows]:
@@ -168,26 +168,26 @@ def asked_of(options: TrainConfig, task_data: TaskData) -> list[UnlabelledRows]:
     name, folder = task_data.task.name.removeprefix(GLUE_PREFIX), options.data.data
     if not (options.checks.submission and task_data.task.name.startswith(GLUE_PREFIX) and folder is not None):
         return []
-    return asked_rows(name, folder)
+    return test_rows(name, folder)
 
 
 def answers(
     options: TrainConfig, task_data: TaskData, network: PrunedNetwork, asked: list[UnlabelledRows]
 ) -> dict[str, Any]:
     """By column of a submission."""
-    return {rows.column: asked_answers(task_data, network, rows, options.data.max_length) for rows in asked}
+    return {rows.column: predict_test_rows(task_data, network, rows, options.data.max_length) for rows in asked}
 
 
 def taught(options: TrainConfig, place: TrainingContext, task_data: TaskData, network: PrunedNetwork) -> dict[str, Any]:
     """Model, update and preparation of a course with a teacher: no label plays a part for the student."""
     name = str(options.lesson.teacher)
-    source = source_of(name)
-    check_tokens(task_data.tokenizer, tokenizer_in(source), name)
+    source = checkpoint_source(name)
+    check_tokens(task_data.tokenizer, read_tokenizer(source), name)
     teacher, tuned = teacher_network(source, task_data)
     bridge = projections_for(network, teacher, generator=generator(place.seed, PROJECTIONS)).to(place.device)
     return {
         "model": nn.ModuleDict({"student": network, "projections": bridge}),
-        "update": layerwise_update(network, teacher, bridge, gamma=1.0, together=place.together),
+        "update": layerwise_update(network, teacher, bridge, gamma=1.0, group=place.group),
         "prepared": partial(prepared_teacher, options, place, task_data, teacher, tuned),
     }
 
@@ -214,26 +214,26 @@ def prepared_teacher(
         teacher.load_state_dict(saved_network(folder).state_dict())
     elif not tuned:
         fit_teacher(options, place, task_data, teacher)
-        if place.together.first:
+        if place.group.first:
             save_network(teacher, task_data, folder)
             run.checkpoints(TEACHER).remove()
-    place.together.wait()
+    place.group.wait()
     teacher.requires_grad_(False).eval()
-    return {"teacher_metrics": scores(task_data, teacher, task_data.test)} if place.together.first else {}
+    return {"teacher_metrics": scores(task_data, teacher, task_data.test)} if place.group.first else {}
 
 
 def fit_teacher(options: TrainConfig, place: TrainingContext, task_data: TaskData, teacher: PrunedNetwork) -> None:
-    batches = shuffled(task_data.encoded["train"], options.recipe.batch_size, (place.seed, 1))
-    hand = options.pace.accumulate * place.together.processes
+    batches = shuffled_epochs(task_data.encoded["train"], options.recipe.batch_size, (place.seed, 1))
+    hand = options.pace.accumulate * place.group.processes
     steps = max(1, round(options.lesson.teacher_epochs * len(batches(0)) / hand))
-    train(
+    train_network(
         teacher,
         batches,
-        plain_update(teacher, loss=partial(task_loss, together=place.together)),
+        plain_update(teacher, loss=partial(task_loss, group=place.group)),
         Schedule(steps=steps, learning_rate=options.lesson.teacher_learning_rate, accumulate=options.pace.accumulate),
         seed=2 * place.seed + 1,
         checkpoints=place.run.checkpoints(TEACHER),
         every_seconds=options.pace.checkpoint_seconds,
         title=f"fine-tuning the teacher on {column_of(task_data.task.name)}",
-        together=place.together,
+        group=place.group,
     )

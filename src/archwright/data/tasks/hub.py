@@ -5,19 +5,20 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from archwright.data.examples import Examples, RawTask, listed, quoted
-from archwright.data.files import SHARES, Columns, collect
+from archwright.data.files import quote, quote_all
+from archwright.data.tasks.examples import Examples, RawTask
+from archwright.data.tasks.tables import SHARES, Columns, collect
 from archwright.errors import BadInput
 
 PREFIX = "hf:"
 VALIDATION_SPLITS = ("validation", "valid", "dev", "validation_matched")
 
 
-def hub_draft(name: str, *, columns: Columns) -> RawTask:
+def load_hub(name: str, *, columns: Columns) -> RawTask:
     """A data set `hf:NAME` or `hf:NAME:CONFIG`; a split whose labels are hidden (-1) counts as missing."""
     splits = load_splits(name)
     if "train" not in splits:
-        raise BadInput(f"{name} needs a split 'train', it has {listed(splits)}.")
+        raise BadInput(f"{name} needs a split 'train', it has {quote_all(splits)}.")
     seen = {split for split, rows in splits.items() if not hidden(rows, columns.label)}
     held_out = [*[split for split in VALIDATION_SPLITS if split in seen][:1], *({"test"} & seen)]
     examples = {split: read_split(splits[split], columns, f"{name} split {split!r}") for split in ["train", *held_out]}
@@ -38,7 +39,7 @@ def load_splits(name: str) -> dict[str, Any]:
     """The splits of a data set, from the cache, a folder or the hub."""
     dataset, _, config = name.removeprefix(PREFIX).partition(":")
     if not dataset:
-        raise BadInput(f"a `datasets` name is written hf:NAME or hf:NAME:CONFIG, got {quoted(name)}.")
+        raise BadInput(f"a `datasets` name is written hf:NAME or hf:NAME:CONFIG, got {quote(name)}.")
     if find_spec("datasets") is None:
         raise BadInput(f"{name} needs the library `datasets`; install it: pip install datasets")
     try:
@@ -46,7 +47,7 @@ def load_splits(name: str) -> dict[str, Any]:
     except (OSError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise BadInput(
-            f"cannot load {name}: {quoted(reason, 200)}; check the name, hf:NAME or hf:NAME:CONFIG."
+            f"cannot load {name}: {quote(reason, 200)}; check the name, hf:NAME or hf:NAME:CONFIG."
         ) from None
 
 
@@ -71,5 +72,5 @@ def read_split(rows: Any, columns: Columns, source: str) -> Examples:
     if names is None:
         return examples
     if any(int(label) not in range(len(names)) for label in examples.labels):
-        raise BadInput(f"{source} has rows without a label; its classes are {listed(names)}.")
+        raise BadInput(f"{source} has rows without a label; its classes are {quote_all(names)}.")
     return replace(examples, labels=[names[int(label)] for label in examples.labels])

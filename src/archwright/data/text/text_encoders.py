@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from archwright.data.examples import utf8
-from archwright.data.files import file_bytes
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.files import decode_utf8, read_bytes
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class TextEncoder:
     """From text to token numbers."""
 
     ids: Callable[[str], list[int]]
@@ -26,7 +25,7 @@ def read(path: Path) -> list[str]:
     try:
         state = path.stat()
     except (OSError, ValueError):
-        file_bytes(path)  # says what is wrong
+        read_bytes(path)  # says what is wrong
         raise
     return lines_of(path, state.st_mtime_ns, state.st_size)
 
@@ -34,14 +33,14 @@ def read(path: Path) -> list[str]:
 @lru_cache(maxsize=4)
 def lines_of(path: Path, changed: int, size: int) -> list[str]:
     """As long as the file stays as it is, it is read once."""
-    lines = [line.strip() for line in utf8(file_bytes(path), str(path)).splitlines()]
+    lines = [line.strip() for line in decode_utf8(read_bytes(path), str(path)).splitlines()]
     found = [line for line in lines if line]
     if not found:
         raise BadInput(f"{path} has no text; give a text file with sentences in it.")
     return found
 
 
-def pieces(source: str) -> Vocabulary:
+def checkpoint_encoder(source: str) -> TextEncoder:
     """The vocabulary of a checkpoint's tokenizer, without special tokens around a text."""
     tokenizer = load_tokenizer(source)
 
@@ -50,25 +49,25 @@ def pieces(source: str) -> Vocabulary:
         found: list[int] = tokenizer(known, add_special_tokens=False, verbose=False)["input_ids"]
         return found
 
-    return Vocabulary(ids, len(tokenizer), tokenizer.mask_token_id or 0)
+    return TextEncoder(ids, len(tokenizer), tokenizer.mask_token_id or 0)
 
 
-def byte_pairs(folder: Path) -> Vocabulary:
+def gpt2_encoder(folder: Path) -> TextEncoder:
     """The vocabulary of GPT-2 from its two original files."""
     from tokenizers import ByteLevelBPETokenizer
 
     for name in (files := ("encoder.json", "vocab.bpe")):
-        file_bytes(folder / name)
+        read_bytes(folder / name)
     tokenizer = ByteLevelBPETokenizer.from_file(*(str(folder / name) for name in files))
 
     def ids(text: str) -> list[int]:
         found: list[int] = tokenizer.encode(text).ids
         return found
 
-    return Vocabulary(ids, tokenizer.get_vocab_size(), 0)
+    return TextEncoder(ids, tokenizer.get_vocab_size(), 0)
 
 
-def words(text: Path) -> Vocabulary:
+def word_encoder(text: Path) -> TextEncoder:
     """The words of the text itself, and the end of a line as one more."""
     found = dict.fromkeys(word for line in read(text) for word in line.split())
     numbers, end = {word: place for place, word in enumerate(found)}, len(found)
@@ -76,4 +75,4 @@ def words(text: Path) -> Vocabulary:
     def ids(piece: str) -> list[int]:
         return [number for line in piece.split("\n") for number in (*map(numbers.__getitem__, line.split()), end)]
 
-    return Vocabulary(ids, end + 1, end)
+    return TextEncoder(ids, end + 1, end)

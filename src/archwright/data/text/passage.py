@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.encoding import Encoded, check_length, flat, slices
-from archwright.data.examples import utf8
-from archwright.data.files import SHARES, file_bytes
-from archwright.data.rows import Parts
-from archwright.data.splits import part
+from archwright.data.files import decode_utf8, read_bytes
+from archwright.data.tasks.rows import UnsplitTask
+from archwright.data.tasks.splits import part
+from archwright.data.tasks.tables import SHARES
 from archwright.errors import BadInput
 from archwright.progress import progress
 
@@ -106,10 +106,10 @@ def ids_of(tokenizer: Any, text: str, **more: Any) -> Any:
     return tokenizer(text, add_special_tokens=False, return_attention_mask=False, verbose=False, **more)
 
 
-def text_files(train: Path, validation: Path | None, test: Path | None) -> Parts:
+def text_files(train: Path, validation: Path | None, test: Path | None) -> UnsplitTask:
     """The user's texts; a validation file without a test file is the test set, as for other files."""
     held_out = test or validation
-    return Parts(
+    return UnsplitTask(
         name=train.name,
         kind="lm",
         metric="perplexity",
@@ -126,7 +126,7 @@ def read_text(path: Path) -> Passage:
     """The text of a file, line ends as in Unix."""
     if path.suffix.lower() not in SUFFIXES:
         raise BadInput(f"lm reads plain text, a file that ends in {', '.join(SUFFIXES)}; got {str(path)!r}.")
-    text = utf8(file_bytes(path), str(path)).replace("\r\n", "\n").replace("\r", "\n")
+    text = decode_utf8(read_bytes(path), str(path)).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         raise BadInput(f"{path} is empty; language modelling needs text.")
     return Passage(str(path), text)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from archwright.data.examples import listed, quoted
-from archwright.data.files import Columns, own_files
-from archwright.data.hub import PREFIX
-from archwright.data.labelled import BUILT_IN, labelled_parts, named_draft
-from archwright.data.rows import Parts, Rows, Split
-from archwright.data.splits import split_note
-from archwright.data.squad import ADDRESS, squad_parts
-from archwright.data.text import text_files
+from archwright.data.files import quote, quote_all
+from archwright.data.tasks.hub import PREFIX
+from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
+from archwright.data.tasks.rows import Rows, Split, UnsplitTask
+from archwright.data.tasks.splits import split_note
+from archwright.data.tasks.squad import ADDRESS, load_squad
+from archwright.data.tasks.tables import Columns, own_files
+from archwright.data.text.passage import text_files
 from archwright.errors import BadInput
 
 DEFAULT_TASK = "movie-reviews"
@@ -110,22 +110,22 @@ def load_task(
     return complete(limited(task_of(parts, seed), wanted, seed), seed)
 
 
-def holding_out(parts: Parts, share: float) -> Parts:
+def holding_out(parts: UnsplitTask, share: float) -> UnsplitTask:
     """The same with this share of train held out; as it is where validation rows are given, or test rows are not."""
     if parts.test is None or parts.validation is not None:
         return parts
     return replace(parts, validation=None if share else parts.test, shares={"validation": share} if share else {})
 
 
-def labelled(wish: TaskRequest) -> Parts:
+def labelled(wish: TaskRequest) -> UnsplitTask:
     """Labelled texts: one's own files, or by name."""
     if (wish.train and (wish.name or wish.data)) or ((wish.validation or wish.test) and not wish.train):
         raise BadInput("give either --task (with --data if it needs it), or your own files with --train among them.")
     if wish.train:
         draft = own_files(wish.train, wish.validation, wish.test, columns=wish.columns)
     else:
-        draft = named_draft(known(wish.name or DEFAULT_TASK), wish.data, wish.columns)
-    return labelled_parts(draft, wish.regression, wish.labels)
+        draft = load_named_task(known(wish.name or DEFAULT_TASK), wish.data, wish.columns)
+    return number_labels(draft, wish.regression, wish.labels)
 
 
 def known(name: str) -> str:
@@ -135,10 +135,10 @@ def known(name: str) -> str:
     near = get_close_matches(name, TASKS, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
     ways = "your own files with --train, a `datasets` name as hf:NAME"
-    raise BadInput(f"unknown task {quoted(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
+    raise BadInput(f"unknown task {quote(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
 
 
-def language_modelling(wish: TaskRequest) -> Parts:
+def language_modelling(wish: TaskRequest) -> UnsplitTask:
     """The next token of one's own text."""
     without_labels("lm", wish)
     if wish.train is None or wish.data is not None:
@@ -146,12 +146,12 @@ def language_modelling(wish: TaskRequest) -> Parts:
     return text_files(wish.train, wish.validation, wish.test)
 
 
-def question_answering(wish: TaskRequest) -> Parts:
+def question_answering(wish: TaskRequest) -> UnsplitTask:
     """Parts of a text that answer questions."""
     without_labels("squad", wish)
     if wish.train or wish.validation or wish.test:
         raise BadInput("squad reads train*.json and dev*.json of the folder --data; leave out --train and the others.")
-    return squad_parts(wish.data)
+    return load_squad(wish.data)
 
 
 def without_labels(task: str, wish: TaskRequest) -> None:
@@ -166,7 +166,7 @@ class OtherTask:
     """A task that is not about labelled texts."""
 
     description: str
-    load: Callable[[TaskRequest], Parts]
+    load: Callable[[TaskRequest], UnsplitTask]
 
 
 OTHER_TASKS: dict[str | None, OtherTask] = {
@@ -181,7 +181,7 @@ OTHER_TASKS: dict[str | None, OtherTask] = {
 TASKS: dict[str, str] = {str(name): task.description for name, task in (BUILT_IN | OTHER_TASKS).items()}
 
 
-def task_of(parts: Parts, seed: int) -> Task:
+def task_of(parts: UnsplitTask, seed: int) -> Task:
     """The task with train cut into its splits."""
     given = {"validation": parts.validation, "test": parts.test}
     found = {split: data for split, data in given.items() if data is not None} | dict(
@@ -208,5 +208,7 @@ def complete(task: Task, seed: int) -> Task:
     missing = [label for index, label in enumerate(task.labels) if index not in present]
     if missing:
         way = "take more rows, another --seed, or give --validation and --test files"
-        raise BadInput(f"no row of class {listed(missing)} among the {len(rows)} training rows (seed {seed}); {way}.")
+        raise BadInput(
+            f"no row of class {quote_all(missing)} among the {len(rows)} training rows (seed {seed}); {way}."
+        )
     return task

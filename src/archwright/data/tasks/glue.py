@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from archwright.data.examples import Examples, RawTask, listed, quoted, utf8
-from archwright.data.files import file_bytes
+from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
+from archwright.data.tasks.examples import Examples, RawTask
 from archwright.errors import BadInput
 
 TRAIN_FILES = ("train.tsv", "train_subset.tsv")
@@ -70,7 +70,7 @@ GLUE: dict[str, GlueTask] = {
 }  # fmt: skip
 
 
-def glue_draft(name: str, data: Path | None) -> RawTask:
+def load_glue(name: str, data: Path | None) -> RawTask:
     """A GLUE task by the paper's protocol: 30 % of train becomes validation, dev is the test set."""
     task = GLUE[name]
     folder = glue_folder(name, data)
@@ -117,7 +117,7 @@ def first_of(folder: Path, names: tuple[str, ...], task: GlueTask) -> Path:
 
 def read_glue(path: Path, task: GlueTask) -> tuple[Examples, str]:
     """All whole rows of a file, and a note on those left out; quotes are ordinary characters in GLUE."""
-    content = utf8(file_bytes(path), str(path)).replace("\r\n", "\n")
+    content = decode_utf8(read_bytes(path), str(path)).replace("\r\n", "\n")
     lines = [line.split("\t") for line in content.split("\n") if line.strip()]
     header, rows = (task.header, lines) if task.header else (tuple(lines[0]) if lines else (), lines[1:])
     whole = [fields for fields in rows if len(fields) == len(header)]
@@ -146,7 +146,7 @@ def column_of(header: tuple[str, ...], names: tuple[str, ...], source: str) -> i
     for name in names:
         if name in header:
             return header.index(name)
-    raise BadInput(f"{source} has no column {quoted(names[0])}; it has {listed(header)}. Is it another task's file?")
+    raise BadInput(f"{source} has no column {quote(names[0])}; it has {quote_all(header)}. Is it another task's file?")
 
 
 def label_name(value: str, task: GlueTask, source: str) -> str:
@@ -155,4 +155,4 @@ def label_name(value: str, task: GlueTask, source: str) -> str:
         return value
     if value.isascii() and value.isdigit() and int(value) < len(task.labels):
         return task.labels[int(value)]
-    raise BadInput(f"{source} has the label {quoted(value)}; this task knows {listed(task.labels)}.")
+    raise BadInput(f"{source} has the label {quote(value)}; this task knows {quote_all(task.labels)}.")

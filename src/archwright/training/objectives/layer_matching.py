@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.training.updates.layer_outputs import Heard, answer, listening, posts
+from archwright.training.objectives.layer_outputs import Heard, answer, listening, posts
 
 
 def layer_map(student: int, teacher: int) -> list[tuple[int, int]]:

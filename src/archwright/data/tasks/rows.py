@@ -7,9 +7,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.encoding import TEXTS_PER_CALL, Encoded, Tokenized, check_length, encoded, slices, tokenized
-from archwright.data.splits import cut, part
-from archwright.data.targets import Targets
+from archwright.data.encoding import TEXTS_PER_CALL, Encoded, Tokenized, check_length, join_parts, slices, tokenize
+from archwright.data.tasks.splits import cut, part
+from archwright.data.tasks.targets import Targets
 from archwright.progress import progress
 
 
@@ -31,7 +31,7 @@ class Split(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class UnsplitTask:
     """A task whose training data is not cut into splits yet."""
 
     name: str
@@ -80,9 +80,9 @@ class Rows:
         parts: list[Tokenized] = []
         with progress("tokenize", len(self), "texts") as bar:
             for some in slices(len(self), TEXTS_PER_CALL):
-                parts.append(tokenized(*self.sequences(some), tokenizer, max_length))
+                parts.append(tokenize(*self.sequences(some), tokenizer, max_length))
                 bar.advance(some.stop - some.start)
-        return encoded(parts, self.targets, tokenizer, choices=len(self.choices) or 1)
+        return join_parts(parts, self.targets, tokenizer, choices=len(self.choices) or 1)
 
     def sequences(self, some: slice) -> tuple[list[str], list[str] | None]:
         """First and second texts of some rows; for multiple choice each text with each of its choices."""

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from archwright.data.examples import utf8
-from archwright.data.files import file_bytes
-from archwright.data.glue import GLUE, GlueTask, column_of, glue_folder, read_glue
-from archwright.data.rows import Rows
+from archwright.data.files import decode_utf8, read_bytes
+from archwright.data.tasks.glue import GLUE, GlueTask, column_of, glue_folder, read_glue
+from archwright.data.tasks.rows import Rows
 from archwright.errors import BadInput
 
 FIRST_COLUMN = {"MNLI": "MNLI-m"}
@@ -24,7 +23,7 @@ OLDEST = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class Test:
+class TestFile:
     """One file of a submission."""
 
     task: str
@@ -34,12 +33,12 @@ class Test:
     """Whether answers are written as names of labels, not as their numbers."""
 
 
-TESTS: dict[str, Test] = {
-    **{name: Test(name, ("test.tsv",)) for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "WNLI")},
-    **{name: Test(name, ("test.tsv",), words=True) for name in ("QNLI", "RTE")},
-    "MNLI-m": Test("MNLI", ("test_matched.tsv",), words=True),
-    "MNLI-mm": Test("MNLI", ("test_mismatched.tsv",), words=True),
-    "AX": Test("MNLI", ("diagnostic.tsv", "../diagnostic/diagnostic.tsv", "../AX/diagnostic.tsv"), words=True),
+TESTS: dict[str, TestFile] = {
+    **{name: TestFile(name, ("test.tsv",)) for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "WNLI")},
+    **{name: TestFile(name, ("test.tsv",), words=True) for name in ("QNLI", "RTE")},
+    "MNLI-m": TestFile("MNLI", ("test_matched.tsv",), words=True),
+    "MNLI-mm": TestFile("MNLI", ("test_mismatched.tsv",), words=True),
+    "AX": TestFile("MNLI", ("diagnostic.tsv", "../diagnostic/diagnostic.tsv", "../AX/diagnostic.tsv"), words=True),
 }
 """Name of a file in the zip, without .tsv -> the rows it answers."""
 
@@ -63,7 +62,7 @@ def present_tasks(data: Path) -> list[str]:
     return found
 
 
-def more_dev(task: str, data: Path, labels: Sequence[str]) -> dict[str, Rows]:
+def extra_dev_rows(task: str, data: Path, labels: Sequence[str]) -> dict[str, Rows]:
     """Dev rows of further columns of the leaderboard, where their files are there: MNLI-mm."""
     folder, found = glue_folder(task, data), {}
     for column, file in MORE_DEV.get(task, {}).items():
@@ -74,7 +73,7 @@ def more_dev(task: str, data: Path, labels: Sequence[str]) -> dict[str, Rows]:
     return found
 
 
-def asked_rows(task: str, data: Path) -> list[UnlabelledRows]:
+def test_rows(task: str, data: Path) -> list[UnlabelledRows]:
     """Test rows of a task that are there, for every file of a submission that it answers."""
     folder = glue_folder(task, data)
     places = {
@@ -82,12 +81,14 @@ def asked_rows(task: str, data: Path) -> list[UnlabelledRows]:
         for column, test in TESTS.items()
         if test.task == task
     }
-    return [read_asked(column, path, GLUE[task]) for column, path in places.items() if path is not None]
+    return [read_test_rows(column, path, GLUE[task]) for column, path in places.items() if path is not None]
 
 
-def read_asked(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
+def read_test_rows(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
     """Rows with their number in the first column; every one must be answered, so a broken one is an error."""
-    lines = [line.split("\t") for line in utf8(file_bytes(path), str(path)).replace("\r\n", "\n").split("\n") if line]
+    lines = [
+        line.split("\t") for line in decode_utf8(read_bytes(path), str(path)).replace("\r\n", "\n").split("\n") if line
+    ]
     header, rows = tuple(lines[0]) if lines else (), lines[1:]
     if not rows or any(len(row) != len(header) for row in rows):
         raise BadInput(f"{path} is empty or damaged; the original is at {task.address}")
@@ -99,7 +100,7 @@ def read_asked(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
     )
 
 
-def written(column: str, answers: Sequence[float], labels: Sequence[str]) -> list[str]:
+def format_answers(column: str, answers: Sequence[float], labels: Sequence[str]) -> list[str]:
     """Answers as the leaderboard wants them: names, official numbers of classes, or similarities within bounds."""
     official = GLUE[TESTS[column].task].labels
     if not official:
@@ -109,7 +110,7 @@ def written(column: str, answers: Sequence[float], labels: Sequence[str]) -> lis
     return [form(name) for name in names]
 
 
-def submission(files: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> bytes:
+def zip_submission(files: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> bytes:
     """The zip for the leaderboard: column -> numbers of the rows and their answers, as CoLA.tsv and so on."""
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.examples import Examples, RawTask, listed, quoted
+from archwright.data.files import quote, quote_all
+from archwright.data.tasks.examples import Examples, RawTask
 from archwright.errors import BadInput
 
 Targets = NDArray[np.int64] | NDArray[np.float32]
@@ -35,7 +36,7 @@ def regression_targets(examples: Examples) -> NDArray[np.float32]:
         targets = np.array([np.nan if value is None else value for value in values]).astype(np.float32)
     wrong = np.flatnonzero(~np.isfinite(targets))
     if len(wrong):
-        label = quoted(examples.labels[wrong[0]])
+        label = quote(examples.labels[wrong[0]])
         rule = f"row {wrong[0] + 1} of {examples.source}: a regression target must be a finite number"
         raise BadInput(f"{rule}, got {label} ({len(wrong)} such rows); correct it or use --no-regression.")
     return targets
@@ -45,11 +46,11 @@ def check_measurements(draft: RawTask, forced: tuple[str, ...] | None) -> None:
     """Refuses what cannot be a regression: targets that never differ, or a model with named classes."""
     if len(set(draft.train.labels)) < 2:
         raise BadInput(
-            f"every target of {draft.train.source} is {quoted(draft.train.labels[0])}; two values are needed."
+            f"every target of {draft.train.source} is {quote(draft.train.labels[0])}; two values are needed."
         )
     if forced and not all(UNNAMED.fullmatch(label) for label in forced):
         raise BadInput(
-            f"{draft.name} is a regression, but the model has the classes {listed(forced)}; take another model."
+            f"{draft.name} is a regression, but the model has the classes {quote_all(forced)}; take another model."
         )
 
 
@@ -71,7 +72,7 @@ def class_order(draft: RawTask, forced: tuple[str, ...] | None) -> tuple[tuple[s
     """
     names = sorted_labels(draft.train.labels) if draft.labels is None else draft.labels
     if len(set(draft.train.labels)) < 2:
-        raise BadInput(f"{draft.train.source} has only the class {listed(set(draft.train.labels))}; two are needed.")
+        raise BadInput(f"{draft.train.source} has only the class {quote_all(set(draft.train.labels))}; two are needed.")
     if forced is None or (set(forced) != set(names) and all(UNNAMED.fullmatch(label) for label in forced)):
         return names, {label: index for index, label in enumerate(names)}
     return forced, forced_ids(names, forced)
@@ -87,7 +88,7 @@ def forced_ids(names: tuple[str, ...], forced: tuple[str, ...]) -> dict[str, int
             return {label: ids[spelling(label)] for label in names}
     rule = "the model's labels must be those of the data"
     raise BadInput(
-        f"{rule}: the model has {listed(forced)}, the data {listed(names)}; rename them or take another model."
+        f"{rule}: the model has {quote_all(forced)}, the data {quote_all(names)}; rename them or take another model."
     )
 
 
@@ -95,6 +96,8 @@ def class_targets(examples: Examples, ids: dict[str, int], train: str) -> NDArra
     """The labels as ids; every label must be known from training."""
     unseen = sorted_labels(label for label in set(examples.labels) if label not in ids)
     if unseen:
-        rule = f"{examples.source} has labels that {train} does not have: {listed(unseen)}"
-        raise BadInput(f"{rule}; known are {listed(ids)}. Correct them, or use --regression if they are measurements.")
+        rule = f"{examples.source} has labels that {train} does not have: {quote_all(unseen)}"
+        raise BadInput(
+            f"{rule}; known are {quote_all(ids)}. Correct them, or use --regression if they are measurements."
+        )
     return np.array([ids[label] for label in examples.labels], dtype=np.int64)

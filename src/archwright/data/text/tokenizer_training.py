@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from archwright.data.files import file_bytes
-from archwright.data.tokenizer import load_tokenizer
+from archwright.data.files import read_bytes
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 
 SPECIAL = {
@@ -21,7 +21,7 @@ GPT2_FILES = ("encoder.json", "vocab.bpe")
 GPT2_END = "<|endoftext|>"
 
 
-def words_of(lines: Sequence[str], size: int) -> Any:
+def train_words(lines: Sequence[str], size: int) -> Any:
     """Words between blanks, the most frequent ones first; the end of a line is a token too."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -32,7 +32,7 @@ def words_of(lines: Sequence[str], size: int) -> Any:
     return tokenizer
 
 
-def byte_pairs_of(lines: Sequence[str], size: int) -> Any:
+def train_bpe(lines: Sequence[str], size: int) -> Any:
     """Byte pairs learnt on the text: every text can be written in them."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -49,7 +49,7 @@ def byte_pairs_of(lines: Sequence[str], size: int) -> Any:
     return tokenizer
 
 
-MADE: dict[str, Callable[[Sequence[str], int], Any]] = {"words": words_of, "bpe": byte_pairs_of}
+TOKENIZER_TRAINERS: dict[str, Callable[[Sequence[str], int], Any]] = {"words": train_words, "bpe": train_bpe}
 """Tokenizers that are learnt from a text: lines and size of the vocabulary -> tokenizer."""
 
 
@@ -57,14 +57,14 @@ USUAL_SIZES = {"words": 10**7, "bpe": 16384}
 """Of vocabularies where none is asked for: all words."""
 
 
-def made_tokenizer(name: str, lines: Sequence[str], size: int | None = None) -> Any:
+def train_tokenizer(name: str, lines: Sequence[str], size: int | None = None) -> Any:
     """A tokenizer of this kind for this text, as transformers knows them."""
     from transformers import PreTrainedTokenizerFast
 
     size = USUAL_SIZES[name] if size is None else size
     if size < FEWEST_TOKENS:
         raise BadInput(f"--vocabulary must be at least {FEWEST_TOKENS}, got {size}.")
-    made = MADE[name](lines, size)
+    made = TOKENIZER_TRAINERS[name](lines, size)
     return PreTrainedTokenizerFast(tokenizer_object=made, eos_token=SPECIAL["sep_token"], **SPECIAL)
 
 
@@ -73,7 +73,7 @@ def gpt2_tokenizer(folder: Path) -> Any:
     from transformers import GPT2TokenizerFast
 
     for name in GPT2_FILES:
-        file_bytes(folder / name)
+        read_bytes(folder / name)
     encoder, merges = (str(folder / name) for name in GPT2_FILES)
     tokenizer = GPT2TokenizerFast(
         vocab=encoder, merges=merges, eos_token=GPT2_END, bos_token=GPT2_END, unk_token=GPT2_END
@@ -82,7 +82,7 @@ def gpt2_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def tokenizer_in(source: str) -> Any:
+def read_tokenizer(source: str) -> Any:
     """The tokenizer of a folder or hub id, also of a folder with GPT-2's original files."""
     folder = Path(source)
     original = folder.is_dir() and (folder / GPT2_FILES[0]).exists() and not (folder / "tokenizer.json").exists()

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
 from archwright.training.losses import mean_of, numbers_in, size_of, squares
-from archwright.training.updates.layer_matching import Projections, layer_map
-from archwright.training.updates.layer_outputs import Heard, answer, listening, posts
+from archwright.training.objectives.layer_matching import Projections, layer_map
+from archwright.training.objectives.layer_outputs import Heard, answer, listening, posts
 
 
 def layerwise_update(
-    student: Any, teacher: Any, projections: Projections, *, gamma: float, together: Together = ALONE
+    student: Any, teacher: Any, projections: Projections, *, gamma: float, group: ProcessGroup = SINGLE_PROCESS
 ) -> Update:
     """A step towards the teacher's states, and with weight `gamma` towards its logits; no label plays a part.
 
@@ -28,9 +28,9 @@ def layerwise_update(
             aim = answer(teacher, batch.inputs, logits=gamma > 0)
         with listening(student) as heard:
             found = answer(student, batch.inputs, logits=gamma > 0)
-        loss = state_loss(heard, told, projections, pairs, real_tokens(batch), together)
+        loss = state_loss(heard, told, projections, pairs, real_tokens(batch), group)
         if found is not None and aim is not None:
-            loss = loss + gamma * prediction_loss(found, aim, together)
+            loss = loss + gamma * prediction_loss(found, aim, group)
         loss.backward()
         return loss.detach()
 
@@ -49,20 +49,20 @@ def state_loss(
     projections: Projections,
     pairs: list[tuple[int, int]],
     real: torch.Tensor,
-    together: Together,
+    group: ProcessGroup,
 ) -> torch.Tensor:
     """Sum over the pairs of layers, and the embeddings, of the mean squared errors; padding has no part in them."""
     both = [(projections.embeddings(heard.embeddings[real]), told.embeddings)]
     both += [(projections.hidden(heard.hidden[i][real]), told.hidden[j]) for i, j in pairs]
     both += [(projections.attention(i, heard.mixed[i][real]), told.mixed[j]) for i, j in pairs if i in heard.mixed]
-    count = together.count(real.sum(), tokens_of)
+    count = group.count(real.sum(), tokens_of)
     return torch.stack([squares(found, aim[real]) / (count * aim.shape[-1]) for found, aim in both]).sum()
 
 
-def prediction_loss(logits: torch.Tensor, teacher: torch.Tensor, together: Together) -> torch.Tensor:
+def prediction_loss(logits: torch.Tensor, teacher: torch.Tensor, group: ProcessGroup) -> torch.Tensor:
     """Soft cross-entropy, mean over positions, or mean squared error for a single output."""
     flat, aims = logits.flatten(0, -2), teacher.flatten(0, -2)
-    count = together.count(size_of(flat), numbers_in)
+    count = group.count(size_of(flat), numbers_in)
     if logits.shape[-1] == 1:
         return squares(flat, aims) / count
     return mean_of(soft_cross_entropies, flat, aims, count=count)

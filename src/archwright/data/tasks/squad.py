@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from archwright.data.examples import quoted, utf8, whole
-from archwright.data.files import file_bytes
-from archwright.data.questions import QuestionRows
-from archwright.data.rows import Parts
+from archwright.data.files import decode_utf8, is_unicode, quote, read_bytes
+from archwright.data.tasks.questions import QuestionRows
+from archwright.data.tasks.rows import UnsplitTask
 from archwright.errors import BadInput
 
 ADDRESS = "https://rajpurkar.github.io/SQuAD-explorer/"
@@ -21,10 +20,10 @@ FEWEST_ARTICLES = 7
 """Of a file that is cut into three splits: 15 % of fewer is none."""
 
 
-def squad_parts(data: Path | None) -> Parts:
+def load_squad(data: Path | None) -> UnsplitTask:
     """SQuAD by the same protocol as GLUE: 30 % of train becomes validation, dev is the test set."""
     if data is not None and data.is_file():
-        return one_file(data)
+        return load_squad_file(data)
     if data is None or not data.is_dir():
         rule = "squad needs --data, the folder with its train*.json and dev*.json or one such file"
         raise BadInput(f"{rule}, got {'nothing' if data is None else repr(str(data))}; the original is at {ADDRESS}")
@@ -33,7 +32,7 @@ def squad_parts(data: Path | None) -> Parts:
     unanswerable = any(None in content.spans for content in read.values())
     train, dev = (content.rows(unanswerable) for content in read.values())
     notes = (f"{files['dev'].name} is the test set", *(content.note for content in read.values()))
-    return Parts(
+    return UnsplitTask(
         name="squad",
         kind="qa",
         metric="squad_v2_f1" if unanswerable else "squad_f1",
@@ -45,13 +44,13 @@ def squad_parts(data: Path | None) -> Parts:
     )
 
 
-def one_file(path: Path) -> Parts:
+def load_squad_file(path: Path) -> UnsplitTask:
     """All splits of one file, whole articles in one split: 15 % choose, 15 % test."""
     content = read_squad(path)
     unanswerable = None in content.spans
     if len(set(content.articles)) < FEWEST_ARTICLES:
         raise BadInput(f"{path} has {len(set(content.articles))} articles; three splits need {FEWEST_ARTICLES}.")
-    return Parts(
+    return UnsplitTask(
         name="squad",
         kind="qa",
         metric="squad_v2_f1" if unanswerable else "squad_f1",
@@ -129,7 +128,7 @@ def add(content: Content, entry: Any, context: str, where: str) -> bool:
     question, given = text_in(entry, "question", where), items(entry, "answers", where)
     if entry.get("is_impossible"):
         given = []
-    found = [located(answer, context, f"answers[{i}] of {where}") for i, answer in enumerate(given)]
+    found = [locate_answer(answer, context, f"answers[{i}] of {where}") for i, answer in enumerate(given)]
     spans = [span for span, _ in found if span is not None]
     if found and not spans:
         content.lost += 1
@@ -142,7 +141,7 @@ def add(content: Content, entry: Any, context: str, where: str) -> bool:
     return True
 
 
-def located(answer: Any, context: str, where: str) -> tuple[tuple[int, int] | None, bool]:
+def locate_answer(answer: Any, context: str, where: str) -> tuple[tuple[int, int] | None, bool]:
     """Where an answer is in the context without blanks around it, if at all; and whether it was elsewhere than said."""
     text = field_in(answer, "text", str, "a text", where)
     start = field_in(answer, "answer_start", int, "a whole number", where)
@@ -177,7 +176,7 @@ def check(content: Content) -> None:
 
 def json_file(path: Path) -> Any:
     """What a JSON file holds."""
-    text = utf8(file_bytes(path), str(path))
+    text = decode_utf8(read_bytes(path), str(path))
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -194,8 +193,8 @@ def items(holder: Any, key: str, where: str) -> list[Any]:
 def text_in(holder: Any, key: str, where: str) -> str:
     """A text that is there, has words, and is real Unicode."""
     text: str = field_in(holder, key, str, "a text", where)
-    if not text.strip() or not whole(text):
-        raise BadInput(f"{where} has an empty or broken {key}: {quoted(text)}; correct it or remove it.")
+    if not text.strip() or not is_unicode(text):
+        raise BadInput(f"{where} has an empty or broken {key}: {quote(text)}; correct it or remove it.")
     return text
 
 
@@ -203,6 +202,6 @@ def field_in(holder: Any, key: str, kind: type, words: str, where: str) -> Any:
     """What an object of the file has under a key, of the kind that SQuAD's layout says."""
     value = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
-        got = quoted(value) if isinstance(holder, dict) and key in holder else "none"
+        got = quote(value) if isinstance(holder, dict) and key in holder else "none"
         raise BadInput(f"{where} must have {words} {key!r} as SQuAD's files do, got {got}; see {ADDRESS}")
     return value

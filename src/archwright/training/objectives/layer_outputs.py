@@ -12,7 +12,7 @@ from torch import nn
 
 from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
-from archwright.training.updates.masked import Headed
+from archwright.training.objectives.mlm import Headed
 
 TEXT = ("input_ids", "attention_mask", "token_type_ids")
 """What a body reads."""

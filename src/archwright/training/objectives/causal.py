@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.losses import NO_TARGET, targets_in, task_loss
 
@@ -58,7 +58,7 @@ def rows_of(batch: Any) -> list[int]:
     return [int(row) for row in getattr(batch, "rows", ())]
 
 
-def causal_update(network: Any, *, reading: Reading | None = None, together: Together = ALONE) -> Update:
+def causal_update(network: Any, *, reading: Reading | None = None, group: ProcessGroup = SINGLE_PROCESS) -> Update:
     """A step of guessing next tokens, which are a batch's targets, -100 where nothing follows.
 
     With `reading`, which is also the `carry` of the training, a recurrent network goes on with its states.
@@ -66,23 +66,23 @@ def causal_update(network: Any, *, reading: Reading | None = None, together: Tog
 
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
         moved = batch.to(network.device)
-        loss = read(moved, network, together) if reading is None else read_on(moved, network, reading, together)
+        loss = read(moved, network, group) if reading is None else read_on(moved, network, reading, group)
         loss.backward()
         return loss.detach()
 
     return update
 
 
-def read(batch: Any, network: Any, together: Together) -> torch.Tensor:
+def read(batch: Any, network: Any, group: ProcessGroup) -> torch.Tensor:
     if not isinstance(network, Surprised):
-        return task_loss(network(**batch.inputs).logits, batch.targets, together)
-    count = together.count((batch.targets != NO_TARGET).sum(), targets_in)
+        return task_loss(network(**batch.inputs).logits, batch.targets, group)
+    count = group.count((batch.targets != NO_TARGET).sum(), targets_in)
     return network.surprise(batch.inputs, batch.targets) / count
 
 
-def read_on(batch: Any, network: Any, reading: Reading, together: Together) -> torch.Tensor:
+def read_on(batch: Any, network: Any, reading: Reading, group: ProcessGroup) -> torch.Tensor:
     before = reading.before(batch)
     states = None if before is None else tuple(tuple(each.to(network.device) for each in layer) for layer in before)
     answer = network(**batch.inputs, state=states)
     reading.after(batch, answer.state)
-    return task_loss(answer.logits, batch.targets, together)
+    return task_loss(answer.logits, batch.targets, group)

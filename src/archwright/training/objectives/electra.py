@@ -7,17 +7,17 @@ import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
 from archwright.training.losses import NO_TARGET, task_loss
-from archwright.training.updates.masked import guesses
+from archwright.training.objectives.mlm import masked_token_logits
 
 WEIGHTS = (1.0, 50.0)
 """Of the generator's loss and of the discriminator's, as published."""
 
 
 def electra_update(
-    generator: Any, discriminator: Any, *, weights: tuple[float, float] = WEIGHTS, together: Together = ALONE
+    generator: Any, discriminator: Any, *, weights: tuple[float, float] = WEIGHTS, group: ProcessGroup = SINGLE_PROCESS
 ) -> Update:
     """A step of both networks; the loss is the weighted sum. Batches are masked as for `masked_update`.
 
@@ -27,10 +27,10 @@ def electra_update(
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
         batch = batch.to(discriminator.device)
         hidden = batch.targets != NO_TARGET
-        logits = guesses(generator, batch.inputs, hidden)
-        guess = task_loss(logits, batch.targets[hidden], together)
-        filled, replaced = fill_in(batch, drawn(logits.detach(), own_share(rng, together)))
-        told = detection(discriminator, {**batch.inputs, "input_ids": filled}, replaced, together)
+        logits = masked_token_logits(generator, batch.inputs, hidden)
+        guess = task_loss(logits, batch.targets[hidden], group)
+        filled, replaced = fill_in(batch, drawn(logits.detach(), own_share(rng, group)))
+        told = detection(discriminator, {**batch.inputs, "input_ids": filled}, replaced, group)
         loss = weights[0] * guess + weights[1] * told
         loss.backward()
         return loss.detach()
@@ -38,9 +38,9 @@ def electra_update(
     return update
 
 
-def own_share(rng: np.random.Generator, together: Together) -> np.random.Generator:
+def own_share(rng: np.random.Generator, group: ProcessGroup) -> np.random.Generator:
     """Every process its own randomness; the first one that of a process alone."""
-    return rng if together.first else np.random.default_rng((*rng.integers(2**32, size=4), together.rank))
+    return rng if group.first else np.random.default_rng((*rng.integers(2**32, size=4), group.rank))
 
 
 @torch.no_grad()
@@ -63,14 +63,14 @@ def fill_in(batch: Any, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
 
 
 def detection(
-    network: Any, inputs: dict[str, torch.Tensor], replaced: torch.Tensor, together: Together
+    network: Any, inputs: dict[str, torch.Tensor], replaced: torch.Tensor, group: ProcessGroup
 ) -> torch.Tensor:
     """Mean over all tokens that are not padding of the binary cross-entropy of `replaced`."""
     logits: torch.Tensor = network(**inputs).logits
     mask = inputs.get("attention_mask")
     real = torch.ones_like(replaced) if mask is None else mask.bool()
     sizes = binary_cross_entropy_with_logits(logits, replaced.to(logits.dtype), reduction="none")
-    return sizes.masked_fill(~real, 0.0).sum() / together.count(real.sum(), tokens_of)
+    return sizes.masked_fill(~real, 0.0).sum() / group.count(real.sum(), tokens_of)
 
 
 def share_embeddings(generator: Any, discriminator: Any) -> nn.ModuleDict:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.vocabularies import Vocabulary, read
+from archwright.data.text.text_encoders import TextEncoder, read
 from archwright.errors import BadInput
 
 Ids = NDArray[np.int64]
@@ -29,16 +29,16 @@ class Snippets:
 
 
 def snippets(
-    text: Path, vocabulary: Vocabulary, loss: str, *, rows: int, length: int, seed: tuple[int, ...]
+    text: Path, vocabulary: TextEncoder, loss: str, *, rows: int, length: int, seed: tuple[int, ...]
 ) -> Snippets:
     """`rows` windows of `length` tokens at random lines, with the labels of the loss."""
     rng = np.random.default_rng(seed)
     windows = np.array([window(read(text), vocabulary, length, rng, text) for _ in range(rows)], dtype=np.int64)
     inputs, labels = CORRUPTIONS[loss](windows, vocabulary, rng)
-    return renumbered(inputs, labels, tokens_as_labels=loss in LABELS_ARE_TOKENS)
+    return renumber(inputs, labels, tokens_as_labels=loss in LABELS_ARE_TOKENS)
 
 
-def window(lines: list[str], vocabulary: Vocabulary, length: int, rng: np.random.Generator, source: Path) -> list[int]:
+def window(lines: list[str], vocabulary: TextEncoder, length: int, rng: np.random.Generator, source: Path) -> list[int]:
     """The first `length` tokens from a random line on; goes on at the beginning of the text after its end."""
     start = int(rng.integers(len(lines)))
     turned, wanted = lines[start:] + lines[:start], CHARACTERS * length
@@ -58,7 +58,7 @@ def first_lines(lines: list[str], characters: int) -> list[str]:
     return lines[: int(np.searchsorted(sizes, characters)) + 1]
 
 
-def renumbered(inputs: Ids, labels: Ids, *, tokens_as_labels: bool) -> Snippets:
+def renumber(inputs: Ids, labels: Ids, *, tokens_as_labels: bool) -> Snippets:
     """The same batch with its tokens numbered among themselves."""
     seen = [inputs.ravel(), labels[labels != NO_TARGET]] if tokens_as_labels else [inputs.ravel()]
     known = np.unique(np.concatenate(seen))
@@ -67,7 +67,7 @@ def renumbered(inputs: Ids, labels: Ids, *, tokens_as_labels: bool) -> Snippets:
     return Snippets(np.searchsorted(known, inputs), labels, len(known))
 
 
-def replaced(windows: Ids, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ids, Ids]:
+def replaced(windows: Ids, vocabulary: TextEncoder, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """ELECTRA: some tokens are random others; the label says which (Clark et al. 2020, with a uniform generator)."""
     chosen = rng.random(windows.shape) < REPLACED
     others = rng.integers(vocabulary.size, size=windows.shape)
@@ -75,7 +75,7 @@ def replaced(windows: Ids, vocabulary: Vocabulary, rng: np.random.Generator) -> 
     return inputs, (inputs != windows).astype(np.int64)
 
 
-def masked(windows: Ids, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ids, Ids]:
+def masked(windows: Ids, vocabulary: TextEncoder, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """BERT: of the chosen tokens 80 % are hidden, 10 % are random and 10 % stay; the label is the token itself."""
     chosen, fate = rng.random(windows.shape) < REPLACED, rng.random(windows.shape)
     others = np.where(fate < 0.8, vocabulary.mask, rng.integers(vocabulary.size, size=windows.shape))
@@ -83,7 +83,7 @@ def masked(windows: Ids, vocabulary: Vocabulary, rng: np.random.Generator) -> tu
     return inputs, np.where(chosen, windows, NO_TARGET)
 
 
-def unchanged(windows: Ids, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ids, Ids]:
+def unchanged(windows: Ids, vocabulary: TextEncoder, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """Causal language modelling: the network itself shifts the labels."""
     return windows, windows
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from archwright.data.glue_submission import submission
+from archwright.data.tasks.glue_submission import zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.trained import save_trained
 from archwright.reports.train_page import train_html
 from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
 from archwright.store.logs import Log, read_log
-from archwright.training.distributed import join
-from archwright.training.loop import train
+from archwright.training import loop
+from archwright.training.distributed import join_process_group
 from archwright.training.plan import COMMAND, TrainConfig, TrainingContext, TrainingPlan
 from archwright.training.recipes import Recipe
 from archwright.training.schedule import Schedule
@@ -41,9 +41,9 @@ def training_context(options: TrainConfig, folder: Path) -> TrainingContext:
     if options.output.seed < 0 or options.output.threads < 0 or options.pace.accumulate < 1:
         raise BadInput("--seed and --threads must not be negative and --accumulate at least 1.")
     wanted = resolve_device(options.output.device)
-    together = join(cpu=wanted.type == "cpu")
-    torch.set_num_threads(options.output.threads or max(1, (os.cpu_count() or 1) // together.processes))
-    return TrainingContext(RunFolder(folder), together, options.output.seed)
+    group = join_process_group(cpu=wanted.type == "cpu")
+    torch.set_num_threads(options.output.threads or max(1, (os.cpu_count() or 1) // group.processes))
+    return TrainingContext(RunFolder(folder), group, options.output.seed)
 
 
 def first_process() -> bool:
@@ -65,9 +65,9 @@ def run_training(options: TrainConfig, folder: Path) -> dict[str, Any]:
     if done is not None:
         return done
     course = options.way(options, place)
-    if place.together.first:
+    if place.group.first:
         begin(folder, options.as_options())
-    place.together.wait()
+    place.group.wait()
     with locked(place):
         result = train_and_evaluate(options, place, course)
     return result
@@ -83,31 +83,31 @@ def finished(options: TrainConfig, run: RunFolder) -> dict[str, Any] | None:
 
 
 def locked(place: TrainingContext) -> AbstractContextManager[None]:
-    return place.run.locked() if place.together.first else nullcontext()
+    return place.run.locked() if place.group.first else nullcontext()
 
 
 def train_and_evaluate(options: TrainConfig, place: TrainingContext, course: TrainingPlan) -> dict[str, Any]:
     """Prepares, trains, judges, keeps."""
-    run, first, begun = place.run, place.together.first, perf_counter()
+    run, first, begun = place.run, place.group.first, perf_counter()
     facts = {**course.facts, **course.prepared()}
     before = noted(place, "before", course.judged) if options.way.head is not None else None
     schedule = schedule_for(options, place, course)
     prepared = perf_counter() - begun
-    fit(options, place, course, schedule)
+    fit_plan(options, place, course, schedule)
     if first:
-        result = {**head_of(options, course, schedule, place.together.processes), **told(run, before, course), **facts}
+        result = {**head_of(options, course, schedule, place.group.processes), **told(run, before, course), **facts}
         result["seconds"] = {"prepared": prepared, "total": perf_counter() - begun, **result["seconds"]}
         kept(course, run, result)
-    place.together.wait()
+    place.group.wait()
     return dict(run.note("result"))
 
 
-def fit(
+def fit_plan(
     options: TrainConfig, place: TrainingContext, course: TrainingPlan, schedule: Schedule, *, stop: int | None = None
 ) -> None:
     """The training itself, up to a step or to its end; goes on where the last one ended."""
-    with logging(place.run.path / LOG, place.together.first) as log:
-        train(
+    with logging(place.run.path / LOG, place.group.first) as log:
+        loop.train_network(
             course.model,
             course.batches,
             course.update,
@@ -119,7 +119,7 @@ def fit(
             stop=stop,
             carry=course.carry,
             log=log,
-            together=place.together,
+            group=place.group,
         )
 
 
@@ -134,7 +134,7 @@ def evaluate_only(options: TrainConfig, _: Path) -> dict[str, Any]:
             raise BadInput(
                 f"--evaluate-only needs a network that was trained for this task, {options.student.model} was not."
             )
-        after = dict(course.judged()) if place.together.first else {}
+        after = dict(course.judged()) if place.group.first else {}
     facts = {"rows": course.rows, "parameters": sum(p.numel() for p in course.network.parameters()), **course.facts}
     head = {"schema": SCHEMA, "lesson": options.name, "evaluate_only": True, "seed": options.output.seed, "steps": 0}
     return {**head, **facts, "validation": {"before": None, "after": after}, "environment": environment()}
@@ -143,9 +143,9 @@ def evaluate_only(options: TrainConfig, _: Path) -> dict[str, Any]:
 def noted(place: TrainingContext, name: str, judged: Any) -> Any:
     """What is judged once, by the first process."""
     found = place.run.note(name)
-    if found is None and place.together.first:
+    if found is None and place.group.first:
         found = place.run.note(name, dict(judged()))
-    place.together.wait()
+    place.group.wait()
     return found
 
 
@@ -188,7 +188,7 @@ def submitted(run: RunFolder, course: TrainingPlan) -> dict[str, Any]:
     """Answers to the test rows of the leaderboard; written as a zip where there are any."""
     found = dict(course.answers())
     if found:
-        write_whole(run.path / "submission.zip", submission(found))
+        write_whole(run.path / "submission.zip", zip_submission(found))
         run.note("answers", found)
     return found
 
@@ -207,11 +207,11 @@ def schedule_for(options: TrainConfig, place: TrainingContext, course: TrainingP
     """How long and how fast; decided once per run, so that a resumed one goes on with the same."""
     recipe, run = options.recipe, place.run
     known = run.note("schedule")
-    place.together.wait()
+    place.group.wait()
     planned = planned_steps(options, place, course) if known is None else None  # in all: a loss asks the others
-    if planned is not None and place.together.first:
+    if planned is not None and place.group.first:
         run.note("schedule", {"steps": planned})
-    place.together.wait()
+    place.group.wait()
     return Schedule(
         steps=int(run.note("schedule")["steps"]),
         accumulate=options.pace.accumulate,
@@ -224,7 +224,7 @@ PACE = ("learning_rate", "warmup", "weight_decay", "layer_decay", "betas", "eps"
 
 def planned_steps(options: TrainConfig, place: TrainingContext, course: TrainingPlan) -> int:
     """The steps asked for, fewer when --minutes is short."""
-    steps = asked_steps(options.recipe, len(course.batches(0)), options.pace.accumulate * place.together.processes)
+    steps = asked_steps(options.recipe, len(course.batches(0)), options.pace.accumulate * place.group.processes)
     if options.pace.minutes is None:
         return steps
     if options.pace.minutes <= 0:

@@ -3,19 +3,20 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from archwright.data.examples import Examples, RawTask, utf8
-from archwright.data.files import csv_lines, file_bytes
+from archwright.data.files import decode_utf8, read_bytes
+from archwright.data.tasks.examples import Examples, RawTask
+from archwright.data.tasks.tables import csv_lines
 from archwright.errors import BadInput
 
 LABELS = ("negative", "positive")
 
 
-def reviews_draft(name: str, origin: str, data: Path | None) -> RawTask:
+def load_reviews(name: str, origin: str, data: Path | None) -> RawTask:
     """The reviews of one origin, split 80/10/10."""
     if data is not None:
         raise BadInput(f"{name} comes from a package and takes no --data, got {str(data)!r}.")
     path = reviews_file()
-    rows = [values for _, values in csv_lines(utf8(file_bytes(path), str(path)), str(path))]
+    rows = [values for _, values in csv_lines(decode_utf8(read_bytes(path), str(path)), str(path))]
     chosen = [values for values in rows if values["source"] == origin]
     labels = [LABELS[int(values["label"])] for values in chosen]
     examples = Examples(path.name, [values["text"] for values in chosen], None, labels)

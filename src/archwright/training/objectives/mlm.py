@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from archwright.training.distributed import ALONE, Together
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.losses import NO_TARGET, task_loss
 
@@ -21,7 +21,7 @@ class Headed(Protocol):
     def __call__(self, input_ids: torch.Tensor, *, loss_alone: bool) -> Any: ...
 
 
-def masked_update(network: Any, *, together: Together = ALONE) -> Update:
+def mlm_update(network: Any, *, group: ProcessGroup = SINGLE_PROCESS) -> Update:
     """A step of guessing the tokens that were hidden.
 
     Targets of a batch are the tokens that stood where a guess is wanted, -100 elsewhere; its inputs are masked already.
@@ -30,14 +30,14 @@ def masked_update(network: Any, *, together: Together = ALONE) -> Update:
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
         batch = batch.to(network.device)
         wanted = batch.targets != NO_TARGET
-        loss = task_loss(guesses(network, batch.inputs, wanted), batch.targets[wanted], together)
+        loss = task_loss(masked_token_logits(network, batch.inputs, wanted), batch.targets[wanted], group)
         loss.backward()
         return loss.detach()
 
     return update
 
 
-def guesses(network: Any, inputs: dict[str, torch.Tensor], wanted: torch.Tensor) -> torch.Tensor:
+def masked_token_logits(network: Any, inputs: dict[str, torch.Tensor], wanted: torch.Tensor) -> torch.Tensor:
     """Logits where they are wanted, places x vocabulary; only those places go through the vocabulary if it can be."""
     if isinstance(network, Headed):
         hidden = network(**inputs, loss_alone=True).last_hidden_state

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.examples import Examples, listed, quoted
+from archwright.data.files import quote, quote_all
+from archwright.data.tasks.examples import Examples
 from archwright.errors import BadInput
 
 Reading = Callable[[str, Sequence[str], Sequence[str]], int | None]
@@ -62,8 +63,6 @@ def refuse(examples: Examples, targets: NDArray[np.int64]) -> None:
     """One line on the labels that name no choice."""
     wrong = np.flatnonzero(targets == NONE)
     columns = list(examples.choices)
-    rule = (
-        f"a label must be 0 to {len(columns) - 1}, a column ({listed(columns)}) or the text of one of the row's choices"
-    )
-    label = quoted(examples.labels[wrong[0]])
-    raise BadInput(f"row {wrong[0] + 1} of {examples.source}: {rule}, got {label} ({len(wrong)} such rows).")
+    ways = f"0 to {len(columns) - 1}, a column ({quote_all(columns)}) or the text of one of the row's choices"
+    label = quote(examples.labels[wrong[0]])
+    raise BadInput(f"row {wrong[0] + 1} of {examples.source}: a label must be {ways}, got {label} ({len(wrong)} such rows).")

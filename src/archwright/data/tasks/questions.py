@@ -12,14 +12,14 @@ from archwright.data.encoding import (
     Encoded,
     Tokenized,
     check_length,
-    encoded,
     flat,
-    joint,
+    join_parts,
     lengths_of,
+    separator,
     slices,
     types_of,
 )
-from archwright.data.splits import cut, part
+from archwright.data.tasks.splits import cut, part
 from archwright.data.windows import Windows
 from archwright.errors import BadInput
 from archwright.progress import progress
@@ -72,12 +72,12 @@ class QuestionRows:
         check_length(max_length, tokenizer, room=special + FEWEST_TOKENS)
         if not tokenizer.is_fast:
             raise BadInput("question answering needs a tokenizer that knows positions; put tokenizer.json beside it.")
-        parts: list[Cut] = []
+        parts: list[TokenizedWindows] = []
         with progress("tokenize", len(self), "questions") as bar:
             for some in slices(len(self), TEXTS_PER_CALL):
                 parts.append(windows_of(self, some, tokenizer, max_length - special))
                 bar.advance(some.stop - some.start)
-        made = encoded([each.tokens for each in parts], targets_of(parts), tokenizer)
+        made = join_parts([each.tokens for each in parts], targets_of(parts), tokenizer)
         windows = Windows(
             owners=np.concatenate([each.owners for each in parts]),
             offsets=made.offsets,
@@ -91,7 +91,7 @@ class QuestionRows:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TokenizedWindows:
     """The windows of some questions."""
 
     tokens: Tokenized
@@ -101,14 +101,14 @@ class Cut:
     targets: NDArray[np.int64]
 
 
-def targets_of(parts: list[Cut]) -> NDArray[np.int64]:
+def targets_of(parts: list[TokenizedWindows]) -> NDArray[np.int64]:
     return np.concatenate([each.targets for each in parts])
 
 
-def windows_of(rows: QuestionRows, some: slice, tokenizer: Any, room: int) -> Cut:
+def windows_of(rows: QuestionRows, some: slice, tokenizer: Any, room: int) -> TokenizedWindows:
     """Questions and windows of contexts, together at most `room` tokens without special ones."""
     longest = min(LONGEST_QUESTION, room // 2)
-    before = joint(tokenizer)
+    before = separator(tokenizer)
     output = tokenizer(
         shortened(rows.questions[some], tokenizer, longest),
         [before + context for context in rows.contexts[some]],
@@ -129,7 +129,7 @@ def windows_of(rows: QuestionRows, some: slice, tokenizer: Any, room: int) -> Cu
     targets = answer_tokens(characters, inside, np.append(starts, len(inside)), rows.spans[owners])
     inside[starts] = True
     tokens = Tokenized(flat(output["input_ids"], np.int32), types_of(output), lengths)
-    return Cut(tokens, owners, characters, inside.astype(np.int8), targets)
+    return TokenizedWindows(tokens, owners, characters, inside.astype(np.int8), targets)
 
 
 def second_of(sequences: list[int | None]) -> NDArray[np.bool_]:
