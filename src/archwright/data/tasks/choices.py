@@ -65,4 +65,6 @@ def refuse(examples: Examples, targets: NDArray[np.int64]) -> None:
     columns = list(examples.choices)
     ways = f"0 to {len(columns) - 1}, a column ({quote_all(columns)}) or the text of one of the row's choices"
     label = quote(examples.labels[wrong[0]])
-    raise BadInput(f"row {wrong[0] + 1} of {examples.source}: a label must be {ways}, got {label} ({len(wrong)} such rows).")
+    raise BadInput(
+        f"row {wrong[0] + 1} of {examples.source}: a label must be {ways}, got {label} ({len(wrong)} such rows)."
+    )
