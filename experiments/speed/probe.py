@@ -22,7 +22,7 @@ from archwright.scoring.request import ScoreRequest, score_network
 from archwright.scoring.scorer import scoring_setup
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.statistics.correlation import spearman
+from archwright.statistics.ranks import spearman
 from experiments.speed.ratios import BenchConfig, Ratio, ratio, seconds
 
 NUCLEAR = ("synaptic_diversity", "synaptic_diversity_norm", "dss")

@@ -20,7 +20,7 @@ from archwright.compression.pipeline import CompressConfig, as_options, borrow_o
 from archwright.compression.search import load_evaluator
 from archwright.configs import compress as o
 from archwright.search import sample
-from archwright.statistics import hypervolume
+from archwright.statistics.pareto import hypervolume
 from archwright.store import RunFolder, begin
 from archwright.subnet.spec import nonembedding_parameters
 

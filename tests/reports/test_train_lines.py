@@ -8,7 +8,7 @@ from archwright.reports.train import train_lines
 from archwright.reports.train_page import train_html
 
 TRAINED: dict[str, Any] = {
-    "schema": "archwright/training/1", "lesson": "finetune", "parameters": 1234567, "steps": 20, "tokens": 4000,
+    "schema": "archwright/train/1", "lesson": "finetune", "parameters": 1234567, "steps": 20, "tokens": 4000,
     "tokens_per_second": 812.3, "seconds": {"training": 4.9}, "teacher": "minilm",
     "losses": {"first": 0.7, "last": 0.31, "curve": [{"step": 10, "loss": 0.7}, {"step": 20, "loss": 0.31}]},
     "teacher_metrics": {"accuracy": 0.91},

@@ -27,7 +27,7 @@ from archwright.search import (
     front,
     search,
 )
-from archwright.statistics import hypervolume
+from archwright.statistics.pareto import hypervolume
 
 CHEAP = [name for name in SAMPLERS if name != "ehvi"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.statistics import Resampling, lexicographic, resampling_of
+from archwright.statistics import Resampling, draw_resamples, lexicographic
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Columns:
         return lexicographic(self.depth, self.width)
 
     def ground(self, size: int = 200) -> Resampling:
-        return resampling_of(
+        return draw_resamples(
             self.glue,
             cells=self.cells,
             parameters=self.published["Number of Parameters"],

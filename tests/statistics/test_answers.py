@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from archwright.errors import BadInput
 from archwright.statistics import ANSWER_METRICS
-from archwright.statistics.answers import normalised
+from archwright.statistics.squad import normalise_answer
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from archwright.statistics.answers import normalised
     ],
 )
 def test_normalised(text: str, expected: str) -> None:
-    assert normalised(text) == expected
+    assert normalise_answer(text) == expected
 
 
 CASES = [  # answer, right ones, F1 and exact of 1.1, F1 and exact of 2.0

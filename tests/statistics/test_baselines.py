@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from archwright.errors import BadInput
-from archwright.statistics import Resampling, linear_baseline, random_baseline, resampling_of
-from archwright.statistics.baselines import fitted, labelled
+from archwright.statistics import Resampling, draw_resamples, linear_baseline, random_baseline
+from archwright.statistics.baselines import draw_labels, ridge_predictions
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -17,7 +17,7 @@ def linear(n: int = 120, noise: float = 0.1) -> tuple[np.ndarray, Resampling]:
     truth = features @ np.array([3.0, 1.0, 0.0]) + noise * rng(2).normal(size=n)
     size = features[:, 1]
     cells = np.arange(n) // 2 % 3
-    return features, resampling_of(truth, cells=cells, parameters=size, groups=np.arange(n) // 2, rng=rng(3), size=20)
+    return features, draw_resamples(truth, cells=cells, parameters=size, groups=np.arange(n) // 2, rng=rng(3), size=20)
 
 
 def test_a_line_is_found_from_ten_labels() -> None:
@@ -31,9 +31,9 @@ def test_a_line_is_found_from_ten_labels() -> None:
 
 def test_labels_are_of_distinct_networks_and_their_twins_are_not_asked() -> None:
     features, against = linear()
-    labels = labelled(against.groups, 10, rng())
+    labels = draw_labels(against.groups, 10, rng())
     assert len(set(against.groups[labels])) == 10
-    scores = fitted(features, against, labels)
+    scores = ridge_predictions(features, against, labels)
     assert np.isnan(scores[labels]).all() and np.isnan(scores).sum() == 20
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import codes, estimate, resamples
-from archwright.statistics.ranks import Order, spearman
+from archwright.statistics.ranks import RankOrder, resampled_spearman
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -50,6 +50,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
         one = stream.normal(size=60)
         other = 0.6 * one + 0.8 * stream.normal(size=60)
         counts = resamples(np.arange(60), rng=stream, size=200)
-        _, low, high = estimate(spearman(counts, Order.of(one), Order.of(other)))
+        _, low, high = estimate(resampled_spearman(counts, RankOrder.of(one), RankOrder.of(other)))
         inside += low is not None and high is not None and low < 6 / np.pi * np.arcsin(0.3) < high
     assert 85 <= inside <= 100

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archwright.errors import BadInput
-from archwright.statistics.ceiling import halves, noise_ceiling
+from archwright.statistics.reliability import halves, noise_ceiling
 from tests.statistics.flexibert import flexibert
 
 

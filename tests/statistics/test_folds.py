@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
-from archwright.statistics.folds import folds
+from archwright.statistics.resampling import folds
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from archwright.statistics.glue import AVERAGES, OFFICIAL, averaged
-from archwright.statistics.metrics import METRICS
+from archwright.statistics.metrics import AVERAGES, METRICS, OFFICIAL, average_columns
 
 SMALL = {"QNLI": 90.3, "MRPC": 88.7, "SST-2": 91.5, "CoLA": 38.4, "STS-B": 86.4, "MNLI-m": 82.8, "MNLI-mm": 82.2,
          "RTE": 73.8, "QQP": 70.8}  # fmt: skip
@@ -21,7 +20,7 @@ def everywhere(scores: dict[str, float]) -> dict[str, dict[str, float]]:
     ("name", "scores", "printed"), [("test_columns", SMALL, 78.3), ("dev_columns", SMALL_DEV, 81.4)]
 )
 def test_printed_averages(name: str, scores: dict[str, float], printed: float) -> None:
-    found = averaged(everywhere(scores), AVERAGES[name])
+    found = average_columns(everywhere(scores), AVERAGES[name])
     assert found is not None
     assert found.mean == pytest.approx(printed, abs=0.06)
     assert found.missing == ()
@@ -39,9 +38,9 @@ def test_columns_and_metrics() -> None:
 
 
 def test_a_missing_column_is_no_average() -> None:
-    found = averaged({"RTE": {"accuracy": 0.5}, "SST-2": {"accuracy": 0.7}}, AVERAGES["dev_columns"])
+    found = average_columns({"RTE": {"accuracy": 0.5}, "SST-2": {"accuracy": 0.7}}, AVERAGES["dev_columns"])
     assert found is not None
     assert found.mean is None
     assert found.mean_of_present == pytest.approx(0.6)
     assert "CoLA" in found.missing
-    assert averaged({"WNLI": {"accuracy": 0.5}}, AVERAGES["dev_columns"]) is None
+    assert average_columns({"WNLI": {"accuracy": 0.5}}, AVERAGES["dev_columns"]) is None

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from pymoo.indicators.hv import HV
 
 from archwright.errors import BadInput
-from archwright.statistics import hypervolume, hypervolume_over_time, pareto_mask
+from archwright.statistics import hypervolume_over_time, pareto_mask
+from archwright.statistics.pareto import hypervolume
 
 points = st.integers(2, 3).flatmap(
     lambda m: st.lists(st.lists(st.floats(0, 1.5, width=16), min_size=m, max_size=m), min_size=1, max_size=15)

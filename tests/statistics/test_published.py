@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archwright.statistics import judge_on, published_numbers
+from archwright.statistics import judge_proxy, published_numbers
 from archwright.statistics.proxies import Judgement
 from archwright.statistics.published import STATISTICS
 from tests.statistics.flexibert import flexibert
@@ -44,7 +44,7 @@ CALLED_SPEARMAN = {"No.Params.": "Number of Parameters", "Attention Confidence":
 def test_what_was_called_spearman_is_pearson(data_dir: Path, printed: str) -> None:
     """The published scores give the printed number as Pearson, and a clearly higher Spearman."""
     rows = flexibert(data_dir)
-    ours = judge_on(rows.published[CALLED_SPEARMAN[printed]], rows.ground(size=2))
+    ours = judge_proxy(rows.published[CALLED_SPEARMAN[printed]], rows.ground(size=2))
     (value,) = values(paper="lpzero", table="Table 3", printed=printed, statistic="pearson-called-spearman")
     assert ours.pearson is not None and ours.spearman is not None
     assert abs(ours.pearson - value) < 0.04 < ours.spearman - value

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from archwright.statistics.ranks import BLOCK, Order, correlation, kendall, partial, pearson, spearman
+from archwright.statistics.ranks import (
+    BLOCK,
+    RankOrder,
+    partial,
+    pearson,
+    resampled_correlation,
+    resampled_kendall,
+    resampled_spearman,
+)
 
 Array = NDArray[np.float64]
 items = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 3)), min_size=2, max_size=12)
@@ -32,8 +40,8 @@ def same(ours: float, theirs: float) -> bool:
 def test_a_resample_is_what_scipy_says_of_the_items_drawn(rows: list[tuple[int, int, int]]) -> None:
     counts, one, other = drawn(rows)
     sides = spelt_out(counts, one), spelt_out(counts, other)
-    orders = Order.of(one), Order.of(other)
-    taus, rho = kendall(counts, *orders), spearman(counts, *orders)
+    orders = RankOrder.of(one), RankOrder.of(other)
+    taus, rho = resampled_kendall(counts, *orders), resampled_spearman(counts, *orders)
     if any(side.size < 2 or np.ptp(side) == 0 for side in sides):
         assert np.isnan([rho[0], taus.b[0], taus.a[0], taus.weighted[0]]).all()
         return
@@ -52,32 +60,34 @@ def test_a_resample_is_what_scipy_says_of_the_items_drawn(rows: list[tuple[int, 
 @given(items)
 def test_ranks_are_scipys(rows: list[tuple[int, int, int]]) -> None:
     _, one, _ = drawn(rows)
-    assert Order.of(one).ranks(np.ones((1, len(one))))[0] == pytest.approx(stats.rankdata(one))
+    assert RankOrder.of(one).ranks(np.ones((1, len(one))))[0] == pytest.approx(stats.rankdata(one))
 
 
 def test_many_resamples_at_once_are_each_by_itself() -> None:
     rng = np.random.default_rng(0)
     one, other = rng.integers(5, size=40) * 1.0, rng.normal(size=40)
     counts = rng.multinomial(40, np.full(40, 1 / 40), size=20).astype(np.float64)
-    orders = Order.of(one), Order.of(other)
-    together, alone = kendall(counts, *orders), [kendall(row[None], *orders) for row in counts]
+    orders = RankOrder.of(one), RankOrder.of(other)
+    together, alone = resampled_kendall(counts, *orders), [resampled_kendall(row[None], *orders) for row in counts]
     for name in ("b", "a", "weighted"):
         assert getattr(together, name) == pytest.approx([getattr(tau, name)[0] for tau in alone])
-    assert spearman(counts, *orders) == pytest.approx([spearman(row[None], *orders)[0] for row in counts])
+    assert resampled_spearman(counts, *orders) == pytest.approx(
+        [resampled_spearman(row[None], *orders)[0] for row in counts]
+    )
 
 
 def test_more_items_than_one_block() -> None:
     rng = np.random.default_rng(1)
     one = rng.normal(size=BLOCK + 300)
     other = one + rng.normal(size=one.size)
-    taus = kendall(np.ones((1, one.size)), Order.of(one), Order.of(other))
+    taus = resampled_kendall(np.ones((1, one.size)), RankOrder.of(one), RankOrder.of(other))
     assert taus.b[0] == pytest.approx(stats.kendalltau(one, other).statistic)
     assert taus.weighted[0] == pytest.approx(stats.weightedtau(one, other).statistic)
 
 
 def test_tau_b_flatters_a_coarse_score_and_tau_a_does_not() -> None:
     truth = np.arange(20.0)
-    taus = kendall(np.ones((1, 20)), Order.of(truth >= 10), Order.of(truth))
+    taus = resampled_kendall(np.ones((1, 20)), RankOrder.of(truth >= 10), RankOrder.of(truth))
     assert taus.a[0] == pytest.approx(100 / 190)  # the pairs across the halves, of all pairs
     assert taus.b[0] == pytest.approx(100 / np.sqrt(190 * 100)) and taus.b[0] > taus.a[0]
 
@@ -88,8 +98,8 @@ def test_partial_is_the_correlation_of_what_a_line_leaves(seed: int) -> None:
     ranks = [
         stats.rankdata(rng.integers(6, size=30) + known * 2) for known in [rng.integers(4, size=30)] for _ in "abc"
     ]
-    ones, orders = np.ones((1, 30)), [Order.of(side).centred(np.ones((1, 30))) for side in ranks]
-    ours = partial(*(correlation(ones, orders[i], orders[j]) for i, j in ((0, 1), (0, 2), (1, 2))))
+    ones, orders = np.ones((1, 30)), [RankOrder.of(side).centred_ranks(np.ones((1, 30))) for side in ranks]
+    ours = partial(*(resampled_correlation(ones, orders[i], orders[j]) for i, j in ((0, 1), (0, 2), (1, 2))))
     left = [side - np.polyval(np.polyfit(ranks[2], side, 1), ranks[2]) for side in ranks[:2]]
     assert same(round(ours[0], 9), round(np.corrcoef(*left)[0, 1], 9))
 

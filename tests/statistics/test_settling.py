@@ -2,11 +2,13 @@
 
 import pytest
 
-from archwright.statistics.rank_stability import settling
+from archwright.statistics.ranks import rank_stability
 
 
 def test_by_hand() -> None:
-    found = settling({0: [3.0, 2.0, 1.0, 0.0], 5: [1.0, 2.0, 3.0, 4.0], 9: [1.0, 2.0, 3.0, 4.5], 20: [10, 20, 30, 40]})
+    found = rank_stability(
+        {0: [3.0, 2.0, 1.0, 0.0], 5: [1.0, 2.0, 3.0, 4.0], 9: [1.0, 2.0, 3.0, 4.5], 20: [10, 20, 30, 40]}
+    )
     assert [moment.spearman for moment in found.moments] == pytest.approx([-1.0, 1.0, 1.0, 1.0])
     assert [moment.best_kept for moment in found.moments] == [False, True, True, True]
     assert found.settled_at == 5
@@ -14,6 +16,6 @@ def test_by_hand() -> None:
 
 
 def test_a_ranking_that_turns_again_is_not_settled() -> None:
-    found = settling({0: [1.0, 2.0, 3.0], 5: [3.0, 2.0, 1.0], 9: [1.0, 2.0, 3.0]})
+    found = rank_stability({0: [1.0, 2.0, 3.0], 5: [3.0, 2.0, 1.0], 9: [1.0, 2.0, 3.0]})
     assert found.settled_at is None
-    assert settling({0: [1.0, 1.0, 1.0], 5: [1.0, 2.0, 3.0]}).moments[0].spearman is None
+    assert rank_stability({0: [1.0, 1.0, 1.0], 5: [1.0, 2.0, 3.0]}).moments[0].spearman is None

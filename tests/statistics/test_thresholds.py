@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as sk
 
-from archwright.statistics.answers import best_threshold, exact, overlap, overlap_or_none
 from archwright.statistics.metrics import METRICS
+from archwright.statistics.squad import best_threshold, exact_match, word_f1, word_f1_or_none
 
 WORDS = st.sampled_from(["", "the", "cat", "a cat", "the cat sat", "Cat!", "dog", "d\u2014og", "é cat", "1,000"])
 
@@ -43,14 +43,14 @@ def oracle_f1(answer: str, right: str) -> float:
 
 def test_by_hand() -> None:
     answers, right, doubts = ["cat", "dog", "cow", "hen"], [("cat",), (), ("cow",), ()], [-3.0, -2.0, -1.0, 5.0]
-    found = best_threshold(answers, right, doubts, score=exact)
+    found = best_threshold(answers, right, doubts, score=exact_match)
     assert (found.score, found.doubt) == (3 / 4, -3.0)  # cat right, dog and hen rightly not said; -1 is as good
-    nothing = best_threshold(["x"], [()], [0.0], score=exact)
+    nothing = best_threshold(["x"], [()], [0.0], score=exact_match)
     assert (nothing.score, nothing.doubt) == (1.0, -np.inf)
 
 
 def test_questions_of_equal_doubt_are_answered_together() -> None:
-    found = best_threshold(["cat", "dog"], [("cat",), ()], [1.0, 1.0], score=exact)
+    found = best_threshold(["cat", "dog"], [("cat",), ()], [1.0, 1.0], score=exact_match)
     assert found.score == 0.5  # no threshold answers the one and not the other
 
 
@@ -76,10 +76,10 @@ TEXTS = st.one_of(WORDS, st.text(alphabet="ab the,.!-_\u2014\u00e9\u2019 \tA1", 
 
 @given(TEXTS, TEXTS)
 def test_answers_as_another_implementation_judges_them(answer: str, right: str) -> None:
-    assert exact(answer, right) == float(plain(answer) == plain(right))
-    assert overlap_or_none(answer, right) == pytest.approx(oracle_f1(answer, right))
+    assert exact_match(answer, right) == float(plain(answer) == plain(right))
+    assert word_f1_or_none(answer, right) == pytest.approx(oracle_f1(answer, right))
     if plain(answer) and plain(right):
-        assert overlap(answer, right) == pytest.approx(oracle_f1(answer, right))
+        assert word_f1(answer, right) == pytest.approx(oracle_f1(answer, right))
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=30))

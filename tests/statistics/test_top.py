@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archwright.statistics.top_k import best, precision_at_share, regret_at, top_count, top_spearman
+from archwright.statistics.top_k import precision_at_share, regret_at, top_count, top_mask, top_spearman
 
 
 def test_by_hand_without_ties() -> None:
     truth = np.arange(100.0)
-    assert top_count(100) == 10 and top_count(101) == 11 and best(truth).sum() == 10
+    assert top_count(100) == 10 and top_count(101) == 11 and top_mask(truth).sum() == 10
     assert precision_at_share(truth, truth) == 1.0 and regret_at(truth, truth) == 0.0
     assert precision_at_share(-truth, truth) == 0.0 and regret_at(-truth, truth) == 90.0
     assert top_spearman(truth**3, truth) == pytest.approx(1.0) and top_spearman(-truth, truth) == pytest.approx(-1.0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from archwright.statistics.bootstrap import Estimate
-from archwright.statistics.verdict import NOTHING, RULES, Evidence, verdict
+from archwright.statistics.proxies import NOTHING, RULES, Evidence, verdict
 
 ABOVE, BELOW, AROUND = Estimate(0.3, 0.2, 0.4), Estimate(-0.3, -0.4, -0.2), Estimate(0.05, -0.1, 0.2)
 EQUAL = Estimate(0.0, 0.0, 0.0)

@@ -26,7 +26,7 @@ from archwright.scoring.ranking import (
     sweep,
 )
 from archwright.scoring.scorer import ScoringSetup, check_page, open_scorer, scoring_setup
-from archwright.statistics import Resampling, noise_ceiling, published_numbers, xray
+from archwright.statistics import Resampling, choice_effects, noise_ceiling, published_numbers
 from archwright.store import write_whole
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def pictures(field: RankedRows, against: Resampling) -> dict[str, Any]:
     benchmark = field.benchmark
     return {
         "architectures": field.architectures(),
-        "xray": xray([benchmark.space.traits(row.config) for row in field.rows], field.truth),
+        "xray": choice_effects([benchmark.space.traits(row.config) for row in field.rows], field.truth),
         "published": [entry for entry in published_numbers() if entry["benchmark"] == benchmark.name],
         "parity": parity(field),
         "eta": sweep(field, against),

@@ -14,7 +14,7 @@ from archwright.search import Config, sample
 from archwright.search.encoding import key_of
 from archwright.spaces.subnetwork import SubnetSpace
 from archwright.spaces.trained import TrainedSpace
-from archwright.statistics.correlation import CORRELATIONS, correlation
+from archwright.statistics.bootstrap import CORRELATIONS, bootstrap_correlation
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import nonembedding_parameters, sizes
 
@@ -96,7 +96,7 @@ def pair(evaluator: SubnetEvaluator, config: Config, epochs: float) -> list[floa
 def correlations(pairs: list[list[float]], seed: int) -> dict[str, Any]:
     inherited, alone, _ = zip(*pairs, strict=True)
     found = {
-        name: correlation(inherited, alone, statistic, rng=np.random.default_rng((seed, STREAM)))
+        name: bootstrap_correlation(inherited, alone, statistic, rng=np.random.default_rng((seed, STREAM)))
         for name, statistic in CORRELATIONS.items()
     }
     return {name: None if value is None else value._asdict() for name, value in found.items()}

@@ -11,7 +11,8 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.latency import Timing, Timings, measure_latency, rank
 from archwright.search import config_of, front
-from archwright.statistics import hypervolume, hypervolume_over_time
+from archwright.statistics import hypervolume_over_time
+from archwright.statistics.pareto import hypervolume
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec, nonembedding_parameters, sizes
 

@@ -7,7 +7,7 @@ from typing import Any
 from archwright.discovery.context import DiscoveryContext, lazily
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve
 from archwright.progress import progress
-from archwright.statistics.seed_means import mean_of_seeds as mean
+from archwright.statistics.bootstrap import mean_over_seeds as mean
 
 POPULATIONS = (80, 100, 200)
 """Figure 7."""

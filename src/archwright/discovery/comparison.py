@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from archwright.discovery.evolution import EvolutionResult
-from archwright.statistics.seed_means import mean_of_seeds as mean
+from archwright.statistics.bootstrap import mean_over_seeds as mean
 
 
 def compared(curves: Mapping[str, Sequence[EvolutionResult]], baseline: str) -> dict[str, dict[str, Any]]:

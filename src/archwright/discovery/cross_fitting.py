@@ -10,7 +10,7 @@ from archwright.discovery.exhaustive import order
 from archwright.discovery.folds import FoldedRows
 from archwright.discovery.score_table import Scorer, Values
 from archwright.proxies.formulas.formula import parse
-from archwright.statistics import Resampling, judge_on
+from archwright.statistics import Resampling, judge_proxy
 
 Row = Sequence[Any]
 """Fitness on a set of rows, size, formula as text."""
@@ -76,8 +76,8 @@ def estimated(chosen: Chosen, table: Scorer, trial: FoldedRows, against: Resampl
     """The entry of a report: the formula for all rows, and what formulas chosen like it are worth on rows kept away."""
     fitness, size, text = chosen.final
     formula = parse(text)
-    held = judge_on(predicted(chosen, table, trial), against)
-    own = judge_on(np.where(np.isfinite(scores := table.scores(formula)), scores, np.nan)[trial.networks], against)
+    held = judge_proxy(predicted(chosen, table, trial), against)
+    own = judge_proxy(np.where(np.isfinite(scores := table.scores(formula)), scores, np.nan)[trial.networks], against)
     return {
         "formula": text,
         "latex": formula.latex(),

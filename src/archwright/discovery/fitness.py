@@ -11,7 +11,7 @@ from archwright.discovery.folds import AIMS, FITNESS, FoldedRows
 from archwright.discovery.offspring import same
 from archwright.discovery.score_table import LEAST_SHARE, Mask, Scorer
 from archwright.proxies.formulas.formula import Formula
-from archwright.statistics.many_scores import Rankings
+from archwright.statistics.many_scores import BulkCorrelations
 
 FIRST = 4
 """Architectures on which a formula must differ, and be finite, before it is scored on the others."""
@@ -68,10 +68,10 @@ class FitnessFunction:
         return np.bincount(self.trial.networks[self.rows])[self.inside].astype(np.float64)
 
     @cached_property
-    def rankings(self) -> Rankings:
+    def rankings(self) -> BulkCorrelations:
         return self._rankings(np.ones(len(self.inside), dtype=bool))
 
-    def _rankings(self, there: Mask) -> Rankings:
+    def _rankings(self, there: Mask) -> BulkCorrelations:
         networks = np.isin(np.arange(len(self.trial.names)), self.inside[there])
         return self.trial.rankings(networks, [self.rows])
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from archwright.discovery.score_table import Mask, Values
 from archwright.statistics.bootstrap import codes
-from archwright.statistics.folds import FOLDS, folds
-from archwright.statistics.many_scores import Rankings
+from archwright.statistics.many_scores import BulkCorrelations
 from archwright.statistics.ranks import Codes
+from archwright.statistics.resampling import FOLDS, folds
 
-FITNESS: dict[str, Callable[[Rankings, Values], Values]] = {
+FITNESS: dict[str, Callable[[BulkCorrelations, Values], Values]] = {
     "spearman": lambda rankings, scores: rankings.spearman(scores),
     "within": lambda rankings, scores: rankings.within(scores),
     "both": lambda rankings, scores: (rankings.spearman(scores) + rankings.within(scores)) / 2,
@@ -64,9 +64,9 @@ class FoldedRows:
         """Rows that each search may see: all but a fold, for every fold, and at last all."""
         return [*(self.fold != place for place in range(self.count)), np.ones(len(self.fold), dtype=bool)]
 
-    def rankings(self, there: Mask, sets: Sequence[Mask] | None = None) -> Rankings:
+    def rankings(self, there: Mask, sets: Sequence[Mask] | None = None) -> BulkCorrelations:
         """Of score vectors of the networks that are there, which have the order of the table."""
         rows = there[self.networks]
         inside = [one[rows] for one in (self.sets if sets is None else sets)]
         groups, cells = (np.array(side)[rows].tolist() for side in (self.groups, self.cells))
-        return Rankings.of(self.truth[rows], groups=groups, cells=cells, sets=inside)
+        return BulkCorrelations.of(self.truth[rows], groups=groups, cells=cells, sets=inside)

@@ -11,7 +11,7 @@ from archwright.discovery.cross_fitting import interval
 from archwright.discovery.score_table import LEAST_SHARE, Values, exists
 from archwright.proxies import PROXIES
 from archwright.proxies.formulas.formula import Formula, alone, parse
-from archwright.statistics import Resampling, judge_on
+from archwright.statistics import Resampling, judge_proxy
 
 MEASURES = {"held_out": "spearman", "within_cells": "within_cells", "kendall_b": "kendall_b"}
 """Keys of a report, and what they are called where they are judged."""
@@ -63,7 +63,7 @@ def reason(formula: Formula, scores: Values, land: DiscoveryContext) -> str:
 
 
 def measured(scores: Values, one: Searched, against: Resampling) -> dict[str, Any]:
-    found = judge_on(np.where(np.isfinite(scores), scores, np.nan)[one.land.trial.networks], against)
+    found = judge_proxy(np.where(np.isfinite(scores), scores, np.nan)[one.land.trial.networks], against)
     return {**{key: interval(found, name) for key, name in MEASURES.items()}, "n": found.n, "cross_fitted": False}
 
 

@@ -10,7 +10,7 @@ Document = Mapping[str, Any]
 
 
 def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
-    """The result in words; `document` has the schema "archwright/training/1"."""
+    """The result in words; `document` has the schema "archwright/train/1"."""
     for part, lines in PARTS.items():
         if document.get(part):
             yield from lines(document)

@@ -1,12 +1,12 @@
 """Our scores beside those that the authors of a benchmark published for the same rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.statistics.correlation import Statistic, kendall, spearman
+from archwright.statistics.ranks import kendall, spearman
 
 if TYPE_CHECKING:
     from archwright.scoring.ranking import RankedRows
@@ -97,6 +97,6 @@ def compared(field: "RankedRows", metric: str, proxy: str, note: str) -> dict[st
     }  # fmt: skip
 
 
-def correlation(statistic: Statistic, one: Values, two: Values) -> float | None:
+def correlation(statistic: Callable[[Values, Values], float], one: Values, two: Values) -> float | None:
     """None where one side is constant."""
     return statistic(one, two) if np.ptp(one) and np.ptp(two) else None

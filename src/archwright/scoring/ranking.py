@@ -18,14 +18,7 @@ from archwright.networks.roles import Counts
 from archwright.proxies import PROXIES, from_source
 from archwright.scoring.request import ScoreResult, spectra_of
 from archwright.scoring.scorer import Scorer, ScoringSetup
-from archwright.statistics import (
-    Resampling,
-    deciles,
-    judge_on,
-    linear_baseline,
-    random_baseline,
-    resampling_of,
-)
+from archwright.statistics import Resampling, deciles, draw_resamples, judge_proxy, linear_baseline, random_baseline
 
 if TYPE_CHECKING:
     pass
@@ -86,7 +79,7 @@ class RankedRows:
         return np.stack(shape_of(self), axis=1) if self.benchmark.shaped else None
 
     def ground(self, *, rng: np.random.Generator, samples: int) -> Resampling:
-        return resampling_of(
+        return draw_resamples(
             self.truth, cells=self.cells, parameters=self.parameters, rng=rng, depth_width=self.depth_width,
             groups=self.groups, known=self.benchmark.known, size=samples,
         )  # fmt: skip
@@ -174,7 +167,7 @@ def judged_rows(
         if name in BASELINES:  # judged over many draws instead, see baseline_rows
             continue
         tables = {kind: (repeats or {}).get(kind, {}).get(name) for kind in ("seeds", "batches")}
-        judged = judge_on(field.scores[name], against, **tables).as_dict()
+        judged = judge_proxy(field.scores[name], against, **tables).as_dict()
         missing = {"count": judged.pop("missing"), "reason": field.reasons.get(name, "")}
         proxy = PROXIES[name] if name in PROXIES else from_source(name, setup.own[name])
         kind = {"origin": proxy.origin, "gradient_free": proxy.gradient_free}
@@ -223,8 +216,8 @@ def sweep(field: RankedRows, against: Resampling) -> list[dict[str, Any]] | None
     """V-PCA and W-PCA at other shares of the variance."""
     rows = []
     for eta, dimensions in field.etas.items():
-        judged = judge_on(dimensions * field.parameters, against.points())
-        plain = judge_on(dimensions, against.points())
+        judged = judge_proxy(dimensions * field.parameters, against.points())
+        plain = judge_proxy(dimensions, against.points())
         rows.append(
             {
                 "eta": float(eta),
@@ -251,7 +244,7 @@ def powers(field: RankedRows, against: Resampling) -> dict[str, Any] | None:
     if not np.isfinite(field.scores.get("v_pca", np.array([np.nan]))).all():
         return None
     one, two = np.log(field.parameters), np.log(np.maximum(field.scores["v_pca"], 1))
-    table = [[judge_on(a * one + b * two, against.points()).spearman for b in POWERS] for a in POWERS]
+    table = [[judge_proxy(a * one + b * two, against.points()).spearman for b in POWERS] for a in POWERS]
     return {"a": POWERS.tolist(), "b": POWERS.tolist(), "spearman": table}
 
 

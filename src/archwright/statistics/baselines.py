@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import estimate
-from archwright.statistics.proxies import BOUNDED, PLAIN, Judgement, bounds, statistics, words
+from archwright.statistics.proxies import BOUNDED, PLAIN, Judgement, column_values, interval_columns, verdict_of
 from archwright.statistics.ranks import Codes, Values
 from archwright.statistics.resampling import Resampling
 from archwright.statistics.strata import weighted_mean
@@ -25,7 +25,7 @@ RIDGE = 0.1
 
 def random_baseline(against: Resampling, *, rng: np.random.Generator, repeats: int = REPEATS) -> Judgement:
     """The row of random scores: mean over draws, bounds that hold 95 % of the draws."""
-    return over_draws((rng.random(len(against.truth)) for _ in range(repeats)), against)
+    return summarise_draws((rng.random(len(against.truth)) for _ in range(repeats)), against)
 
 
 def linear_baseline(
@@ -41,17 +41,19 @@ def linear_baseline(
         raise BadInput(f"features must be finite, one row per architecture, got shape {columns.shape}.")
     if len(np.unique(against.groups)) < 2 * k:
         raise BadInput(f"{k} labels need at least {2 * k} networks, got {len(np.unique(against.groups))}.")
-    return over_draws((fitted(columns, against, labelled(against.groups, k, rng)) for _ in range(repeats)), against)
+    return summarise_draws(
+        (ridge_predictions(columns, against, draw_labels(against.groups, k, rng)) for _ in range(repeats)), against
+    )
 
 
-def labelled(groups: Codes, k: int, rng: np.random.Generator) -> Codes:
+def draw_labels(groups: Codes, k: int, rng: np.random.Generator) -> Codes:
     """One random row of each of k random networks."""
     shuffled = rng.permutation(len(groups))
     _, first = np.unique(groups[shuffled], return_index=True)
     return np.asarray(rng.permutation(shuffled[first])[:k])
 
 
-def fitted(features: Values, against: Resampling, labels: Codes) -> Values:
+def ridge_predictions(features: Values, against: Resampling, labels: Codes) -> Values:
     """Predictions of a ridge regression on the labelled rows; NaN for every row of a labelled network."""
     scale = np.where(np.ptp(features, axis=0) > 0, features.std(axis=0), 1.0)
     columns = (features - features.mean(axis=0)) / scale
@@ -62,21 +64,19 @@ def fitted(features: Values, against: Resampling, labels: Codes) -> Values:
     return np.where(np.isin(against.groups, against.groups[labels]), np.nan, scores)
 
 
-def over_draws(draws: Iterable[Values], against: Resampling) -> Judgement:
+def summarise_draws(draws: Iterable[Values], against: Resampling) -> Judgement:
     """One row from many sets of scores: means, and bounds that hold 95 % of them."""
     bare, found, sizes = against.points(), [], []
     for scores in draws:
         rows = np.flatnonzero(np.isfinite(scores))
-        found.append(statistics(scores[rows], bare.on(rows)))
+        found.append(column_values(scores[rows], bare.on(rows)))
         sizes.append(len(rows))
-    means = {name: with_mean(np.array([row[name][0] for row in found])) for name in (*BOUNDED, *PLAIN)}
+    means = {}
+    for name in (*BOUNDED, *PLAIN):  # the mean of what is a number, then all values, as `estimate` wants them
+        values = np.array([row[name][0] for row in found])
+        means[name] = np.concatenate([weighted_mean(values[:, None], np.ones(len(values))), values])
     bounded = {name: estimate(means[name]) for name in BOUNDED}
-    columns: dict[str, Any] = bounds(bounded) | {name: estimate(means[name]).value for name in PLAIN}
+    columns: dict[str, Any] = interval_columns(bounded) | {name: estimate(means[name]).value for name in PLAIN}
     n = round(float(np.mean(sizes)))
     row = Judgement(n=n, missing=len(against.truth) - n)
-    return replace(row, **columns, verdict=words(bounded, against))
-
-
-def with_mean(values: Values) -> Values:
-    """The mean of what is a number, then all values."""
-    return np.concatenate([weighted_mean(values[:, None], np.ones(len(values))), values])
+    return replace(row, **columns, verdict=verdict_of(bounded, against))

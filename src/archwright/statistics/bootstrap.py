@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
 from archwright.errors import BadInput
-from archwright.statistics.ranks import Codes, Counts, Values
+from archwright.statistics.ranks import Codes, Counts, RankOrder, Values, resampled_kendall, resampled_spearman
 
 RESAMPLES = 1000
 BOUNDS = (0.025, 0.975)
@@ -58,3 +60,40 @@ def estimate(values: Values) -> Estimate:
         return Estimate(value, None, None)
     low, high = np.quantile(others, BOUNDS)
     return Estimate(value, float(low), float(high))
+
+
+SURE = 0.95
+
+
+def mean_over_seeds(values: Sequence[float | None]) -> dict[str, float | None]:
+    """`value` with the `low` and `high` of its 95 % interval by Student's t; no interval for a single seed."""
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    if not len(known):
+        return {"value": None, "low": None, "high": None}
+    value = float(known.mean())
+    if len(known) < 2:
+        return {"value": value, "low": None, "high": None}
+    half = float(stats.t.ppf((1 + SURE) / 2, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
+    return {"value": value, "low": value - half, "high": value + half}
+
+
+Statistic = Callable[[Counts, RankOrder, RankOrder], Values]
+"""Two columns of numbers -> one value per resample."""
+CORRELATIONS: dict[str, Statistic] = {
+    "kendall": lambda counts, one, other: resampled_kendall(counts, one, other).b,
+    "spearman": resampled_spearman,
+}
+
+
+def bootstrap_correlation(
+    one: ArrayLike, other: ArrayLike, statistic: Statistic, *, rng: np.random.Generator
+) -> Estimate | None:
+    """The statistic with its interval over resampled pairs; None when either side is constant, which has no ranks."""
+    left, right = (np.asarray(side, dtype=np.float64) for side in (one, other))
+    if left.shape != right.shape or left.ndim != 1 or not (np.isfinite(left).all() and np.isfinite(right).all()):
+        raise BadInput(f"a correlation needs two equally long rows of finite numbers, got {one!r} and {other!r}.")
+    if len(left) < 2 or np.ptp(left) == 0 or np.ptp(right) == 0:
+        return None
+    drawn = rng.integers(len(left), size=(RESAMPLES, len(left)))
+    counts = np.stack([np.ones(len(left)), *(np.bincount(row, minlength=len(left)) for row in drawn)])
+    return estimate(statistic(counts, RankOrder.of(left), RankOrder.of(right)))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from archwright.statistics.bootstrap import codes
-from archwright.statistics.ranks import Codes, Order, Values
-from archwright.statistics.strata import usable
+from archwright.statistics.ranks import Codes, RankOrder, Values
+from archwright.statistics.strata import is_usable_cell
 
 Mask = NDArray[np.bool_]
 BLOCK = 256
@@ -23,7 +23,7 @@ BLOCK = 256
 
 
 @dataclass(frozen=True)
-class Sets:
+class RowSets:
     """Some sets of rows as weights of networks, and what correlations with the truth need to know of each."""
 
     weights: Values
@@ -34,10 +34,10 @@ class Sets:
     """Of each set, the sum of squares of these ranks."""
 
     @classmethod
-    def of(cls, truth: Values, networks: Codes, sets: Sequence[Mask]) -> Sets:
+    def of(cls, truth: Values, networks: Codes, sets: Sequence[Mask]) -> RowSets:
         """`networks` is the network of every row, 0 and up; each set says which rows it has."""
         count = int(networks.max()) + 1
-        ranks = [Order.of(truth[rows]).centred(np.ones((1, int(rows.sum()))))[0] for rows in sets]
+        ranks = [RankOrder.of(truth[rows]).centred_ranks(np.ones((1, int(rows.sum()))))[0] for rows in sets]
         weights = [np.bincount(networks[rows], minlength=count).astype(np.float64) for rows in sets]
         sums = [np.bincount(networks[rows], rank, count) for rows, rank in zip(sets, ranks, strict=True)]
         return cls(np.array(weights), np.array(sums), np.array([float(rank @ rank) for rank in ranks]))
@@ -57,11 +57,11 @@ class Sets:
         order, first = sorted_places(scores)
         tied = ~first.all(axis=1)
         found = np.empty((len(scores), len(self.weights)))
-        found[~tied] = self._untied(order[~tied])
-        found[tied] = self._tied(order[tied], first[tied])
+        found[~tied] = self._correlate_untied(order[~tied])
+        found[tied] = self._correlate_tied(order[tied], first[tied])
         return found
 
-    def _untied(self, order: Codes) -> Values:
+    def _correlate_untied(self, order: Codes) -> Values:
         """Where no two networks have the same score, only twins tie, and the spread of the ranks is known before."""
         found = np.empty((len(order), len(self.weights)))
         for place, (weights, truth, spread) in enumerate(zip(self.weights, self.truth, self.spread, strict=True)):
@@ -73,7 +73,7 @@ class Sets:
             found[:, place] *= (own * spread) ** -0.5 if own > 0 and spread > 0 else np.nan
         return found
 
-    def _tied(self, order: Codes, first: Mask) -> Values:
+    def _correlate_tied(self, order: Codes, first: Mask) -> Values:
         """Networks of equal score have their mean rank."""
         last = np.concatenate([first[:, 1:], np.ones((len(first), 1), dtype=bool)], axis=1)
         found = np.empty((len(order), len(self.weights)))
@@ -111,22 +111,24 @@ def mean_ranks(weights: Values, first: Mask, last: Mask) -> Values:
 
 
 @dataclass(frozen=True)
-class Rankings:
+class BulkCorrelations:
     """Correlations of score vectors with the truth on several sets of rows: overall and inside cells."""
 
-    overall: Sets
-    cells: tuple[tuple[Codes, Sets], ...]
+    overall: RowSets
+    cells: tuple[tuple[Codes, RowSets], ...]
     """The networks of every cell, and the parts of the sets inside it."""
     rows: Values
     """Sets x cells: rows of each part, zero where it is too small."""
 
     @classmethod
-    def of(cls, truth: ArrayLike, *, groups: Sequence[Any], cells: Sequence[Any], sets: Sequence[Mask]) -> Rankings:
+    def of(
+        cls, truth: ArrayLike, *, groups: Sequence[Any], cells: Sequence[Any], sets: Sequence[Mask]
+    ) -> BulkCorrelations:
         values, networks, inside = np.asarray(truth, dtype=np.float64), codes(groups), codes(cells)
         parts = [(values[here], networks[here], [rows[here] for rows in sets]) for here in each(inside)]
-        rows = [[part.sum() if usable(of[part], of[part]) else 0 for part in own] for of, _, own in parts]
-        found = tuple((np.unique(of), Sets.of(own, codes(of.tolist()), inner)) for own, of, inner in parts)
-        return cls(Sets.of(values, networks, sets), found, np.array(rows, dtype=np.float64).T)
+        rows = [[part.sum() if is_usable_cell(of[part], of[part]) else 0 for part in own] for of, _, own in parts]
+        found = tuple((np.unique(of), RowSets.of(own, codes(of.tolist()), inner)) for own, of, inner in parts)
+        return cls(RowSets.of(values, networks, sets), found, np.array(rows, dtype=np.float64).T)
 
     def spearman(self, scores: ArrayLike) -> Values:
         """Vectors x sets."""

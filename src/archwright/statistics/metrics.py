@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from archwright.errors import BadInput
+from archwright.statistics.ranks import spearman as rank_correlation
 
 Metric = Callable[[ArrayLike, ArrayLike], float]
 
@@ -53,7 +55,8 @@ def pearson(predictions: ArrayLike, labels: ArrayLike) -> float:
 def spearman(predictions: ArrayLike, labels: ArrayLike) -> float:
     """Rank correlation, -1 to 1, ties get the mean rank; 0 when either side is constant, as for `pearson`."""
     guess, truth = _pair(predictions, labels)
-    return pearson(stats.rankdata(guess), stats.rankdata(truth))
+    rho = rank_correlation(guess, truth)
+    return rho if np.isfinite(rho) else 0.0
 
 
 LARGEST_LOSS = 100.0
@@ -88,3 +91,76 @@ def _pair(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64
 def _covariance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """Summed over classes: mean of products minus product of means."""
     return float((one * other).mean(axis=0).sum() - (one.mean(axis=0) * other.mean(axis=0)).sum())
+
+
+OFFICIAL: dict[str, tuple[str, ...]] = {
+    "CoLA": ("matthews",),
+    "SST-2": ("accuracy",),
+    "MRPC": ("f1", "accuracy"),
+    "STS-B": ("pearson", "spearman"),
+    "QQP": ("f1", "accuracy"),
+    "MNLI-m": ("accuracy",),
+    "MNLI-mm": ("accuracy",),
+    "QNLI": ("accuracy",),
+    "RTE": ("accuracy",),
+    "WNLI": ("accuracy",),
+}
+"""Column of the leaderboard -> its metrics."""
+
+
+DEV = {
+    "QNLI": "accuracy",
+    "MRPC": "f1",
+    "SST-2": "accuracy",
+    "CoLA": "matthews",
+    "STS-B": "spearman",
+    "MNLI-m": "accuracy",
+    "RTE": "accuracy",
+    "QQP": "accuracy",
+}
+
+
+@dataclass(frozen=True)
+class AverageDefinition:
+    """One number for all tasks."""
+
+    about: str
+    columns: Mapping[str, str]
+    """Column -> its metric."""
+
+
+AVERAGES: dict[str, AverageDefinition] = {
+    "test_columns": AverageDefinition(
+        "W-PCA, Table 2: nine columns as on the test set, F1 for MRPC and QQP, both MNLI columns, no WNLI",
+        {**DEV, "MNLI-mm": "accuracy", "QQP": "f1"},
+    ),
+    "dev_columns": AverageDefinition("W-PCA, Table 3: eight columns as on the dev set, MNLI-m alone, no WNLI", DEV),
+    "glue_score": AverageDefinition(
+        "FlexiBERT benchmark: eight dev tasks, Matthews for CoLA, Spearman for STS-B, accuracy elsewhere",
+        {**DEV, "MRPC": "accuracy"},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class GlueAverage:
+    """An average over the columns that are there."""
+
+    mean: float | None
+    """None while a column is missing: the mean of some columns is not comparable with the mean of all."""
+    mean_of_present: float
+    missing: tuple[str, ...]
+
+
+Scores = Mapping[str, Mapping[str, float]]
+"""Column -> metric -> value."""
+
+
+def average_columns(scores: Scores, average: AverageDefinition) -> GlueAverage | None:
+    """The average of these scores; None when none of its columns is there."""
+    present = [scores[column][metric] for column, metric in average.columns.items() if column in scores]
+    if not present:
+        return None
+    missing = tuple(column for column in average.columns if column not in scores)
+    mean = sum(present) / len(present)
+    return GlueAverage(None if missing else mean, mean, missing)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from archwright.errors import BadInput
-from archwright.statistics.hypervolume import hypervolume, hypervolume_over_time
+from archwright.statistics.pareto import hypervolume, hypervolume_over_time
 
 Values = NDArray[np.float64]
 

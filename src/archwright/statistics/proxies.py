@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import Estimate, estimate
-from archwright.statistics.ranks import Order, Values, correlation, kendall, partial, pearson
+from archwright.statistics.ranks import RankOrder, Values, partial, pearson, resampled_correlation, resampled_kendall
 from archwright.statistics.reliability import icc_batches, icc_seeds
 from archwright.statistics.resampling import Resampling
 from archwright.statistics.strata import within_cells
 from archwright.statistics.top_k import precision_at_share, regret_at, top_spearman
-from archwright.statistics.verdict import Evidence, verdict
 
 LEAST = 3
 """Rows below which nothing is judged."""
@@ -94,7 +93,7 @@ class Judgement:
         return asdict(self)
 
 
-def judge_on(
+def judge_proxy(
     scores: ArrayLike, against: Resampling, *, seeds: ArrayLike | None = None, batches: ArrayLike | None = None
 ) -> Judgement:
     """The row of one proxy. Rows whose score is not a finite number are missing: left out of everything, and counted.
@@ -113,26 +112,26 @@ def judge_on(
         icc_seeds=None if seeds is None else icc_seeds(seeds),
         icc_batches=None if batches is None else icc_batches(batches),
     )
-    return row if len(rows) < LEAST else filled(row, given[rows], against.on(rows))
+    return row if len(rows) < LEAST else judge_complete(row, given[rows], against.on(rows))
 
 
-def filled(row: Judgement, scores: Values, against: Resampling) -> Judgement:
+def judge_complete(row: Judgement, scores: Values, against: Resampling) -> Judgement:
     """The row with all its columns, from scores without gaps."""
-    found = statistics(scores, against)
+    found = column_values(scores, against)
     bounded = {name: estimate(found[name]) for name in BOUNDED}
-    same = bool((Order.of(scores).level == Order.of(against.rival).level).all())
-    columns: dict[str, Any] = bounds(bounded) | {name: estimate(found[name]).value for name in PLAIN}
-    return replace(row, **columns, verdict=words(bounded, against, same=same))
+    same = bool((RankOrder.of(scores).level == RankOrder.of(against.rival).level).all())
+    columns: dict[str, Any] = interval_columns(bounded) | {name: estimate(found[name]).value for name in PLAIN}
+    return replace(row, **columns, verdict=verdict_of(bounded, against, same=same))
 
 
-def statistics(scores: Values, against: Resampling) -> dict[str, Values]:
+def column_values(scores: Values, against: Resampling) -> dict[str, Values]:
     """Every column by name: the value itself first, then its resamples where it has an interval."""
     draws, ranks, rivals, pair = against.draws, against.ranks, against.correlations, (scores, against.truth)
-    order = Order.of(scores)
-    centred, taus = order.centred(draws), kendall(draws, order, against.order)
+    order = RankOrder.of(scores)
+    centred, taus = order.centred_ranks(draws), resampled_kendall(draws, order, against.order)
     within = within_cells(against.inside, *pair, against.cells)
     beyond = within_cells(against.inside, *pair, against.cells, given=against.varying) if against.varying else within
-    own, size = (correlation(draws, centred, ranks[name]) for name in ("truth", "parameters"))
+    own, size = (resampled_correlation(draws, centred, ranks[name]) for name in ("truth", "parameters"))
     return {
         "spearman": own,
         "kendall_b": taus.b,
@@ -151,15 +150,83 @@ def statistics(scores: Values, against: Resampling) -> dict[str, Values]:
     }
 
 
-def bounds(found: Mapping[str, Estimate]) -> dict[str, float | None]:
+def interval_columns(found: Mapping[str, Estimate]) -> dict[str, float | None]:
     """Each estimate as three columns."""
     ends = (("", "value"), ("_low", "low"), ("_high", "high"))
     return {name + end: getattr(of, field) for name, of in found.items() for end, field in ends}
 
 
-def words(found: Mapping[str, Estimate], against: Resampling, *, same: bool = False) -> str:
+def verdict_of(found: Mapping[str, Estimate], against: Resampling, *, same: bool = False) -> str:
     """The verdict on one proxy; without depth and width, the parameters are what everybody knows."""
     minus = found["minus_parameters" if against.depth_width is None else "minus_depth_width"]
     inside, partly = found["within_given_known"], found["partial_given_parameters"]
     evidence = Evidence(found["spearman"], inside, minus, partly, same, against.cells_tell)
     return verdict(evidence, known=against.known)
+
+
+NOTHING = Estimate(None, None, None)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on: values with their 95 % intervals."""
+
+    overall: Estimate
+    """Spearman with the truth."""
+    within: Estimate = NOTHING
+    """Mean Spearman inside the cells, where what is known is equal or nearly so, given what still varies of it."""
+    minus_known: Estimate = NOTHING
+    """Spearman minus that of what is known: of depth and width, or of size."""
+    partial: Estimate = NOTHING
+    """Spearman given the parameters."""
+    same_as_known: bool = False
+    """Whether the proxy orders the rows exactly as what is known does."""
+
+    cells_tell: bool = True
+    """Whether there are cells with enough rows; then a score without a value inside them is a function of the known."""
+
+    @property
+    def predicts(self) -> bool:
+        return positive(self.overall) or self.adds
+
+    @property
+    def adds(self) -> bool:
+        """Positive inside the cells and not against the partial correlation.
+
+        Where cells are too small to tell: better than what is known, and positive given the parameters.
+        """
+        if self.within.value is not None:
+            return positive(self.within) and (self.partial.value is None or self.partial.value > 0)
+        return not self.cells_tell and positive(self.minus_known) and positive(self.partial)
+
+
+def positive(of: Estimate) -> bool:
+    """Whether the whole interval is above zero."""
+    return of.low is not None and of.low > 0
+
+
+def negative(of: Estimate) -> bool:
+    """Whether the whole interval is below zero."""
+    return of.high is not None and of.high < 0
+
+
+RULES: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
+    ("cannot be judged", lambda found: found.overall.low is None),
+    ("noise", lambda found: not found.predicts and not negative(found.overall)),
+    ("ranks the wrong way round", lambda found: not found.predicts),
+    ("only restates {known}", lambda found: found.same_as_known),
+    ("worse than {known}, adds within cells", lambda found: found.adds and negative(found.minus_known)),
+    ("adds information beyond {known}", lambda found: found.adds),
+    ("only restates parameters", lambda found: found.partial.low is not None and not positive(found.partial)),
+    ("only restates {known}", lambda found: True),
+)
+"""The first rule that holds is the verdict.
+
+At 95 % one useless proxy in forty looks useful: read a single "adds" among many proxies with that in mind.
+"""
+
+
+def verdict(found: Evidence, *, known: str = "depth and width") -> str:
+    """The verdict in words; `known` names what everybody knows to matter: "depth and width", or "size" for RNNs."""
+    words = next(words for words, holds in RULES if holds(found))
+    return words.format(known=known)

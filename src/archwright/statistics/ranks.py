@@ -6,6 +6,7 @@ and gives one value per row; a row of ones gives the statistic of the items them
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class Order:
+class RankOrder:
     """The order of one column of numbers, found once for all resamples; equal numbers share a level."""
 
     level: Codes
@@ -30,36 +31,36 @@ class Order:
     """Where each level begins after sorting."""
 
     @classmethod
-    def of(cls, values: ArrayLike) -> Order:
+    def of(cls, values: ArrayLike) -> RankOrder:
         _, level = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True)
         sorting = np.argsort(level, kind="stable")
         return cls(level, sorting, np.flatnonzero(np.diff(level[sorting], prepend=-1)))
 
-    def drawn(self, counts: Counts) -> Counts:
+    def level_counts(self, counts: Counts) -> Counts:
         """How many drawn items each level has, resamples x levels."""
         return np.add.reduceat(counts[:, self.sorting], self.starts, axis=1)
 
     def ranks(self, counts: Counts) -> Values:
         """Mean rank of every item among the drawn ones, from 1 for the smallest."""
-        drawn = self.drawn(counts)  # resamples x levels
+        drawn = self.level_counts(counts)  # resamples x levels
         return np.asarray((np.cumsum(drawn, axis=1) - (drawn - 1) / 2)[:, self.level])
 
-    def centred(self, counts: Counts) -> Values:
+    def centred_ranks(self, counts: Counts) -> Values:
         """The ranks minus their mean."""
         return np.asarray(self.ranks(counts) - (counts.sum(axis=1, keepdims=True) + 1) / 2)
 
-    def varied(self, counts: Counts) -> Values:
+    def other_counts(self, counts: Counts) -> Values:
         """For every item, how many drawn items have another value."""
-        return np.asarray(counts.sum(axis=1, keepdims=True) - self.drawn(counts)[:, self.level])
+        return np.asarray(counts.sum(axis=1, keepdims=True) - self.level_counts(counts)[:, self.level])
 
 
-def spearman(counts: Counts, one: Order, other: Order) -> Values:
+def resampled_spearman(counts: Counts, one: RankOrder, other: RankOrder) -> Values:
     """Correlation of the ranks; ties have their mean rank (Spearman 1904)."""
-    return correlation(counts, one.centred(counts), other.centred(counts))
+    return resampled_correlation(counts, one.centred_ranks(counts), other.centred_ranks(counts))
 
 
-def correlation(counts: Counts, one: Values, other: Values) -> Values:
-    """Cosine of two centred columns, as `Order.centred` gives them, each item as often as it was drawn."""
+def resampled_correlation(counts: Counts, one: Values, other: Values) -> Values:
+    """Cosine of two centred columns, as `RankOrder.centred_ranks` gives them, each item as often as it was drawn."""
     left, right = counts * one, counts * other
     spread = np.einsum("ri,ri->r", left, one) * np.einsum("ri,ri->r", right, other)
     with np.errstate(all="ignore"):
@@ -96,10 +97,10 @@ class Taus:
     """As b, pairs with high ranks count more: 1/rank + 1/rank, mean of ranking by either side (Vigna 2015)."""
 
 
-def kendall(counts: Counts, one: Order, other: Order) -> Taus:
+def resampled_kendall(counts: Counts, one: RankOrder, other: RankOrder) -> Taus:
     """All three taus of every resample; the pair matrix is multiplied once."""
     balance = agreement(counts, one, other)
-    total, left, right = counts.sum(axis=1), one.varied(counts), other.varied(counts)
+    total, left, right = counts.sum(axis=1), one.other_counts(counts), other.other_counts(counts)
     orders = [np.lexsort((second.level, first.level))[::-1] for first, second in ((one, other), (other, one))]
     with np.errstate(all="ignore"):
         weighted = [tau(weights_of_ranks(counts, order), balance, left, right) for order in orders]
@@ -108,12 +109,12 @@ def kendall(counts: Counts, one: Order, other: Order) -> Taus:
 
 
 def tau(weights: Values, balance: Values, left: Values, right: Values) -> Values:
-    """Weighted agreement over the weighted number of untied pairs; `left` and `right` as `Order.varied` gives them."""
+    """Weighted agreement over the weighted number of untied pairs; `left`, `right` of `RankOrder.other_counts`."""
     most = (weights * left).sum(axis=1) * (weights * right).sum(axis=1)
     return np.asarray(np.where(most > 0, (weights * balance).sum(axis=1) / np.sqrt(most), np.nan))
 
 
-def agreement(counts: Counts, one: Order, other: Order) -> Values:
+def agreement(counts: Counts, one: RankOrder, other: RankOrder) -> Values:
     """For every item: drawn items it agrees with in order, minus those it disagrees with.
 
     Whole numbers below 2^24 throughout, so single precision is exact.
@@ -135,3 +136,55 @@ def weights_of_ranks(counts: Counts, order: Codes) -> Values:
     weights = np.empty_like(counts)
     weights[:, order] = np.diff(harmonic[last], axis=1, prepend=0.0)
     return weights
+
+
+def spearman(one: ArrayLike, other: ArrayLike) -> float:
+    """Correlation of the ranks, -1 to 1; ties get the mean rank; NaN where a side is constant."""
+    return float(resampled_spearman(np.ones((1, np.size(one))), RankOrder.of(one), RankOrder.of(other))[0])
+
+
+def kendall(one: ArrayLike, other: ArrayLike) -> float:
+    """Tau-b: agreeing minus disagreeing pairs, over all pairs but for ties; NaN where a side is constant."""
+    return float(resampled_kendall(np.ones((1, np.size(one))), RankOrder.of(one), RankOrder.of(other)).b[0])
+
+
+SETTLED = 0.9
+"""Rank correlation with the end from which on a ranking counts as settled."""
+
+
+@dataclass(frozen=True)
+class RankAgreement:
+    """Scores after so many steps, against those at the end."""
+
+    steps: int
+    mean: float
+    spearman: float | None
+    """None where all scores are equal, so that there is no ranking."""
+    kendall: float | None
+    best_kept: bool
+    """Whether the best one is that of the end."""
+
+
+@dataclass(frozen=True)
+class RankStability:
+    moments: tuple[RankAgreement, ...]
+    settled_at: int | None
+    """The first number of steps from which on the rank correlation never falls below 0.9; None for only the end."""
+
+
+def rank_stability(scores: Mapping[int, Sequence[float]]) -> RankStability:
+    """Steps -> scores of the architectures, always in the same order, higher is better."""
+    steps = sorted(scores)
+    end = np.asarray(scores[steps[-1]], dtype=np.float64)
+    moments = []
+    for step in steps:
+        now = np.asarray(scores[step], dtype=np.float64)
+        varied = np.ptp(now) > 0 and np.ptp(end) > 0
+        rho, tau_b = (spearman(now, end), kendall(now, end)) if varied else (None, None)
+        moments.append(RankAgreement(step, float(now.mean()), rho, tau_b, bool(now.argmax() == end.argmax())))
+    settled = None
+    for moment in reversed(moments[:-1]):
+        if moment.spearman is None or moment.spearman < SETTLED:
+            break
+        settled = moment.steps
+    return RankStability(tuple(moments), settled)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import RESAMPLES, codes, resamples
-from archwright.statistics.ranks import Codes, Counts, Order, Values, correlation
-from archwright.statistics.strata import lexicographic, usable, varies_inside
+from archwright.statistics.ranks import Codes, Counts, RankOrder, Values, resampled_correlation
+from archwright.statistics.strata import is_usable_cell, lexicographic, varies_inside
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,23 @@ class Resampling:
         return self.parameters if self.depth_width is None else self.depth_width
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> RankOrder:
         """Of the truth."""
-        return Order.of(self.truth)
+        return RankOrder.of(self.truth)
 
     @cached_property
     def ranks(self) -> dict[str, Values]:
         """Centred ranks of every resample, which all proxies share."""
         columns = {"truth": self.truth, "parameters": self.parameters, "rival": self.rival}
-        return {name: Order.of(column).centred(self.draws) for name, column in columns.items()}
+        return {name: RankOrder.of(column).centred_ranks(self.draws) for name, column in columns.items()}
 
     @cached_property
     def correlations(self) -> dict[str, Values]:
         """Spearman of the parameters and of the rival with the truth."""
         ranks = self.ranks
-        return {name: correlation(self.draws, ranks[name], ranks["truth"]) for name in ("parameters", "rival")}
+        return {
+            name: resampled_correlation(self.draws, ranks[name], ranks["truth"]) for name in ("parameters", "rival")
+        }
 
     @cached_property
     def varying(self) -> list[Values]:
@@ -66,7 +68,7 @@ class Resampling:
     def cells_tell(self) -> bool:
         """Whether any cell has enough rows to say something."""
         inside = [self.truth[self.cells == cell] for cell in np.unique(self.cells)]
-        return any(usable(truth, truth) for truth in inside)
+        return any(is_usable_cell(truth, truth) for truth in inside)
 
     def points(self) -> Resampling:
         """Without resamples, for values without intervals."""
@@ -81,7 +83,7 @@ class Resampling:
         return replace(self, depth_width=width, draws=self.draws[:, rows], inside=self.inside[:, rows], **columns)
 
 
-def resampling_of(
+def draw_resamples(
     truth: ArrayLike,
     *,
     cells: Sequence[Any],
@@ -123,3 +125,29 @@ def finite(name: str, values: ArrayLike, length: int | None = None) -> Values:
     if given.ndim != 1 or not np.isfinite(given).all() or len(given) != (length or len(given)):
         raise BadInput(f"{name} must be one finite number per row, got shape {given.shape}; leave out unusable rows.")
     return given
+
+
+FOLDS = 5
+
+
+def folds(cells: Sequence[Any], groups: Sequence[Any], *, rng: np.random.Generator, count: int = FOLDS) -> Codes:
+    """The fold of each row, 0 to count - 1: as many rows of every cell in each, rows of one group in the same.
+
+    Groups are networks: rows of a network that was trained twice would otherwise tell a search what it is judged on.
+    """
+    inside, names = codes(cells), codes(groups)
+    networks = len(np.unique(names))
+    if count < 2 or networks < count:
+        raise BadInput(f"{count} folds need at least {max(count, 2)} different networks, got {networks}.")
+    found, total = np.full(len(names), -1), np.zeros(count)
+    for cell in rng.permutation(np.unique(inside)):
+        rows = np.zeros(count)
+        for group in rng.permutation(np.unique(names[inside == cell])):
+            here = np.flatnonzero((names == group) & (found < 0))
+            if len(here):
+                # fewest rows of this cell, then fewest rows at all, then chance
+                place = int(np.lexsort((rng.random(count), total, rows))[0])
+                found[here] = place
+                rows[place] += len(here)
+                total[place] += len(here)
+    return found

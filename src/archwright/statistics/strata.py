@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from archwright.errors import BadInput
-from archwright.statistics.ranks import Codes, Counts, Order, Values, correlation
+from archwright.statistics.ranks import Codes, Counts, RankOrder, Values, resampled_correlation
 
 LEAST_ROWS = 5
 """Rows below which a cell says nothing."""
@@ -26,23 +26,23 @@ def within_cells(
     With `given`, columns that may still vary inside a cell, the partial Spearman given their ranks there.
     """
     inside = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-    used = [rows for rows in inside if usable(scores[rows], truth[rows])]
+    used = [rows for rows in inside if is_usable_cell(scores[rows], truth[rows])]
     if not used:
         return np.full(len(counts), np.nan)
-    found = [in_cell(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
+    found = [partial_spearman(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
     return weighted_mean(np.stack(found), np.array([len(rows) for rows in used], dtype=np.float64))
 
 
-def in_cell(counts: Counts, columns: Sequence[Values]) -> Values:
+def partial_spearman(counts: Counts, columns: Sequence[Values]) -> Values:
     """Spearman of the first two columns, given the ranks of all others."""
-    one, other, *given = (Order.of(column).centred(counts) for column in columns)
+    one, other, *given = (RankOrder.of(column).centred_ranks(counts) for column in columns)
     known: list[Values] = []
     for column in given:
-        known.append(without(counts, column, known))
-    return correlation(counts, *(without(counts, side, known) for side in (one, other)))
+        known.append(residual_ranks(counts, column, known))
+    return resampled_correlation(counts, *(residual_ranks(counts, side, known) for side in (one, other)))
 
 
-def without(counts: Counts, column: Values, known: Sequence[Values]) -> Values:
+def residual_ranks(counts: Counts, column: Values, known: Sequence[Values]) -> Values:
     """What lines on the known columns, orthogonal to each other, leave of a centred one; zero where only rounding."""
     left = column
     with np.errstate(all="ignore"):
@@ -58,7 +58,7 @@ def varies_inside(column: Values, cells: Codes) -> bool:
     return any(np.ptp(column[cells == cell]) > 0 for cell in np.unique(cells))
 
 
-def usable(scores: Values, truth: Values) -> bool:
+def is_usable_cell(scores: Values, truth: Values) -> bool:
     """Whether a cell is large enough and neither side is constant in it."""
     return len(scores) >= LEAST_ROWS and bool(np.ptp(scores) > 0 and np.ptp(truth) > 0)
 

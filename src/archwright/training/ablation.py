@@ -17,7 +17,7 @@ from archwright.errors import BadInput
 from archwright.reports.train_page import train_html
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
-from archwright.statistics.rank_stability import Settling, settling
+from archwright.statistics.ranks import RankStability, rank_stability
 from archwright.store import begin, whole_folder, write_whole
 from archwright.training.pipeline import (
     SCHEMA,
@@ -61,7 +61,7 @@ def ablate_steps(options: TrainConfig, folder: Path) -> dict[str, Any]:
                 {"config": config, "scores": {str(mark): row[mark] for mark in marks}}
                 for config, row in zip(configs, rows, strict=True)
             ],
-            **as_json(settling(scores)),
+            **as_json(rank_stability(scores)),
         },
         "published": published(),
         "seed": options.output.seed,
@@ -170,7 +170,7 @@ def scored(options: TrainConfig, place: TrainingContext, course: TrainingPlan, m
     return float(next(iter(result["validation"]["after"].values())))
 
 
-def as_json(found: Settling) -> dict[str, Any]:
+def as_json(found: RankStability) -> dict[str, Any]:
     return {"moments": [asdict(moment) for moment in found.moments], "settled_at": found.settled_at}
 
 
@@ -189,4 +189,4 @@ def published() -> dict[str, Any] | None:
     table = {(row["id"], int(row["steps"])): row["glue"] for row in rows}
     scores = {step: [table[name, step] for name in names] for step in steps}
     copies = {step: other for step in steps for other in steps if step < other and scores[step] == scores[other]}
-    return as_json(settling({step: scores[step] for step in steps if step not in copies})) | {"copies": copies}
+    return as_json(rank_stability({step: scores[step] for step in steps if step not in copies})) | {"copies": copies}

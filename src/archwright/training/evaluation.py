@@ -14,8 +14,8 @@ from archwright.data.windows import AnswerSpans, Windows
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import best_spans, each, error, in_row_order, predictions
 from archwright.statistics import ANSWER_METRICS, METRICS
-from archwright.statistics.answers import best_threshold, exact, overlap_or_none
-from archwright.statistics.glue import OFFICIAL
+from archwright.statistics.metrics import OFFICIAL
+from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
 from archwright.training.task_data import TaskData
 
 GLUE_PREFIX = "glue/"
@@ -87,7 +87,7 @@ def thresholds(windows: Windows, spans: AnswerSpans) -> dict[str, float]:
     doubts = np.where(np.isfinite(best), none - best, np.finfo(np.float64).max).tolist()
     chosen = {
         name: best_threshold(texts, windows.answers, doubts, score=score)
-        for name, score in {"exact": exact, "f1": overlap_or_none}.items()
+        for name, score in {"exact": exact_match, "f1": word_f1_or_none}.items()
     }
     lowest = min(doubts) - 1  # below all doubts: nothing is answered
     limits = {f"best_{name}_threshold": max(found.doubt, lowest) for name, found in chosen.items()}

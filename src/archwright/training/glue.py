@@ -9,7 +9,7 @@ from archwright.data.tasks.glue_submission import present_tasks, zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train_page import train_html
-from archwright.statistics.glue import AVERAGES, averaged
+from archwright.statistics.metrics import AVERAGES, average_columns
 from archwright.store import RunFolder, begin, write_whole
 from archwright.training.evaluation import GLUE_PREFIX, column_of
 from archwright.training.pipeline import SCHEMA, check_folder, run_training, training_context
@@ -51,7 +51,7 @@ def one_task(options: TrainConfig, name: str) -> TrainConfig:
 def summary(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Scores by column of the leaderboard, and the averages over those that are there."""
     columns = {column: scores for result in results.values() for column, scores in columns_of(result).items()}
-    averages = {name: averaged(columns, average) for name, average in AVERAGES.items()}
+    averages = {name: average_columns(columns, average) for name, average in AVERAGES.items()}
     return {
         "schema": SCHEMA,
         "columns": columns,

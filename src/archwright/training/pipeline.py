@@ -26,7 +26,7 @@ from archwright.training.schedule import Schedule
 from archwright.training.students import MODEL
 from archwright.training.task_data import resolve_device
 
-SCHEMA = "archwright/training/1"
+SCHEMA = "archwright/train/1"
 LOG = "log.csv"
 POINTS = 200
 """Of the curve of the loss in the result; the log has every step."""

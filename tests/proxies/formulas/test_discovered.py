@@ -27,7 +27,7 @@ from archwright.proxies.formulas.simplification import Chain
 from archwright.proxies.formulas.statistics import statistics
 from archwright.scoring.request import ScoreRequest, chosen_proxies
 from archwright.spaces import ARCHITECTURES
-from archwright.statistics.many_scores import Rankings
+from archwright.statistics.many_scores import BulkCorrelations
 from tests.proxies.formulas.test_formula import executed, random_formula
 
 ENTRIES = json.loads((Path(sys.modules[as_proxy.__module__].__file__ or "").parent / GALLERY).read_text())
@@ -116,7 +116,9 @@ def test_nothing_that_is_no_number_is_ever_a_rank(seed: int, layers: int) -> Non
         assert (np.isinf(scores).any() or np.isnan(scores).mean() > 0.05) and not np.isfinite(scores).all()
         return
     count = int(there.sum())
-    rankings = Rankings.of(rng.normal(size=count), groups=range(count), cells=[0] * count, sets=[np.ones(count, bool)])
+    rankings = BulkCorrelations.of(
+        rng.normal(size=count), groups=range(count), cells=[0] * count, sets=[np.ones(count, bool)]
+    )
     found = rankings.spearman(scores[there][None])[0, 0]
     assert np.isnan(found) == (len(np.unique(scores[there])) == 1) or abs(found) <= 1 + 1e-9
 

@@ -27,7 +27,7 @@ def fell(document: dict[str, Any], least: float) -> None:
 def test_masked_words_are_learnt_and_kept(pretrained: Any, text: Path) -> None:
     document, folder = pretrained.as_json(), pretrained.folder
     fell(document, 0.5)
-    assert document["schema"] == "archwright/training/1"
+    assert document["schema"] == "archwright/train/1"
     assert document["steps"] == 60
     assert document["losses"]["last"] < document["losses"]["first"]
     assert document["validation"]["after"]["perplexity"] == pytest.approx(

@@ -16,13 +16,13 @@ def hypervolume(points: ArrayLike, reference: ArrayLike) -> float:
 
     A point beyond the reference in any objective adds nothing (Zitzler et al. 2003; Klein et al. 2024, Figure 4).
     """
-    rows, corner = _checked(points, reference)
+    rows, corner = _check_points(points, reference)
     return float(moocore.hypervolume(rows, ref=corner)) if len(rows) else 0.0
 
 
 def hypervolume_over_time(points: ArrayLike, reference: ArrayLike) -> list[float]:
     """The hypervolume after the first point, the first two, and so on."""
-    rows, corner = _checked(points, reference)
+    rows, corner = _check_points(points, reference)
     best = np.empty((0, corner.size))
     volumes: list[float] = []
     for row in rows:
@@ -42,7 +42,7 @@ def pareto_mask(points: ArrayLike) -> NDArray[np.bool_]:
     return np.asarray(moocore.is_nondominated(rows, keep_weakly=True), dtype=bool)
 
 
-def _checked(points: ArrayLike, reference: ArrayLike) -> tuple[Points, Points]:
+def _check_points(points: ArrayLike, reference: ArrayLike) -> tuple[Points, Points]:
     corner = np.asarray(reference, dtype=np.float64)
     rows = np.asarray(points, dtype=np.float64)
     if not rows.size:

@@ -18,28 +18,28 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalised(text: str) -> str:
+def normalise_answer(text: str) -> str:
     """Lower case, without ASCII punctuation and English articles, with single blanks."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
-def exact(answer: str, right: str) -> float:
+def exact_match(answer: str, right: str) -> float:
     """1 when both are the same after normalisation, else 0."""
-    return float(normalised(answer) == normalised(right))
+    return float(normalise_answer(answer) == normalise_answer(right))
 
 
-def overlap(answer: str, right: str) -> float:
+def word_f1(answer: str, right: str) -> float:
     """F1 of the words that both have, 0 to 1; 0 when they have none in common."""
-    words, expected = normalised(answer).split(), normalised(right).split()
+    words, expected = normalise_answer(answer).split(), normalise_answer(right).split()
     common = sum((Counter(words) & Counter(expected)).values())
     return 2 * common / (len(words) + len(expected)) if common else 0.0
 
 
-def overlap_or_none(answer: str, right: str) -> float:
+def word_f1_or_none(answer: str, right: str) -> float:
     """The same, but an answer without words is right when the right one has none either (version 2.0)."""
-    if normalised(answer) and normalised(right):
-        return overlap(answer, right)
-    return exact(answer, right)
+    if normalise_answer(answer) and normalise_answer(right):
+        return word_f1(answer, right)
+    return exact_match(answer, right)
 
 
 def mean_of_best(answers: Answers, right: Sequence[Answers], *, score: Score, none: bool) -> float:
@@ -57,14 +57,14 @@ def mean_of_best(answers: Answers, right: Sequence[Answers], *, score: Score, no
 
 
 def with_words(texts: Answers) -> list[str]:
-    return [text for text in texts if normalised(text)]
+    return [text for text in texts if normalise_answer(text)]
 
 
 ANSWER_METRICS: dict[str, Callable[[Answers, Sequence[Answers]], float]] = {
-    "squad_f1": partial(mean_of_best, score=overlap, none=False),
-    "squad_exact": partial(mean_of_best, score=exact, none=False),
-    "squad_v2_f1": partial(mean_of_best, score=overlap_or_none, none=True),
-    "squad_v2_exact": partial(mean_of_best, score=exact, none=True),
+    "squad_f1": partial(mean_of_best, score=word_f1, none=False),
+    "squad_exact": partial(mean_of_best, score=exact_match, none=False),
+    "squad_v2_f1": partial(mean_of_best, score=word_f1_or_none, none=True),
+    "squad_v2_exact": partial(mean_of_best, score=exact_match, none=True),
 }
 """Answers and, for each question, the right ones -> score."""
 
@@ -80,7 +80,7 @@ class Threshold:
 
 
 def best_threshold(
-    answers: Answers, right: Sequence[Answers], doubts: Sequence[float], *, score: Score = overlap_or_none
+    answers: Answers, right: Sequence[Answers], doubts: Sequence[float], *, score: Score = word_f1_or_none
 ) -> Threshold:
     """The threshold with the best mean score (SQuAD 2.0), the lowest of equally good ones.
 
@@ -92,14 +92,8 @@ def best_threshold(
     total = float(sum(not texts for texts in expected))
     best, chosen = total, -float("inf")
     for doubt, alike in groupby(ordered, key=lambda entry: entry[0]):
-        total += sum(gained(answer, texts, score) for _, answer, texts in alike)
+        for _, answer, texts in alike:  # how much better the answer is than none
+            total += max(score(answer, text) for text in texts) if texts else -float(bool(normalise_answer(answer)))
         if total > best:
             best, chosen = total, doubt
     return Threshold(best / len(ordered), chosen)
-
-
-def gained(answer: str, texts: Answers, score: Score) -> float:
-    """How much better an answer is than none."""
-    if texts:
-        return max(score(answer, text) for text in texts)
-    return -float(bool(normalised(answer)))
