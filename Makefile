@@ -1,4 +1,4 @@
-# make setup | demo | test | test-all | lint | bench.  PYTHON=python3.12 chooses another interpreter.
+# make setup | demo | test | test-all | lint | bench | docs.  PYTHON=python3.12 chooses another interpreter.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -10,9 +10,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 RUN_READY := .venv/.ready-run
 TEST_READY := .venv/.ready-test
+DOCS_READY := .venv/.ready-docs
 DEMO := runs/demo
 
-.PHONY: help setup demo test test-all lint bench browser
+.PHONY: help setup demo test test-all lint bench docs browser
 
 help:
 	@echo "make setup     install everything into .venv (quick when nothing changed)"
@@ -21,6 +22,7 @@ help:
 	@echo "make test-all  lint and the whole test suite"
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     speed of archwright itself, as ratios measured in one run"
+	@echo "make docs      the documentation as a site in site/; fails on a dead link"
 
 setup: $(TEST_READY)
 
@@ -67,6 +69,15 @@ test-all: lint browser
 
 bench: $(RUN_READY)
 	$(BIN)/python -m experiments.speed compress
+
+$(DOCS_READY): $(RUN_READY)
+	@echo "Installing the tools for the documentation ..."
+	@$(PIP) --quiet --editable ".[docs]"
+	@touch $@
+
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html in a browser."
 
 # The browser test drives Chromium; without one it is skipped, and this says so.
 browser:

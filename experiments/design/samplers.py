@@ -16,6 +16,7 @@ import numpy as np
 import archwright as aw
 
 HERE = Path(__file__).parent
+FIGURES = HERE.parents[1] / "docs" / "figures"
 MACHINE = ("commit", "cpu", "cores", "torch")
 SAMPLERS = ("genetic", "random", "local")
 
@@ -29,7 +30,7 @@ def main() -> None:
     ).as_json()  # fmt: skip
     name = f"samplers-{given.space}-{given.proxy}"
     write(document, given.to / f"{name}.csv")
-    draw(document, given.to / f"{name}.png")
+    draw(document, FIGURES / f"{name}.png")
     for sampler, runs in document["against"].items():
         scores = [run["score"] for run in runs]
         print(f"{sampler}: {np.mean(scores):.4g} ± {np.std(scores):.2g} over {len(runs)} seeds")

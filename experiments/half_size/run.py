@@ -7,7 +7,7 @@ Runs `archwright compress` on SST-2 and movie reviews with MiniLM, 4,000 trainin
 the Taylor order, two runs at a time with one thread each; then `archwright select --params 50% --recover-epochs 2`, and
 for comparison a network without its top three layers, fine-tuned for as many epochs as the others in all. Writes
 results.csv (one row per run), random.csv (errors of the same 30 random sub-networks with and without order), summary.md
-and figure.png beside this file.
+beside this file, and the figure into docs/figures.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+FIGURES = HERE.parents[1] / "docs" / "figures"
 ORDERS = ("taylor", "none")
 OPTIONS = ["--train-rows", "4000", "--validation-rows", "800", "--epochs", "2", "--trials", "80", "--threads", "1"]
 
@@ -144,7 +145,7 @@ def summarise(jobs: list[tuple[str, str, int]], runs: Path) -> None:
     ]
     write_csv(HERE / "random.csv", errors)
     (HERE / "summary.md").write_text(table(rows, errors))
-    draw(found, errors, HERE / "figure.png")
+    draw(found, errors, FIGURES / "half_size.png")
 
 
 def is_done(runs: Path, job: tuple[str, str, int]) -> bool:

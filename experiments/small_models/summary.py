@@ -13,6 +13,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 HERE = Path(__file__).parent
+FIGURES = HERE.parents[1] / "docs" / "figures"
 MAIN = {"glue/MRPC": "accuracy", "glue/CoLA": "matthews", "squad": "f1"}
 """Metric of a task, where it is not accuracy."""
 FIRST, DISTILLED, RANDOM = "w_pca", "distilled", "random"
@@ -119,7 +120,7 @@ def picture(found: dict[str, Values]) -> None:
             axis.plot([place - 0.25, place + 0.25], [np.mean(values)] * 2, color=colour, linewidth=2)
         axis.set_xticks(range(len(found)), list(found), rotation=50, ha="right", fontsize=8)
         axis.set_title(f"{task}, {MAIN.get(task, 'accuracy')} in %, line: mean", fontsize=9)
-    figure.savefig(HERE / "figure.png", dpi=90)
+    figure.savefig(FIGURES / "small_models.png", dpi=90)
 
 
 if __name__ == "__main__":

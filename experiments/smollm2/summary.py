@@ -2,7 +2,7 @@
 
     python experiments/smollm2/summary.py runs/smollm2
 
-Writes results.csv, summary.md and figure.png beside this file.
+Writes results.csv, summary.md beside this file, and the figure into docs/figures.
 """
 
 import csv
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+FIGURES = HERE.parents[1] / "docs" / "figures"
 SIZES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 COLOURS = ("#0b6e8f", "#c2571a", "#8a8a8a", "#6a4fa3", "#b0305c")
 
@@ -25,7 +26,7 @@ def main() -> None:
         writer.writeheader()
         writer.writerows(rows)
     (HERE / "summary.md").write_text(table(results))
-    draw(results, HERE / "figure.png")
+    draw(results, FIGURES / "smollm2.png")
     print(table(results))
 
 

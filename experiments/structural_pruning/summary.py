@@ -2,7 +2,7 @@
 
     python experiments/structural_pruning/summary.py runs/structural_pruning
 
-Writes results.csv, summary.md and figure.png beside this file. `archwright report runs/structural_pruning/*/` draws the
+Writes results.csv, summary.md beside this file, and the figure into docs/figures. `archwright report runs/structural_pruning/*/` draws the
 figures of the paper from the same folders.
 """
 
@@ -18,6 +18,7 @@ from scipy import stats
 from archwright.compression.protocol import protocol_of
 
 HERE = Path(__file__).parent
+FIGURES = HERE.parents[1] / "docs" / "figures"
 MARKS = {
     "weight-sharing": ("o", "#0b6e8f"),
     "standard": ("s", "#c2571a"),
@@ -37,7 +38,7 @@ def main() -> None:
         writer.writeheader()
         writer.writerows(rows)
     (HERE / "summary.md").write_text(table(rows, documents))
-    draw(documents, HERE / "figure.png")
+    draw(documents, FIGURES / "structural_pruning.png")
     print((HERE / "summary.md").read_text())
 
 
