@@ -2,7 +2,8 @@
 
     python experiments/structural_pruning/summary.py runs/structural_pruning
 
-Writes results.csv, summary.md beside this file, and the figure into docs/figures. `archwright report runs/structural_pruning/*/` draws the
+Writes results.csv and summary.md beside this file, and the figure into docs/figures.
+`archwright report runs/structural_pruning/*/` draws the
 figures of the paper from the same folders.
 """
 
