@@ -15,7 +15,7 @@ import torch
 from archwright.benchmarks import BENCHMARKS
 from archwright.configs import scoring as so
 from archwright.data.public_data import public_data
-from archwright.parallel.pool import WorkerPool, in_processes
+from archwright.parallel.pool import ProcessPool, WorkerPool
 from archwright.progress import progress
 from archwright.proxies import PROXIES
 from archwright.scoring.request import ScoreRequest, score_network
@@ -111,7 +111,7 @@ def apart(at: ScoreRequest) -> list[ScoreRequest]:
 
 def scaling(wanted: Sequence[ScoreRequest], rounds: int = 3) -> Ratio:
     """By the clock, with processes that are already running."""
-    with in_processes(1) as one, in_processes(2) as two:
+    with ProcessPool(1) as one, ProcessPool(2) as two:
         for who in (one, two):
             clock(who, wanted[:4])
         found = [{"one": clock(one, wanted), "two": clock(two, wanted)} for _ in range(rounds)]
@@ -120,7 +120,7 @@ def scaling(wanted: Sequence[ScoreRequest], rounds: int = 3) -> Ratio:
 
 def clock(who: WorkerPool, wanted: Sequence[ScoreRequest]) -> float:
     begun = perf_counter()
-    for _ in who(wanted):
+    for _ in who.map_unordered(wanted):
         pass
     return perf_counter() - begun
 

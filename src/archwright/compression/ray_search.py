@@ -25,7 +25,7 @@ from archwright.compression.methods.standard import forget
 from archwright.compression.search import ERROR, SubnetEvaluator, limits, objectives, open_run_study
 from archwright.errors import Failed
 from archwright.objectives.table import LatencyTable
-from archwright.parallel.ray_cluster import RETRIES, connected
+from archwright.parallel.ray_cluster import RETRIES, connect
 from archwright.progress import quiet
 from archwright.search import Candidate, Config, Objective, search
 from archwright.store import RunFolder, whole_folder, write_whole
@@ -53,7 +53,7 @@ class Trained:
 @contextmanager
 def search_on_ray(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
     """As `search`, given trials, deadline and told, with as many trials at once as the cluster has CPUs."""
-    with connected(str(evaluator.search.ray)) as ray:
+    with connect(str(evaluator.search.ray)) as ray:
         nodes, told_one_by_one = Nodes(ray, evaluator), threading.Lock()
         _, *costs = objectives(evaluator, table)
         measures, bounds = [Objective(ERROR, nodes.error), *costs], limits(evaluator, table)

@@ -88,7 +88,7 @@ class ProxyEvaluator:
             key: rest for key, at in zip(keys, wanted, strict=True) if (rest := remaining(at, self.known.of(key)))
         }
         names, looks = list(undone), list(undone.values())
-        for place, one in self.seek(looks):
+        for place, one in self.seek.map_unordered(looks):
             self.known.add(names[place], as_known(looks[place], one))
             self.done.append(names[place])
         found = [from_known(at, self.known.of(key)) for key, at in zip(keys, wanted, strict=True)]

@@ -12,7 +12,7 @@ from archwright.discovery.folds import FoldedRows
 from archwright.discovery.pair_ranking import BINS, KEPT, Pair, Side, order
 from archwright.discovery.score_table import Table
 from archwright.errors import Failed
-from archwright.parallel.pool import WorkerPool, here
+from archwright.parallel.pool import LocalPool, WorkerPool
 from archwright.progress import progress
 from archwright.proxies.formulas.formula import Branch
 from archwright.spaces.formulas import FormulaSpace, Sided
@@ -60,10 +60,10 @@ def ranked(
     files = {name: place / f"{key}.json" for name, key in keys(space, table, trial, work).items()}
     found = {name: read(file) for name, file in files.items() if file.exists()}
     undone = [name for name in work if name not in found]
-    who = eyes if sum(work[name].total for name in undone) > WORTH_PROCESSES else here
+    pool = eyes if sum(work[name].total for name in undone) > WORTH_PROCESSES else LocalPool()
     with progress("formulas", sum(one.total for one in work.values()), "formulas") as bar:
         bar.advance(sum(work[name].total for name in found))
-        for done, result in who([work[name] for name in undone]):
+        for done, result in pool.map_unordered([work[name] for name in undone]):
             write_whole(files[undone[done]], json.dumps(result))
             found[undone[done]] = result
             bar.advance(work[undone[done]].total)

@@ -112,7 +112,7 @@ class LazyTable:
         undone = {place: [one for one in columns if one not in self._of(place)] for place in places}
         tasks = {place: self._task(place, wanted) for place, wanted in undone.items() if wanted}
         order = list(tasks)
-        for done, found in self.eyes(list(tasks.values())):
+        for done, found in self.eyes.map_unordered(list(tasks.values())):
             place = order[done]
             self.drawer.add(self.keys[place], found)
             self._of(place).update({(name, c): n for name, chains in found.items() for c, n in chains.items()})

@@ -48,7 +48,7 @@ def seen(wanted: Sequence[Statistics], folder: Path, eyes: WorkerPool) -> list[V
     undone = {file: one for file, one in zip(files, wanted, strict=True) if not file.exists()}
     tasks = [one for one in undone.values()]
     with progress("statistics", len(tasks), "networks") as bar:
-        for done, found in eyes(tasks):
+        for done, found in eyes.map_unordered(tasks):
             write_whole(list(undone)[done], as_bytes(found))
             bar.advance()
     return [read(file, one) for file, one in zip(files, wanted, strict=True)]

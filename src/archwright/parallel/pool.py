@@ -1,172 +1,258 @@
-"""Who looks: this process, several processes with one thread each, or the nodes of a Ray cluster."""
+"""Who does the work: this process, several processes with one thread each, or the nodes of a Ray cluster."""
 
+import multiprocessing
 import os
-import pickle
-import queue
-import subprocess
+import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Any
-
-import torch
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, redirect_stdout
+from multiprocessing.connection import Connection
+from types import ModuleType, TracebackType
+from typing import Any, Protocol, Self, TypeVar
 
 from archwright.errors import BadInput, Failed
-from archwright.parallel.ray_cluster import RETRIES, connected
+from archwright.parallel.ray_cluster import RETRIES, connect
 
-SERVE = "from archwright.scoring.request import serve; serve()"
-"""Not `-m`: what is pickled must have the same module name in both processes."""
 WORTH_A_PROCESS = 8
-"""Looks below which starting a process would take longer than doing them here."""
-Task = Callable[[], Any]
-"""A look, or other work on one thread, with all that a process elsewhere needs to do it."""
-WorkerPool = Callable[[Sequence[Task]], Iterator[tuple[int, Any]]]
-"""Looks at all of them; gives the place of each and what was seen, in the order in which they are done."""
+"""Tasks below which starting a process would take longer than doing them here."""
+Result = TypeVar("Result")
+Task = Callable[[], Result]
+"""Work for one thread; pickled with all that another process needs to do it."""
+
+
+class WorkerPool(Protocol):
+    """Does tasks in parallel; workers stay for the next call, until the pool is closed at the end of its `with` block."""
+
+    def map_unordered(
+        self, tasks: Sequence[Task[Result]], *, keys: Sequence[Any] | None = None
+    ) -> Iterator[tuple[int, Result]]:
+        """Index of each task and its result, in the order in which they are done; a task's exception is raised here.
+
+        With `keys`, tasks whose keys are close to each other in sorted order go to the same worker, one after another,
+        in this call and in later ones: workers may remember parts of results that such tasks share.
+        """
+        ...
 
 
 @contextmanager
 def worker_pool(workers: int, ray: str | None) -> Iterator[WorkerPool]:
-    """So many processes of this machine (0: one per core), or the cluster."""
-    with on_ray(ray) if ray else in_processes(workers or os.cpu_count() or 1) as far:
-        alone = ray is None and workers == 1
-        yield lambda looks: here(looks) if alone or (not ray and len(looks) < WORTH_A_PROCESS) else far(looks)
+    """So many processes of this machine (0: one per core), or the Ray cluster at this address."""
+    count = workers or os.cpu_count() or 1
+    if ray:
+        with connect(ray) as module:
+            yield RayPool(module)
+    elif count == 1:
+        yield LocalPool()
+    else:
+        with ProcessPool(count) as pool:
+            yield pool
 
 
-def here(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-    """One after another in this process."""
-    threads = torch.get_num_threads()
+class LocalPool:
+    """One task after another in this process, on one thread."""
+
+    def map_unordered(
+        self, tasks: Sequence[Task[Result]], *, keys: Sequence[Any] | None = None
+    ) -> Iterator[tuple[int, Result]]:
+        import torch
+
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            for index in sorted(range(len(tasks)), key=keys.__getitem__) if keys else range(len(tasks)):
+                with redirect_stdout(sys.stderr):  # a user's proxy may print, and stdout may be where our JSON goes
+                    result = tasks[index]()
+                yield index, result
+        finally:
+            torch.set_num_threads(threads)
+
+
+class ProcessPool:
+    """Processes with one thread each, started when there is work; few tasks are done in this process instead.
+
+    Every process has an executor of its own, so that the death of one (memory may be short) costs only its own task,
+    which is done again, and so that tasks with close keys can be sent to the same one.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._workers = [_Worker() for _ in range(count)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the processes at once, also in the middle of a task; the next call starts new ones."""
+        for worker in self._workers:
+            worker.stop()
+        for worker in self._workers:
+            worker.close()
+
+    def map_unordered(
+        self, tasks: Sequence[Task[Result]], *, keys: Sequence[Any] | None = None
+    ) -> Iterator[tuple[int, Result]]:
+        if keys is None and len(tasks) < WORTH_A_PROCESS:
+            yield from LocalPool().map_unordered(tasks)
+            return
+        queue = _TaskQueue(len(tasks), len(self._workers), keys)
+        deaths = [0] * len(tasks)
+        running: dict[Future[Result], tuple[_Worker, int, int]] = {}
+
+        def start(worker: _Worker, slot: int, index: int | None) -> None:
+            if index is not None:
+                running[worker.submit(tasks[index])] = worker, slot, index
+
+        try:
+            for slot, worker in enumerate(self._workers):
+                start(worker, slot, queue.next_index(slot))
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                results = []
+                for future in done:
+                    worker, slot, index = running.pop(future)
+                    try:
+                        results.append((index, future.result()))
+                        start(worker, slot, queue.next_index(slot))
+                    except BrokenProcessPool:
+                        deaths[index] += 1
+                        if deaths[index] == RETRIES:
+                            died = f"{RETRIES} processes died one after another over {_describe(tasks[index])}"
+                            raise Failed(f"{died}; is memory short?") from None
+                        worker.close()
+                        start(worker, slot, index)
+                yield from results  # only now, because the caller may take its time
+        finally:
+            if running:  # an error, Ctrl-C, or a caller that wants no more: nobody waits for what still runs
+                self.close()
+
+
+class _TaskQueue:
+    """Indices of tasks in the order in which workers take them.
+
+    Without keys there is one queue for all. With keys each worker has its own part of the sorted order, the same in
+    every call as far as the keys are alike; who has finished takes the last task of the longest other part.
+    """
+
+    def __init__(self, tasks: int, workers: int, keys: Sequence[Any] | None) -> None:
+        order = sorted(range(tasks), key=keys.__getitem__) if keys else list(range(tasks))
+        ends = [tasks * number // workers for number in range(workers + 1)]
+        self._parts = [deque(order[ends[n] : ends[n + 1]]) for n in range(workers)] if keys else [deque(order)]
+
+    def next_index(self, slot: int) -> int | None:
+        own = self._parts[slot % len(self._parts)]
+        if own:
+            return own.popleft()
+        longest = max(self._parts, key=len)
+        return longest.pop() if longest else None
+
+
+class _Worker:
+    """An executor with one process, started with its first task.
+
+    The process ends when the writing end of a pipe is closed: by `close`, or by the system when this process has ended,
+    however it did. (An executor's processes would outlive a killed parent, and finish their task when shut down.)
+    """
+
+    def __init__(self) -> None:
+        self._executor: ProcessPoolExecutor | None = None
+        self._alive: Connection | None = None
+
+    def submit(self, task: Task[Result]) -> "Future[Result]":
+        if self._executor is not None:
+            try:
+                return self._executor.submit(task)
+            except BrokenProcessPool:  # killed while it had nothing to do
+                self.close()
+        context = multiprocessing.get_context("spawn")
+        watched, self._alive = context.Pipe(duplex=False)
+        self._executor = ProcessPoolExecutor(1, context, initializer=_start_worker, initargs=(watched,))
+        with _without_main_module():
+            future = self._executor.submit(task)
+        watched.close()
+        return future
+
+    def stop(self) -> None:
+        """Ends the process without waiting for it."""
+        if self._alive is not None:
+            self._alive.close()
+            self._alive = None
+
+    def close(self) -> None:
+        self.stop()
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+            self._executor = None
+
+
+def _start_worker(alive: Connection) -> None:
+    """In a new process, before anything has loaded numpy or torch: one thread, stdout on stderr, no Ctrl-C."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def exit_with_parent() -> None:
+        alive.poll(None)  # nothing is ever sent: it returns when the other end is closed
+        os._exit(1)
+
+    threading.Thread(target=exit_with_parent, daemon=True).start()
+    import torch
+
     torch.set_num_threads(1)
-    try:
-        for place, at in enumerate(looks):
-            with redirect_stdout(sys.stderr):  # a user's proxy may print, and stdout may be where our JSON goes
-                seen = at()
-            yield place, seen
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager
-def in_processes(workers: int) -> Iterator[WorkerPool]:
-    """Processes are started when there is something to look at, and stay for the next round."""
-    resting: queue.SimpleQueue[Process] = queue.SimpleQueue()
-    stop = threading.Event()
-
-    def work(waiting: "queue.SimpleQueue[tuple[int, Task]]", done: "queue.SimpleQueue[Any]") -> None:
-        process = resting.get() if not resting.empty() else Process()
-        with suppress(queue.Empty):
-            while not stop.is_set():
-                place, at = waiting.get_nowait()
-                try:
-                    done.put((place, process.look(at)))
-                except Exception as error:  # handed to the asking thread, which raises it
-                    done.put(error)
-                    break
-        resting.put(process)
-
-    def seek(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-        waiting: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
-        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        for entry in enumerate(looks):
-            waiting.put(entry)
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                for _ in range(min(workers, len(looks))):
-                    pool.submit(work, waiting, done)
-                for _ in looks:
-                    yield raised(done.get())
-            except BaseException:
-                stop.set()
-                raise
-
+def _without_main_module() -> Iterator[None]:
+    """New processes do not run the user's script: it needs no `if __name__ == "__main__"` around what calls us."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
     try:
-        yield seek
+        yield
     finally:
-        while not resting.empty():
-            resting.get().end()
+        sys.modules["__main__"] = main
 
 
-def raised(answer: Any) -> tuple[int, Any]:
-    """The answer, unless it is an error."""
-    if isinstance(answer, Exception):
-        raise answer
-    place, seen = answer
-    return place, seen
-
-
-class Process:
-    """A process that looks at one network after another, on one thread."""
-
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        command, settings = [sys.executable, "-c", SERVE], os.environ | {"OMP_NUM_THREADS": "1"}
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=settings, start_new_session=True)
-
-    def look(self, at: Task) -> Any:
-        """What it saw; a process that dies under a look is replaced, a few times."""
-        for _ in range(RETRIES):
-            try:
-                return checked(self._ask(at))
-            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-                self.end()
-                self._begin()
-        raise Failed(f"{RETRIES} processes died one after another over {name_of(at)}; is memory short?")
-
-    def _ask(self, at: Task) -> Any:
-        assert self._process.stdin and self._process.stdout
-        pickle.dump(at, self._process.stdin)
-        self._process.stdin.flush()
-        return pickle.load(self._process.stdout)
-
-    def end(self) -> None:
-        self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
-        self._process.wait()
-
-
-def checked(answer: Any) -> Any:
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
-
-
-def name_of(task: Task) -> str:
+def _describe(task: Task[Any]) -> str:
     """What a user knows it by: its architecture, where it has one."""
     return str(getattr(getattr(task, "at", task), "config", None) or type(task).__name__.lower())
 
 
-@contextmanager
-def on_ray(address: str) -> Iterator[WorkerPool]:
-    """A task per look; a look whose node dies is done again by another one."""
-    with connected(address) as ray:
-        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(done)
+class RayPool:
+    """A Ray task each; one whose node dies is done again by another node."""
 
-        def seek(looks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-            places = {remote.remote(at): place for place, at in enumerate(looks)}
-            while places:
-                (ready,), _ = ray.wait(list(places), num_returns=1)
-                yield places.pop(ready), result(ray, ready)
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._run = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_task)
 
-        yield seek
+    def map_unordered(
+        self, tasks: Sequence[Task[Result]], *, keys: Sequence[Any] | None = None
+    ) -> Iterator[tuple[int, Result]]:
+        running = {self._run.remote(task): index for index, task in enumerate(tasks)}
+        while running:
+            (reference,), _ = self._ray.wait(list(running), num_returns=1)
+            yield running.pop(reference), self._result(reference)
+
+    def _result(self, reference: Any) -> Any:
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, (BadInput, Failed)):
+                raise error.cause from error
+            raise Failed(f"a node of the Ray cluster could not look: {error.cause}") from error
+        except errors.RayError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise Failed(
+                f"the Ray cluster lost a look {RETRIES + 1} times ({reason}); run the command again."
+            ) from error
 
 
-def done(task: Task) -> Any:
+def _run_task(task: Task[Result]) -> Result:
     return task()
-
-
-def result(ray: Any, reference: Any) -> Any:
-    try:
-        return ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, (BadInput, Failed)):
-            raise error.cause from error
-        raise Failed(f"a node of the Ray cluster could not look: {error.cause}") from error
-    except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise Failed(f"the Ray cluster lost a look {RETRIES + 1} times ({reason}); run the command again.") from error

@@ -6,22 +6,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from typing import Any
 
 from archwright.errors import BadInput
 
 LOCAL, AUTO = "local", "auto"
-
-
 RETRIES = 5
-"""Nodes that may die under one training before the run gives up."""
-
-
+"""Nodes, or processes, that may die under one task before the run gives up."""
 ANSWER_SECONDS = 20.0
-
-
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
@@ -38,30 +32,20 @@ def check_ray(address: str) -> None:
 
 def answers(address: str) -> bool:
     """Whether a cluster can be reached; asked in a process of its own, because Ray itself tries for minutes."""
-    if address != AUTO and not listens(address):
-        return False
-    where = [] if address == AUTO else ["--address", address]
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", *where]
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check"]
     try:
-        return not subprocess.run(
-            command, env=os.environ | QUIET, capture_output=True, timeout=ANSWER_SECONDS
-        ).returncode
-    except subprocess.TimeoutExpired:
+        if address != AUTO:
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()  # whether anything is there
+            command += ["--address", address]
+        done = subprocess.run(command, env=os.environ | QUIET, capture_output=True, timeout=ANSWER_SECONDS)
+    except (OSError, OverflowError, ValueError, subprocess.TimeoutExpired):
         return False
-
-
-def listens(address: str) -> bool:
-    """Whether anything at all is there."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
-    except (OSError, OverflowError, ValueError):
-        return False
-    return True
+    return done.returncode == 0
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[Any]:
     """The module `ray`, connected to the cluster; a connection that was there before is used and left alone."""
     os.environ.update(QUIET)
     check_ray(address)
@@ -71,7 +55,7 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
         return
     extra: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
-    with silent(ray):
+    with redirect_stdout(sys.stderr):  # Ray prints the death of a node, with its log, where our JSON may go
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL, **extra)
         except (OSError, RuntimeError, ValueError) as error:
@@ -81,14 +65,3 @@ def connected(address: str) -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
-
-
-@contextmanager
-def silent(ray: Any) -> Iterator[None]:
-    """Ray prints the death of a node, with its log, to stdout, where our JSON may go."""
-    usual = ray._private.worker.print_to_stdstream
-    ray._private.worker.print_to_stdstream = lambda *words, **options: None
-    try:
-        yield
-    finally:
-        ray._private.worker.print_to_stdstream = usual

@@ -1,9 +1,6 @@
 """One look at one untrained network: built, recorded once, judged by every proxy asked for."""
 
 import ctypes
-import os
-import pickle
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -163,25 +160,3 @@ class Memory:
 
 def tensors(batch: Snippets) -> dict[str, torch.Tensor]:
     return {"input_ids": torch.from_numpy(batch.input_ids), "labels": torch.from_numpy(batch.labels)}
-
-
-def serve() -> None:
-    """Does what comes in on stdin until there is no more; what a proxy prints goes to stderr."""
-    torch.set_num_threads(1)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    while True:
-        try:
-            task = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        pickle.dump(answer(task), answers)
-        answers.flush()
-
-
-def answer(task: Callable[[], Any]) -> Any:
-    """What was seen, or the error, which the asking process raises: this one has nobody to tell."""
-    try:
-        return task()
-    except Exception as error:
-        return error

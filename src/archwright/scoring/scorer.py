@@ -170,7 +170,7 @@ class Scorer:
     def _see(self, undone: Mapping[str, ScoreRequest], why: str) -> None:
         keys, looks = list(undone), list(undone.values())
         with progress(why, len(looks), "looks") as bar:
-            for place, one in self.eyes(looks):
+            for place, one in self.eyes.map_unordered(looks):
                 self.known.add(keys[place], as_known(looks[place], one))
                 bar.advance()
 
