@@ -25,7 +25,7 @@ Task = Callable[[], Result]
 
 
 class WorkerPool(Protocol):
-    """Does tasks in parallel; workers stay for the next call, until the pool is closed at the end of its `with` block."""
+    """Does tasks in parallel; workers stay for the next call, until the `with` block of the pool ends."""
 
     def map_unordered(
         self, tasks: Sequence[Task[Result]], *, keys: Sequence[Any] | None = None
@@ -102,7 +102,7 @@ class ProcessPool:
         if keys is None and len(tasks) < WORTH_A_PROCESS:
             yield from LocalPool().map_unordered(tasks)
             return
-        queue = _TaskQueue(len(tasks), len(self._workers), keys)
+        queue = TaskQueue(len(tasks), len(self._workers), keys)
         deaths = [0] * len(tasks)
         running: dict[Future[Result], tuple[_Worker, int, int]] = {}
 
@@ -134,7 +134,7 @@ class ProcessPool:
                 self.close()
 
 
-class _TaskQueue:
+class TaskQueue:
     """Indices of tasks in the order in which workers take them.
 
     Without keys there is one queue for all. With keys each worker has its own part of the sorted order, the same in

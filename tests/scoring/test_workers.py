@@ -1,4 +1,4 @@
-"""Looks survive what happens to those who do them: a killed worker, a killed command, a dead Ray node."""
+"""Scoring survives what happens to those who do it: a killed worker, a killed command, a dead Ray node."""
 
 import json
 import os
@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 import archwright as aw
-from archwright.errors import Failed
-from archwright.parallel import pool
 from tests.compression.runs import words_of
 from tests.compression.test_ray import cluster
 
@@ -32,36 +30,30 @@ def scores_of(result: Any) -> list[dict[str, float]]:
     return [row["scores"] for row in result.rows]
 
 
-def test_two_workers_see_what_one_sees(scored: dict[str, Any], tmp_path: Path) -> None:
-    one, two = (scores_of(aw.score(**scored, workers=n, out=tmp_path / str(n))) for n in (1, 2))
-    assert one == two
+def test_two_workers_give_the_scores_of_one(scored: dict[str, Any], tmp_path: Path) -> None:
+    alone, two = (scores_of(aw.score(**scored, workers=n, out=tmp_path / str(n))) for n in (1, 2))
+    assert alone == two
 
 
-def test_a_worker_that_is_killed_is_replaced(
-    scored: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual, asked = pool.Process._ask, []
-
-    def killing(self: Any, at: Any) -> Any:
-        asked.append(at)
-        if len(asked) in (3, 7):
-            self._process.kill()
-            self._process.wait()
-        return usual(self, at)
-
-    monkeypatch.setattr(pool.Process, "_ask", killing)
-    found = scores_of(aw.score(**scored, workers=2, out=tmp_path / "killed"))
-    monkeypatch.undo()
-    assert len(asked) == scored["random"] + 2
-    assert found == scores_of(aw.score(**scored, workers=1, out=tmp_path / "quiet"))
+KILLS = """
+import os
+from pathlib import Path
+def kills(probe):
+    marker = Path({marker!r})
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), 9)
+    return 1.0
+"""
 
 
-def test_workers_that_always_die_end_the_command(
-    scored: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pool, "SERVE", "raise SystemExit")
-    with pytest.raises(Failed, match="died"):
-        aw.score(**scored, workers=2, out=tmp_path / "dead")
+def test_a_worker_that_is_killed_is_replaced(scored: dict[str, Any], tmp_path: Path) -> None:
+    proxy, marker = tmp_path / "kills.py", tmp_path / "killed"
+    proxy.write_text(KILLS.format(marker=str(marker)))
+    killed = aw.score(**scored, proxy=(f"{proxy}:kills",), workers=2, out=tmp_path / "killed-scores")
+    assert marker.exists()
+    undisturbed = scores_of(aw.score(**scored, workers=1, out=tmp_path / "quiet"))
+    assert scores_of(killed) == [{**scores, "kills": 1.0} for scores in undisturbed]
 
 
 HANGING = """
