@@ -12,7 +12,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
-FOR_ALL = {"errors", "progress", "random_streams", "environment", "registry", "__version__"}
+FOR_ALL = {"errors", "logs", "progress", "random_streams", "environment", "registry", "threads", "__version__"}
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,12 @@ BELOW = (
 TORCH = "torch transformers numpy optuna rich safetensors psutil huggingface_hub ray"
 
 ROOMS = {
-    "__init__": room("cli commands"),
+    "__init__": room("commands configs compression"),
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
+    "logs": Room(frozenset(), frozenset({"transformers"})),
+    "threads": Room(frozenset({"logs"}), frozenset({"torch", "psutil"})),
     "registry": Room(frozenset({"errors"}), frozenset()),
     "environment": Room(frozenset({"__version__"}), frozenset({"torch", "transformers"})),
     "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
@@ -48,7 +50,7 @@ ROOMS = {
     "discovery": room(f"scoring {BELOW}", TORCH),
     "scoring": room(BELOW, TORCH),
     "training": room(BELOW, f"{TORCH} accelerate"),
-    "configs": room("search", "yaml"),
+    "configs": room("search store", "yaml"),
     "parallel": room("", "torch ray"),
     "objectives": room("search subnet networks data statistics probe proxies", "torch transformers numpy"),
     "benchmarks": room("spaces search", "numpy yaml"),

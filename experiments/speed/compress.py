@@ -136,8 +136,9 @@ def torch_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
 
 
 def onnx_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
-    from archwright.exporting.onnx_file import load_onnx, write_onnx  # onnx takes a second to import
     from archwright.exporting.quiet_libraries import silenced
+
+    from archwright.exporting.onnx_file import load_onnx, write_onnx  # onnx takes a second to import
 
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     with TemporaryDirectory() as folder, silenced():

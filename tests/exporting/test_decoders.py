@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.exporting import stock
-from archwright.exporting.quiet_libraries import silenced
+from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
@@ -27,7 +27,7 @@ GONE = LayerSpec(0, 0)
 
 
 def reloaded(network: Network) -> PreTrainedModel:
-    with silenced(), tempfile.TemporaryDirectory() as folder:
+    with silence_libraries(), tempfile.TemporaryDirectory() as folder:
         stock.write_padded(network, Path(folder))
         return AutoModelForCausalLM.from_pretrained(folder)
 
@@ -110,7 +110,7 @@ def test_equal_layers_are_stored_as_they_are(
     case: tuple[str, str], part: LayerSpec, sizes: dict[str, int], tmp_path: Path
 ) -> None:
     network = extract(SUPERNETS[case], (part, GONE, part))
-    with silenced():
+    with silence_libraries():
         stock.write_stock(network, tmp_path)
         other = AutoModelForCausalLM.from_pretrained(tmp_path)
     assert {name: getattr(other.config, name) for name in sizes} == sizes
@@ -155,7 +155,7 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
     from safetensors import safe_open
 
     network = extract(SUPERNETS["llama", "groups"], (LayerSpec(2, 7),) * 3)
-    with silenced():
+    with silence_libraries():
         stock.write_stock(network, tmp_path)
     with safe_open(tmp_path / "model.safetensors", "pt") as stored:
         assert "lm_head.weight" not in list(stored.keys())

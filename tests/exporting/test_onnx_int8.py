@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from archwright.exporting import onnx_file
 from archwright.exporting.checkpoint import export
 from archwright.exporting.onnx_int8 import TOGETHER, lookup, quantize_decoder, quantize_encoder
-from archwright.exporting.quiet_libraries import silenced
+from archwright.logs import silence_libraries
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
 from tests.exporting.tiny import batches, inside, supernet, tokenizer
@@ -54,7 +54,7 @@ def error_of(
 ) -> float:
     """Largest error of small outputs, in units of the largest of them."""
     model = graph_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": weight}, TensorProto.FLOAT, weight.shape[1])
-    with silenced():
+    with silence_libraries():
         way(model, to)
     exact = x @ weight
     return float(np.abs(answer(to, {"x": x}) - exact).max() / np.abs(exact).max())
@@ -82,7 +82,7 @@ def test_a_table_that_is_looked_up_and_transposed_for_the_output(tmp_path: Path)
         helper.make_node("MatMul", ["row", "turned"], ["twice"]),
         helper.make_node("Add", ["once", "twice"], ["y"]),
     ]
-    with silenced():
+    with silence_libraries():
         quantize_decoder(graph_of(nodes, {"t": table}, TensorProto.INT64, 60), tmp_path / "small.onnx")
     exact = 2 * table[[3, 59]] @ table.T
     assert answer(tmp_path / "small.onnx", {"x": np.array([3, 59])}) == pytest.approx(
@@ -95,7 +95,7 @@ def test_a_table_that_is_looked_up_and_transposed_for_the_output(tmp_path: Path)
 def test_columns_of_a_table_stay_as_they_are(tmp_path: Path) -> None:
     table = np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32)
     node = helper.make_node("Gather", ["t", "x"], ["y"], axis=1)
-    with silenced():
+    with silence_libraries():
         quantize_decoder(graph_of([node], {"t": table}, TensorProto.INT64, 2), tmp_path / "small.onnx")
     assert (answer(tmp_path / "small.onnx", {"x": np.array([7, 0])}) == table[:, [7, 0]]).all()
 

@@ -10,7 +10,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.exporting import postnorm, stock
-from archwright.exporting.quiet_libraries import silenced
+from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count
@@ -31,7 +31,7 @@ FFN_FIRST = {"FFN only": (NO_ATTENTION,) * 3, "FFN first": (NO_ATTENTION, NO_FFN
 
 
 def reloaded(network: Network) -> PreTrainedModel:
-    with silenced(), tempfile.TemporaryDirectory() as folder:
+    with silence_libraries(), tempfile.TemporaryDirectory() as folder:
         stock.write_padded(network, Path(folder))
         return AutoModelForSequenceClassification.from_pretrained(folder)
 

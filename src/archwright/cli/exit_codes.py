@@ -24,7 +24,7 @@ ABOUT_A_PATH = {
 }
 
 
-def ending(work: Callable[[], int]) -> int:
+def exit_code(work: Callable[[], int]) -> int:
     """The exit code; what a user can understand becomes one line on stderr, a defect keeps its traceback."""
     try:
         return work()
@@ -32,31 +32,26 @@ def ending(work: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; keeps the final flush silent
         return FAILED
     except (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt) as error:
-        if isinstance(error, RuntimeError) and not (isinstance(error, Failed) or lacks_memory(error)):
+        # Torch says that there is no memory in a RuntimeError, in the words of the device.
+        text = str(error).lower()
+        no_memory = isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text
+        if isinstance(error, RuntimeError) and not (isinstance(error, Failed) or no_memory):
             raise
         if os.environ.get("ARCHWRIGHT_TRACEBACK"):
             traceback.print_exc()
-        print(f"archwright: {line_of(error)}", file=sys.stderr)
-        return code_of(error)
+        code, line = explain(error, no_memory=no_memory)
+        print(f"archwright: {line}", file=sys.stderr)
+        return code
 
 
-def lacks_memory(error: BaseException) -> bool:
-    """Torch says so in a RuntimeError, in the words of the device."""
-    return any(words in str(error).lower() for words in ("can't allocate memory", "out of memory"))
-
-
-def code_of(error: BaseException) -> int:
+def explain(error: BaseException, *, no_memory: bool) -> tuple[int, str]:
+    """Exit code and line of an error that a user can understand."""
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    users_path = isinstance(error, OSError) and error.errno in ABOUT_A_PATH
-    return BAD_INPUT if users_path or isinstance(error, BadInput) else FAILED
-
-
-def line_of(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted; the same command again goes on from here."
-    if isinstance(error, MemoryError) or lacks_memory(error):
-        return "out of memory; choose a smaller batch size or model, or close other programs."
+        return INTERRUPTED, "interrupted; the same command again goes on from here."
+    about_a_path = isinstance(error, OSError) and error.errno in ABOUT_A_PATH
+    code = BAD_INPUT if about_a_path or isinstance(error, BadInput) else FAILED
+    if no_memory:
+        return code, "out of memory; choose a smaller batch size or model, or close other programs."
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
+        return code, f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return code, " ".join(str(error).split()) or type(error).__name__

@@ -2,16 +2,27 @@
 
 import argparse
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
-from archwright.cli.arguments import add_group, given_values, is_required
-from archwright.cli.values import nearest, path
 from archwright.commands import Command
+from archwright.configs.options import (
+    Option,
+    config_options,
+    group_options,
+    group_title,
+    make_config,
+    nearest,
+    option_docs,
+    option_groups,
+)
+from archwright.configs.yaml_file import read_config
 from archwright.errors import BadInput
 
 ABOUT = "Make language models smaller, and find small ones, without guessing."
+METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,12 +42,27 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         return [*textwrap.wrap(first, width), *hung]
 
 
+@dataclass(frozen=True)
+class Arguments:
+    """What the user typed after the name of a command."""
+
+    values: Mapping[str, Any]
+    """Options of the command that were given, by name, still as text."""
+    options_file: Path | None = None
+    """--options, or --config where the command has no option of that name."""
+    save_config: Path | None = None
+    json: Path | None = None
+    log_file: Path | None = None
+    verbose: bool = False
+    quiet: bool = False
+
+
 def overview(commands: Mapping[str, Command]) -> str:
     """The answer to `archwright --help`."""
     width = max(map(len, commands), default=0)
-    listed = "\n".join(f"  {name:{width}}  {command.summary}" for name, command in commands.items())
+    lines = "\n".join(f"  {name:{width}}  {command.summary}" for name, command in commands.items())
     examples = "\n".join(f"  {command.example}" for command in commands.values() if command.example)
-    parts = ("usage: archwright COMMAND [options]", ABOUT, f"commands:\n{listed}", f"examples:\n{examples}")
+    parts = ("usage: archwright COMMAND [options]", ABOUT, f"commands:\n{lines}", f"examples:\n{examples}")
     last = "`archwright COMMAND --help` explains a command, `archwright --version` tells the version."
     return "\n\n".join((*(parts if examples else parts[:-1]), last))
 
@@ -48,38 +74,121 @@ def check_command(name: str, commands: Mapping[str, Command]) -> None:
         raise BadInput(f"unknown {kind} {name!r}{way_out}")
 
 
-def parse(name: str, command: Command, words: Sequence[str]) -> dict[str, Any]:
-    """The options the user gave, by field name, and `json` (when given) and `quiet`."""
-    parser = parser_of(name, command, explain=False)
+def parse(name: str, command: Command, words: Sequence[str]) -> Arguments:
+    """The words by option; BadInput for options that do not exist. Values are checked by `load_config`."""
+    parser = build_parser(name, command, explain=False)
     namespace, unknown = parser.parse_known_args(words)
     if unknown:
-        parser.error(f"unknown {_unknown(unknown[0], parser)}")
-    return given_values(vars(namespace))
+        flag = unknown[0].split("=")[0]
+        known = parser._option_string_actions
+        what = f"option {flag}{nearest(flag, known)}" if flag.startswith("-") else f"word {unknown[0]!r}"
+        parser.error(f"unknown {what}")
+    given = {key: value for key, value in vars(namespace).items() if value is not None and value != []}
+    common = {key.removeprefix(COMMON): given.pop(key) for key in list(given) if key.startswith(COMMON)}
+    for flag in ("options_file", "save_config", "json", "log_file"):
+        if flag in common:
+            common[flag] = file_path(common[flag], flag)
+    return Arguments(values=given, **common)
 
 
-def parser_of(name: str, command: Command, *, explain: bool) -> Parser:
-    usage = " ".join(("archwright", name, *_positional_words(command), "[options]"))
-    parser = Parser(f"archwright {name}", usage, command.summary, add_help=False, allow_abbrev=False)
+def file_path(text: str, flag: str) -> Path:
+    if not text.strip():
+        raise BadInput(f"--{flag.removesuffix('_file').replace('_', '-')} must name a file, got an empty text.")
+    return Path(text).expanduser()
+
+
+def load_config(name: str, command: Command, arguments: Arguments) -> Any:
+    """The config of the command: flags win over the file, the file over presets, presets over defaults."""
+    file = arguments.options_file
+    values = {**(read_config(file, command.config) if file else {}), **arguments.values}
+    options = config_options(command.config)
+    if missing := [option for option in options.values() if option.required and option.name not in values]:
+        words = [positional_word(each) if each.name in command.positional else each.flag for each in missing]
+        build_parser(name, command, explain=False).error(f"the following arguments are required: {', '.join(words)}")
+    return make_config(command.config, values)
+
+
+COMMON = "common_"
+"""Begins the names of options that every command has, which a command's own options must not meet."""
+
+
+def build_parser(name: str, command: Command, *, explain: bool) -> Parser:
+    """Every option of the config as `--kebab-case` below its group's title; those in `positional` without dashes.
+
+    Only what the user gave lands in the namespace, so the config alone knows the defaults. Help texts, which read
+    source files and every list of choices, are made only when `explain` asks for them.
+    """
+    options = config_options(command.config)
+    usage = ["archwright", name]
+    for positional in (options[word] for word in command.positional):
+        word = positional_word(positional)
+        usage.append(word if positional.required else f"[{word}]")
+    parser = Parser(
+        f"archwright {name}", " ".join((*usage, "[options]")), command.summary, add_help=False, allow_abbrev=False
+    )
     parser.formatter_class = Formatter
     parser.epilog = f"example:\n  {command.example}" if command.example else None
-    for group in command.option_types:
-        add_group(parser, group, positional=command.positional, explain=explain)
-    every = parser.add_argument_group("every command")
-    every.add_argument("--json", type=path, metavar="FILE", help="Write the result to this file as JSON.")
-    every.add_argument("-h", "--help", action="help", help="Explain the options, and do nothing else.")
-    every.add_argument("--quiet", action="store_true", help="Show nothing but errors.")
+    for group in option_groups(command.config).values():
+        section, docs = parser.add_argument_group(group_title(group)), option_docs(group) if explain else {}
+        for option in group_options(group).values():
+            text = help_text(option, docs.get(option.name, "")) if explain else ""
+            if option.name in command.positional:
+                nargs = "*" if option.several else "?"
+                section.add_argument(option.name, metavar=positional_word(option), nargs=nargs, help=text)
+            elif option.type is bool:
+                section.add_argument(option.flag, default=None, help=text, action=argparse.BooleanOptionalAction)
+            else:
+                metavar = option.metavar or METAVARS[option.type]
+                action = SplitWords if option.several else "store"
+                section.add_argument(option.flag, metavar=metavar, help=text, action=action)
+    add_common_options(parser, own_config="config" in options)
     return parser
 
 
-def _positional_words(command: Command) -> Iterator[str]:
-    known = {field.name: field for group in command.option_types for field in fields(group)}
-    for name in command.positional:
-        word = known[name].metadata.get("metavar") or name.upper()
-        yield word if is_required(known[name]) else f"[{word}]"
+class SplitWords(argparse.Action):
+    """An option that may be given several times, each time with several values between commas."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        words = [word.strip() for word in values.split(",") if word.strip()]
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or ()), *words])
 
 
-def _unknown(word: str, parser: argparse.ArgumentParser) -> str:
-    if not word.startswith("-"):
-        return f"word {word!r}"
-    option = word.split("=")[0]
-    return f"option {option}{nearest(option, parser._option_string_actions)}"
+def add_common_options(parser: argparse.ArgumentParser, *, own_config: bool) -> None:
+    """What every command understands."""
+    every = parser.add_argument_group("every command")
+    texts = {
+        "options_file": "Read options from this YAML file; those given beside it win.",
+        "save_config": "Write all options to this file as YAML, which --options reads; then do the work.",
+        "json": "Write the result to this file as JSON.",
+        "log_file": "Append log lines to this file.",
+    }
+    names = {"options_file": ["--options"] if own_config else ["--options", "--config"]}
+    if own_config:
+        texts["options_file"] += " (--config is another option here.)"
+    for name, text in texts.items():
+        flags = names.get(name, [f"--{name.replace('_', '-')}"])
+        every.add_argument(*flags, dest=COMMON + name, metavar="FILE", help=text)
+    every.add_argument("-h", "--help", action="help", help="Explain the options, and do nothing else.")
+    every.add_argument(
+        "-v", "--verbose", action="store_true", dest=COMMON + "verbose", default=None, help="Show log lines too."
+    )
+    every.add_argument(
+        "--quiet", action="store_true", dest=COMMON + "quiet", default=None, help="Show nothing but errors."
+    )
+
+
+def positional_word(option: Option) -> str:
+    return option.metavar or option.name.upper()
+
+
+def help_text(option: Option, doc: str) -> str:
+    """What the option means, its default, and one line per choice."""
+    choices, default = option.choices(), option.field.default
+    plain = ", ".join(name for name, text in choices.items() if not text)
+    shown = ""
+    if default not in (MISSING, None, False, "", ()) or (default == 0 and default is not False):
+        value = ",".join(map(str, default)) if isinstance(default, tuple) else "on" if default is True else str(default)
+        shown = f"(default: {value})"
+    first = (doc, f"One of: {plain}." if plain else "", shown)
+    described = (f"{name}: {text}" for name, text in choices.items() if text)
+    return "\n".join((" ".join(part for part in first if part), *described)).replace("%", "%%")

@@ -1,16 +1,20 @@
 """The commands: one file each. A newcomer reads this room first."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar
 
 from archwright.configs import compress as o
 from archwright.configs import design as do
 from archwright.configs import scoring as so
 from archwright.configs import training as to
-from archwright.errors import BadInput
+from archwright.configs.options import make_config
+from archwright.logs import quiet_libraries
+from archwright.threads import restore_threads
+
+Config = TypeVar("Config")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -24,17 +28,6 @@ class Command:
     """Frozen dataclass that the function takes: groups of options, or the options themselves."""
     positional: tuple[str, ...] = ()
     example: str = ""
-
-    @property
-    def groups(self) -> dict[str, type]:
-        """The groups of options by their name in the config; empty where the config is one group."""
-        hints = get_type_hints(self.config)
-        return {f.name: hints[f.name] for f in fields(self.config) if is_dataclass(hints[f.name])}
-
-    @property
-    def option_types(self) -> tuple[type, ...]:
-        """Every dataclass that has options, in the order of the help."""
-        return tuple(self.groups.values()) or (self.config,)
 
 
 COMMANDS: dict[str, Command] = {
@@ -109,43 +102,17 @@ COMMANDS: dict[str, Command] = {
 
 def call(command: Command, options: Mapping[str, Any]) -> Any:
     """Run the command with plain options."""
+    return run(load_function(command), make_config(command.config, options))
+
+
+def load_function(command: Command) -> Callable[[Any], Any]:
+    """Imports the room of the command, and what it needs with it."""
     module, _, name = command.target.partition(":")
-    return getattr(import_module(module), name)(make_config(command, options))
+    function: Callable[[Any], Any] = getattr(import_module(module), name)
+    return function
 
 
-def make_config(command: Command, options: Mapping[str, Any]) -> Any:
-    """The command's config from plain options; those of its preset fill in what was not given."""
-    known = {f.name for group in command.option_types for f in fields(group)}
-    if unknown := set(options) - known:
-        raise BadInput(f"unknown option {sorted(unknown)[0]!r}; there are {', '.join(sorted(known))}.")
-    for group in command.option_types:
-        check_choices(group, options)
-    values = {**preset_values(command, options), **options}
-
-    def build(group: type) -> Any:
-        return group(**{f.name: values[f.name] for f in fields(group) if f.name in values})
-
-    if not command.groups:
-        return build(command.config)
-    return command.config(**{name: build(group) for name, group in command.groups.items()})
-
-
-def preset_values(command: Command, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of other options that the chosen presets bring along."""
-    presets = [f for group in command.option_types for f in fields(group) if "fills" in f.metadata]
-    return {k: v for f in presets for k, v in f.metadata["fills"][options.get(f.name, f.default)].items()}
-
-
-def check_choices(group: type, options: Mapping[str, Any]) -> None:
-    """Raises BadInput for a name that its list does not have."""
-    for field in fields(group):
-        listed, value = field.metadata.get("choices", ()), options.get(field.name)
-        known = listed() if callable(listed) else listed
-        for name in value if isinstance(value, tuple) else (value,):
-            if known and name is not None and name not in known:
-                raise BadInput(f"{field.name} must be one of {', '.join(known)}, got {name!r}.")
-
-
-def open_run(folder: str | Path) -> Any:
-    """A finished run with `.front`, `.select(...)` and `.show()`, as `compress` returned it."""
-    return import_module("archwright.compression.run").open_finished(Path(folder))
+def run(function: Callable[[Config], Result], config: Config) -> Result:
+    """The function of a command on its config; libraries are quiet meanwhile, and torch keeps its number of threads."""
+    with quiet_libraries(), restore_threads():
+        return function(config)

@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from archwright.compression.export import ExportResult, export_subnet
 from archwright.compression.recovery import recover_subnet
 from archwright.compression.run import Selection, open_finished
 from archwright.configs import compress as o
-from archwright.configs.budget import thread_count
 from archwright.errors import BadInput
 from archwright.exporting.checkpoint import format_named
 from archwright.exporting.formats import FORMATS
 from archwright.reports.measures import SPACE, measure_of
+from archwright.threads import choose_threads
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +61,8 @@ def select(config: o.SelectConfig) -> SelectResult:
     run, budget, loss, recovery = config.run, config.budget, config.loss, config.recovery
     export, target = config.export, config.target
     check_export(export, target)
-    torch.set_num_threads(thread_count(recovery.threads))
+    if recovery.recover_epochs or recovery.threads:
+        choose_threads(recovery.threads)
     found = open_finished(run.run)
     pick = found.select(
         params=budget.params, latency_ms=budget.latency_ms, max_loss=loss.max_loss, total_params=budget.total_params

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.configs import training as to
-from archwright.configs.unused import given, refuse
+from archwright.configs.validation import changed_flags, refuse_unused
 from archwright.errors import BadInput
 from archwright.progress import quiet
 from archwright.reports.train import train_lines
@@ -95,16 +95,22 @@ NETWORKS = {"--config", *IDLE}
 
 def check_idle(options: TrainConfig) -> None:
     """Refuses what would have no effect."""
-    student, lesson, ablating = given(options.student), given(options.lesson), bool(options.checks.ablate_steps)
+    student, lesson, ablating = (
+        changed_flags(options.student),
+        changed_flags(options.lesson),
+        bool(options.checks.ablate_steps),
+    )
     on_a_task = options.way.head is None or ablating
-    of_task = given(options.data) - TEXT_TOO | student & {"--pooling"}
-    refuse(() if on_a_task else of_task, "without a lesson on a task")
-    refuse(lesson & OF_TEXT if options.way.head is None else (), "without a lesson on --corpus")
+    of_task = changed_flags(options.data) - TEXT_TOO | student & {"--pooling"}
+    refuse_unused(() if on_a_task else of_task, "without a lesson on a task")
+    refuse_unused(lesson & OF_TEXT if options.way.head is None else (), "without a lesson on --corpus")
     taught = on_a_task and options.lesson.teacher
-    refuse(() if taught else lesson & OF_TEACHER, "without a --teacher that learns the task first")
-    refuse(() if ablating else given(options.checks) & {"--random"}, "without --ablate-steps")
+    refuse_unused(() if taught else lesson & OF_TEACHER, "without a --teacher that learns the task first")
+    refuse_unused(() if ablating else changed_flags(options.checks) & {"--random"}, "without --ablate-steps")
     for network, idle in IDLE.items():
-        refuse(student & idle if len(student & NETWORKS) == 1 and network in student else (), f"beside {network}")
+        refuse_unused(
+            student & idle if len(student & NETWORKS) == 1 and network in student else (), f"beside {network}"
+        )
 
 
 def usual_folder(options: TrainConfig) -> Path:

@@ -8,8 +8,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from archwright.compression.context import RunContext
 from archwright.compression.fidelity import check_fidelity, draw_subnets, measure_fidelity
 from archwright.compression.methods import METHODS, space_for
@@ -19,10 +17,13 @@ from archwright.compression.search import check_search, run_search
 from archwright.compression.validation import check_method, check_network, check_training, space_before, usual_values
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
+from archwright.configs.options import make_config
+from archwright.configs.yaml_file import write_config
 from archwright.networks.embedded import EMBEDDED
 from archwright.networks.load import saved_network
 from archwright.reports import report_html
 from archwright.store import RunFolder, answering, begin, check_store, is_run, whole_folder, write_whole
+from archwright.threads import choose_threads
 from archwright.training.task_data import TaskData, load_task_data
 
 
@@ -47,9 +48,9 @@ def run_compression(
     task_data = task_data or scene_of(config)
     check(config, task_data)
     search, output = config.search, config.output
-    torch.set_num_threads(output.threads or max(1, (os.cpu_count() or 1) // search.workers))
     options = as_options(config)
     folder = output.out or default_folder(config, task_data)
+    threads = choose_threads(output.threads, search.workers, note=folder / "threads.json")
     if not is_run(folder):
         check_network(task_data, config.model, config.supernet, config.budget, config.measure)
         check_store(search.store)
@@ -58,6 +59,8 @@ def run_compression(
         return open_finished(run.path)
     with run.locked():
         run.renew(options)
+        run.note_once("threads", {"threads": threads})
+        write_config(run.path / "config.yaml", make_config(CompressConfig, {**options, "out": run.path.resolve()}))
         borrow_original(run, lender)
         context = RunContext(run, task_data, config.model, config.supernet, search, config.budget, config.measure)
         result = search_and_measure(context, config.fidelity)

@@ -43,18 +43,18 @@ class Piece:
     @cached_property
     def onnx(self) -> Path:
         from archwright.exporting.onnx_file import write_onnx  # onnx takes a second to import
-        from archwright.exporting.quiet_libraries import silenced
+        from archwright.logs import silence_libraries
 
-        with silenced():
+        with silence_libraries():
             write_onnx(self.network, self.folder, names=self.names)
         return self.folder / "model.onnx"
 
     @cached_property
     def onnx_int8(self) -> Path:
         from archwright.exporting.onnx_file import quantize
-        from archwright.exporting.quiet_libraries import silenced
+        from archwright.logs import silence_libraries
 
-        with silenced():
+        with silence_libraries():
             quantize(self.onnx, self.folder / "model_int8.onnx")
         return self.folder / "model_int8.onnx"
 

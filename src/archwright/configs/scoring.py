@@ -1,10 +1,10 @@
-"""What a user can choose about architectures, proxies and formulas, as frozen dataclasses like those of `options`."""
+"""Options of `score`, `rank` and `discover`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from archwright.configs.compress import choice, listed
+from archwright.configs.options import members, option
 
 INITIALS = {
     "own": "as networks of the space are trained",
@@ -16,13 +16,13 @@ INITIALS = {
 class ArchitectureOptions:
     """Which architectures."""
 
-    space: str = choice("flexibert", listed("spaces", "ARCHITECTURES"))
+    space: str = option("flexibert", choices=members("spaces", "ARCHITECTURES"))
     """Where they come from."""
-    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    variant: str | None = option(None, metavar="NAME")
     """How a config becomes a network, where a space knows several ways; its first by default."""
     config: Path | None = None
     """File with one config, a list of them, or one per line, as JSON."""
-    random: int | None = None
+    random: int | None = option(None, minimum=1)
     """So many random ones instead."""
     html: Path | None = None
     """Page to write."""
@@ -32,14 +32,14 @@ class ArchitectureOptions:
 class BenchmarkOptions:
     """Which architectures that somebody trained."""
 
-    benchmark: str = choice("nas-bert", listed("benchmarks", "BENCHMARKS"))
+    benchmark: str = option("nas-bert", choices=members("benchmarks", "BENCHMARKS"))
     """Table of trained architectures."""
     data: Path | None = None
     """Folder with its files; by default the one below the folder that ARCHWRIGHT_DATA names."""
-    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    variant: str | None = option(None, metavar="NAME")
     """nas-bert: trained (as the networks really were), described (as the paper says) or published (as the public script
     scored them)."""
-    target: str | None = field(default=None, metadata={"metavar": "NAME"})
+    target: str | None = option(None, metavar="NAME")
     """What training gave, to be predicted; the benchmark's main result by default."""
 
 
@@ -47,9 +47,9 @@ class BenchmarkOptions:
 class ProxyOptions:
     """What to score them with."""
 
-    proxies: tuple[str, ...] = field(default=(), metadata={"choices": listed("proxies", "PROXIES")})
+    proxies: tuple[str, ...] = option((), choices=members("proxies", "PROXIES"))
     """Names of proxies; all by default."""
-    proxy: tuple[str, ...] = field(default=(), metadata={"metavar": "FILE:NAME"})
+    proxy: tuple[str, ...] = option((), metavar="FILE:NAME")
     """A proxy of your own: a function of a probe in a Python file."""
 
 
@@ -57,21 +57,21 @@ class ProxyOptions:
 class RecordingOptions:
     """How to look at a network."""
 
-    batch_rows: int | None = None
+    batch_rows: int | None = option(None, minimum=2)
     """Texts in a batch; 8 by default, 16 for nlu-tiny and nlu-small, 33 for nlu-large, 20 for RNNs."""
-    length: int | None = None
+    length: int | None = option(None, minimum=2)
     """Tokens of a text; 64 by default, 70 for RNNs."""
-    loss: str | None = field(default=None, metadata={"metavar": "NAME"})
+    loss: str | None = option(None, metavar="NAME")
     """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published)."""
-    initial: str = choice("own", INITIALS)
+    initial: str = option("own", choices=INITIALS)
     """Scale of the initial weights."""
     text: Path | None = None
     """Text file the batches come from; WikiText-2 by default."""
-    workers: int = 0
+    workers: int = option(0, minimum=0)
     """Processes with one thread each; 0 for one per core."""
-    ray: str | None = field(default=None, metadata={"metavar": "ADDRESS"})
+    ray: str | None = option(None, metavar="ADDRESS")
     """Ray cluster that looks instead (host:port, auto, or local)."""
-    seed: int = 0
+    seed: int = option(0, minimum=0)
     """Of weights, batches and bootstrap samples."""
     out: Path = Path("runs/scores")
     """Folder that keeps every score; what is there is not computed again."""
@@ -81,9 +81,9 @@ class RecordingOptions:
 class ScoringOptions(RecordingOptions):
     """How to look at a network."""
 
-    seeds: int = 1
+    seeds: int = option(1, minimum=1)
     """Initial weights per architecture; scores are means over them."""
-    batches: int = 1
+    batches: int = option(1, minimum=1)
     """Batches per architecture; scores are means over them."""
 
 
@@ -100,7 +100,7 @@ class JudgementOptions:
     """Print what the trained result says about every choice of the space."""
     compare_published: bool = False
     """Print the numbers that papers report beside ours."""
-    samples: int = 1000
+    samples: int = option(1000, minimum=10)
     """Bootstrap samples behind an interval."""
 
 
@@ -129,15 +129,15 @@ class FormulaOptions:
     """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
     unary: int = 1
     """Unary operations per branch: 1 or 2, with --evolve up to 5."""
-    inputs: str = field(default="lpzero", metadata={"metavar": "NAMES"})
+    inputs: str = option("lpzero", metavar="NAMES")
     """What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A, H, W, S,
     weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of outputs, value times
     gradient, counts), or names such as W,S."""
-    reduction: str = choice("sum", REDUCTIONS)
+    reduction: str = option("sum", choices=REDUCTIONS)
     """How the numbers of layers become a score."""
     factor: bool = False
     """Not in the paper: scores also times a count (parameters, depth, width, ...), its root, square, log or inverse."""
-    fitness: str = choice("spearman", FITNESS)
+    fitness: str = option("spearman", choices=FITNESS)
     """What the best formula is best at."""
 
 
@@ -163,27 +163,27 @@ DISCOVERY_HELP = {
 class EvolutionOptions:
     """How to evolve."""
 
-    preset: str = field(default="default", metadata={"choices": DISCOVERY_HELP, "fills": DISCOVERIES})
+    preset: str = option("default", choices=DISCOVERY_HELP, fills=DISCOVERIES)
     """Settings that go together."""
-    generations: int = 1000
+    generations: int = option(1000, minimum=1)
     """Offspring, one after another."""
-    population: int = 80
+    population: int = option(80, minimum=2)
     """Formulas that live together."""
-    parents: str = field(default="10%", metadata={"metavar": "N%"})
+    parents: str = option("10%", metavar="N%")
     """Share of the population that has offspring."""
-    crossover: float = 0.5
+    crossover: float = option(0.5, minimum=0, maximum=1)
     """How often an offspring has two parents rather than being a copy of one."""
-    mutation: float = 0.5
+    mutation: float = option(0.5, minimum=0, maximum=1)
     """How often one choice of an offspring is changed."""
     pps: bool = True
     """Predictive-Pruning Strategy: throw away formulas that Table 6 of the paper rules out, and those that are constant
     on four architectures."""
-    sample: int = 50
+    sample: int = option(50, minimum=0)
     """Architectures a fitness is taken on, 0 for all; the finalists are compared on all."""
     distinct: bool = False
     """Not in the paper: an offspring that was scored before is drawn again. Algorithm 1 scores copies, and soon has
     little else."""
-    seeds: int = 3
+    seeds: int = option(3, minimum=1)
     """Searches of each kind, with random numbers of their own."""
     ablate: bool = False
     """Also the paper's ablations: populations of 80, 100 and 200, two to five unary operations (Figures 7 and 13,
@@ -201,15 +201,15 @@ PUBLISHED = {
 class FindingOptions:
     """What to do with them."""
 
-    save: str | None = field(default=None, metadata={"metavar": "NAME"})
+    save: str | None = option(None, metavar="NAME")
     """Keep the best formula as a proxy of this name, for `score` and `rank`."""
-    transfer: tuple[str, ...] = field(default=(), metadata={"choices": listed("benchmarks", "BENCHMARKS")})
+    transfer: tuple[str, ...] = option((), choices=members("benchmarks", "BENCHMARKS"))
     """Other benchmarks: searched in the same way, and what is found on each judged on all."""
-    published: str = choice("cheap", PUBLISHED)
+    published: str = option("cheap", choices=PUBLISHED)
     """Published proxies whose place among the formulas is shown."""
     html: Path | None = None
     """Page with all figures; beside the statistics if not said."""
-    samples: int = 1000
+    samples: int = option(1000, minimum=1)
     """Bootstrap samples behind an interval."""
 
 

@@ -1,10 +1,10 @@
-"""What a user can choose about a training, as frozen dataclasses like those of `options`."""
+"""Options of `train`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from archwright.configs import compress as o
-from archwright.configs.compress import choice, listed
+from archwright.configs.options import members, option
 
 LAYOUTS = {
     "packed": "lines one after another in rows of exactly --max-length tokens, no padding",
@@ -20,16 +20,16 @@ class StudentOptions:
     """A file that `archwright design` wrote: its architecture, untrained."""
     scaled_up: bool = False
     """Of that file the larger architecture, which `design --scale-up` added."""
-    space: str | None = choice(None, listed("spaces", "ARCHITECTURES"))
+    space: str | None = option(None, choices=members("spaces", "ARCHITECTURES"))
     """Space of --config instead."""
-    variant: str | None = field(default=None, metadata={"metavar": "NAME"})
+    variant: str | None = option(None, metavar="NAME")
     """How a config becomes a network, where the space knows several ways."""
     config: Path | None = None
     """File with one config of --space as JSON."""
     model: str | None = None
     """Go on from trained weights instead: a folder that `train` wrote, a folder or hub id of a Hugging Face checkpoint,
     or minilm."""
-    pooling: str | None = field(default=None, metadata={"choices": ("cls", "mean", "last")})
+    pooling: str | None = option(None, choices=("cls", "mean", "last"))
     """How the head of a task reads the text; by default as the checkpoint was trained."""
     tokenizer: str | None = None
     """Of a network that is built anew: a folder or hub id, also of GPT-2's encoder.json and vocab.bpe; words or bpe
@@ -42,20 +42,20 @@ class StudentOptions:
 class ObjectiveOptions:
     """How to teach it."""
 
-    lesson: str | None = choice(None, listed("training.objectives", "OBJECTIVES"))
+    lesson: str | None = option(None, choices=members("training.objectives", "OBJECTIVES"))
     """What to learn; finetune where no --corpus is given."""
-    preset: str = choice("default", listed("training.recipes", "PRESETS"))
+    preset: str = option("default", choices=members("training.recipes", "PRESETS"))
     """Hyperparameters that go together; options below win over it."""
     corpus: Path | None = None
     """Text file to pre-train on, one text per line."""
     corpus_validation: Path | None = None
     """Text file for the validation loss; the last 5 % of the lines of --corpus by default."""
-    layout: str = choice("packed", LAYOUTS)
+    layout: str = option("packed", choices=LAYOUTS)
     """How the corpus becomes rows."""
     teacher: str | None = None
     """Folder or hub id of a Hugging Face encoder with the same tokenizer, or minilm; finetune trains it on the task
     first, unless its labels say that it was."""
-    teacher_epochs: float = 3.0
+    teacher_epochs: float = option(3.0, minimum=0)
     """Passes over the task's rows for that."""
     teacher_learning_rate: float = 5e-5
     """Peak learning rate of that."""
@@ -65,25 +65,25 @@ class ObjectiveOptions:
 class ScheduleOptions:
     """How long and how fast; by default as the preset says."""
 
-    steps: int | None = None
+    steps: int | None = option(None, minimum=1)
     """Optimizer updates."""
-    epochs: float | None = None
+    epochs: float | None = option(None, above=0)
     """Passes over the data instead."""
-    minutes: float | None = None
+    minutes: float | None = option(None, above=0)
     """Wall-clock for the training; fewer steps are planned when those asked for would take longer."""
-    batch_size: int | None = None
+    batch_size: int | None = option(None, minimum=1)
     """Rows per batch and process."""
-    accumulate: int = 1
+    accumulate: int = option(1, minimum=1)
     """Batches per update."""
-    learning_rate: float | None = None
+    learning_rate: float | None = option(None, above=0, below=1)
     """Peak learning rate."""
-    warmup: float | None = None
+    warmup: float | None = option(None, minimum=0, below=1)
     """Share of the steps with rising learning rate, 0 to 1."""
-    weight_decay: float | None = None
+    weight_decay: float | None = option(None, minimum=0, below=1)
     """Pulls matrices towards zero."""
-    layer_decay: float | None = None
+    layer_decay: float | None = option(None, above=0, maximum=1)
     """Factor of the learning rate from one layer down to the next."""
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: float = option(60.0, minimum=0)
     """Seconds between saved states, from which the same command resumes after a crash; 0: each step."""
 
 
@@ -95,7 +95,7 @@ class TaskOptions(o.DataOptions):
     """Rows to judge by when there is no --test; all of --train is learnt then."""
     test: Path | None = None
     """Rows that the result is about. With neither of the two, 15 % of --train validate and 15 % test."""
-    validation_rows: int = 2000
+    validation_rows: int = option(2000, minimum=0, way_out="0 takes all")
     """Validate on at most so many rows, of a task or of the corpus; 0 for all."""
     glue: Path | None = None
     """Folder with a folder per GLUE task: all that are there, one after another, and their averages."""
@@ -111,7 +111,7 @@ class CheckOptions:
     """Train nothing, only judge the --model."""
     submission: bool = True
     """Where GLUE's test files are there, write the zip for the leaderboard."""
-    ablate_steps: tuple[int, ...] = field(default=(), metadata={"metavar": "N,N,..."})
+    ablate_steps: tuple[int, ...] = option((), metavar="N,N,...")
     """Pre-train --random architectures of --space up to the last of these steps and judge them at each: how early does
     their ranking settle? With --task each is fine-tuned at every step, else the validation loss counts."""
     random: int = 5

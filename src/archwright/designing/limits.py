@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from archwright.configs import design as do
-from archwright.configs.budget import count
+from archwright.configs.budget import parse_count
 from archwright.errors import BadInput
 from archwright.networks.roles import Counts
 from archwright.objectives.latency import Timing, time_interleaved
@@ -87,8 +87,10 @@ class Ceilings:
 def ceilings_of(space: ArchitectureSpace, limits: do.LimitOptions) -> Ceilings:
     """As the user gave them; without --max-parameters the limit of the space."""
     usual = getattr(space, "limit", None)
-    parameters = usual if limits.max_parameters is None else count(limits.max_parameters, option="--max-parameters")
-    flops = None if limits.max_flops is None else count(limits.max_flops, option="--max-flops")
+    parameters = (
+        usual if limits.max_parameters is None else parse_count(limits.max_parameters, option="--max-parameters")
+    )
+    flops = None if limits.max_flops is None else parse_count(limits.max_flops, option="--max-flops")
     if limits.max_latency_ms is not None and not limits.max_latency_ms > 0:
         raise BadInput(f"--max-latency-ms must be above 0, got {limits.max_latency_ms}.")
     return Ceilings(Counting(space), parameters, flops, limits.max_latency_ms)

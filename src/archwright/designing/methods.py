@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archwright.configs import design as do
-from archwright.configs.unused import given, refuse
+from archwright.configs.validation import changed_flags, refuse_unused
 from archwright.designing.evaluator import ProxyEvaluator, open_pool, setup_for
 from archwright.designing.one_shot import one_shot
 from archwright.search.batch_loop import Judge
@@ -43,7 +43,7 @@ class Evaluation:
 
 @contextmanager
 def by_proxy(question: EvaluationRequest) -> Iterator[Evaluation]:
-    refuse(given(question.shot), "without --method spos")
+    refuse_unused(changed_flags(question.shot), "without --method spos")
     setup = setup_for(question.space, question.aim.proxy, question.looking)
     spent: dict[str, float] = {}
     done: list[str] = []
@@ -66,9 +66,9 @@ OF_TEXT = {"--text", "--length"}
 @contextmanager
 def by_accuracy(question: EvaluationRequest) -> Iterator[Evaluation]:
     if not question.aim.compare_proxies:
-        named = given(question.aim) | given(question.looking)
-        refuse(named & OF_PROXIES, "on accuracies, by which --method spos judges")
-        refuse(named & OF_TEXT if question.shot.task else (), "beside --task")
+        named = changed_flags(question.aim) | changed_flags(question.looking)
+        refuse_unused(named & OF_PROXIES, "on accuracies, by which --method spos judges")
+        refuse_unused(named & OF_TEXT if question.shot.task else (), "beside --task")
     spent: dict[str, float] = {}
     done: list[str] = []
     shot = one_shot(question.space, question.shot, question.looking, question.known)

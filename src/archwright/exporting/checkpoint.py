@@ -17,8 +17,8 @@ from archwright.exporting.card import model_card
 from archwright.exporting.folder import CARD, REPORT, whole
 from archwright.exporting.formats import FORMATS, Format
 from archwright.exporting.parity import Difference, Int8, Latency, Parity, Run, difference
-from archwright.exporting.quiet_libraries import silenced
 from archwright.exporting.subjects import Subject, subject
+from archwright.logs import silence_libraries
 from archwright.progress import progress
 
 Batches = Sequence[Mapping[str, Tensor]]
@@ -43,7 +43,7 @@ def export(
     """
     form, of = format_named(to, int8=int8), subject(network)
     check_stock(form, of)
-    with silenced(), progress(f"export to {to}", 3, "steps") as bar, whole(folder) as place:
+    with silence_libraries(), progress(f"export to {to}", 3, "steps") as bar, whole(folder) as place:
         with readied(network, tokenizer) as ready:
             write(form, ready, tokenizer, place, batches[0])
         bar.advance()

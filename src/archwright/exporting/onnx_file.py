@@ -13,9 +13,9 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.exporting.kinds import KINDS
 from archwright.exporting.onnx_int8 import WAYS
-from archwright.exporting.quiet_libraries import silenced
 from archwright.exporting.stock import labelled, labelled_config
 from archwright.exporting.subjects import Subject, subject
+from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork
 
 EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0, "context_mask": 1}
@@ -100,7 +100,7 @@ def quantize(file: Path, to: Path) -> None:
 
 def int8_file_bytes(network: PrunedNetwork) -> int:
     """Size of the network's ONNX file with 8-bit weights, written for this and thrown away."""
-    with TemporaryDirectory() as folder, silenced():
+    with TemporaryDirectory() as folder, silence_libraries():
         write_onnx(network, Path(folder), names=("input_ids", "attention_mask"))
         quantize(Path(folder) / "model.onnx", Path(folder) / "model_int8.onnx")
         return (Path(folder) / "model_int8.onnx").stat().st_size

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from archwright.configs import training as to
+from archwright.configs.options import make_config
+from archwright.configs.yaml_file import write_config
 from archwright.data.tasks.glue_submission import zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
@@ -18,6 +21,7 @@ from archwright.exporting.trained import save_trained
 from archwright.reports.train_page import train_html
 from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
 from archwright.store.logs import Log, read_log
+from archwright.threads import choose_threads
 from archwright.training import loop
 from archwright.training.distributed import join_process_group
 from archwright.training.plan import COMMAND, TrainConfig, TrainingContext, TrainingPlan
@@ -38,11 +42,9 @@ PHASE = "training"
 
 def training_context(options: TrainConfig, folder: Path) -> TrainingContext:
     """Alone, or among the processes that torchrun has started."""
-    if options.output.seed < 0 or options.output.threads < 0 or options.pace.accumulate < 1:
-        raise BadInput("--seed and --threads must not be negative and --accumulate at least 1.")
     wanted = resolve_device(options.output.device)
     group = join_process_group(cpu=wanted.type == "cpu")
-    torch.set_num_threads(options.output.threads or max(1, (os.cpu_count() or 1) // group.processes))
+    choose_threads(options.output.threads, group.processes, note=folder / "threads.json")
     return TrainingContext(RunFolder(folder), group, options.output.seed)
 
 
@@ -66,7 +68,10 @@ def run_training(options: TrainConfig, folder: Path) -> dict[str, Any]:
         return done
     course = options.way(options, place)
     if place.group.first:
-        begin(folder, options.as_options())
+        run, values = begin(folder, options.as_options()), options.as_options()
+        run.note_once("threads", {"threads": torch.get_num_threads()})
+        del values["command"]
+        write_config(folder / "config.yaml", make_config(to.TrainConfig, {**values, "out": folder.resolve()}))
     place.group.wait()
     with locked(place):
         result = train_and_evaluate(options, place, course)

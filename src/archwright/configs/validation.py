@@ -7,15 +7,15 @@ from typing import Any
 from archwright.errors import BadInput
 
 
-def given(options: Any) -> set[str]:
-    """Options of a group that are not as they are when nobody names them."""
-    usual = type(options)()
-    names = (one.name for one in fields(options) if getattr(options, one.name) != getattr(usual, one.name))
+def changed_flags(options: Any) -> set[str]:
+    """Flags of the options of a group that are not at their defaults."""
+    defaults = type(options)()
+    names = (f.name for f in fields(options) if getattr(options, f.name) != getattr(defaults, f.name))
     return {f"--{name.replace('_', '-')}" for name in names}
 
 
-def refuse(idle: Iterable[str], when: str) -> None:
-    """Raises BadInput where there are any; `when` says what makes them so."""
-    if names := sorted(idle):
+def refuse_unused(flags: Iterable[str], when: str) -> None:
+    """Raises BadInput where there are any; `when` says why they have no effect."""
+    if names := sorted(flags):
         has, it = ("has", "it") if len(names) == 1 else ("have", "them")
         raise BadInput(f"{', '.join(names)} {has} no effect {when}; leave {it} out.")
