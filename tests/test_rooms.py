@@ -12,7 +12,17 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
-FOR_ALL = {"errors", "logs", "progress", "random_streams", "environment", "registry", "threads", "__version__"}
+FOR_ALL = {
+    "errors",
+    "logs",
+    "progress",
+    "random_streams",
+    "environment",
+    "registry",
+    "threads",
+    "version",
+    "__version__",
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ ROOMS = {
     "__init__": room("commands configs compression"),
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
+    "version": Room(frozenset(), frozenset()),
     "progress": Room(frozenset(), frozenset({"rich"})),
     "logs": Room(frozenset(), frozenset({"transformers"})),
     "threads": Room(frozenset({"logs"}), frozenset({"torch", "psutil"})),

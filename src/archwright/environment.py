@@ -9,8 +9,6 @@ from typing import Any
 import torch
 import transformers
 
-import archwright
-
 
 def environment() -> dict[str, Any]:
     """What a number depends on besides the seed."""
@@ -27,7 +25,7 @@ def environment() -> dict[str, Any]:
 
 def commit() -> str | None:
     """The commit of the checkout that this code runs from, marked when changed since; None for an installed package."""
-    package = Path(archwright.__file__).parent
+    package = Path(__file__).parent
     root = git(package, "rev-parse", "--show-toplevel")
     if root is None or Path(root) / "src" / "archwright" != package.resolve():
         return None

@@ -102,7 +102,7 @@ COMMANDS: dict[str, Command] = {
 
 def call(command: Command, options: Mapping[str, Any]) -> Any:
     """Run the command with plain options."""
-    return run(load_function(command), make_config(command.config, options))
+    return run_command(load_function(command), make_config(command.config, options))
 
 
 def load_function(command: Command) -> Callable[[Any], Any]:
@@ -112,7 +112,7 @@ def load_function(command: Command) -> Callable[[Any], Any]:
     return function
 
 
-def run(function: Callable[[Config], Result], config: Config) -> Result:
+def run_command(function: Callable[[Config], Result], config: Config) -> Result:
     """The function of a command on its config; libraries are quiet meanwhile, and torch keeps its number of threads."""
     with quiet_libraries(), restore_threads():
         return function(config)

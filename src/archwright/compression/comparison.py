@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import archwright
 from archwright.compression.methods import METHODS
 from archwright.compression.pipeline import (
     as_options,
@@ -22,6 +21,7 @@ from archwright.configs.compress import CompressConfig
 from archwright.environment import environment
 from archwright.reports import compare_html, compare_plot, compare_table
 from archwright.store import RunFolder, begin, check_store, is_run, write_whole
+from archwright.version import __version__
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,7 +94,7 @@ def combined(run: RunFolder, config: CompressConfig, results: Mapping[str, Mappi
     first = next(iter(results.values()))
     return {
         "schema": SCHEMA,
-        "archwright": archwright.__version__,
+        "archwright": __version__,
         "run": run.path.resolve().name,
         "folder": str(run.path),
         **{key: first[key] for key in ALIKE},

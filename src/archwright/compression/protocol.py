@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import archwright
 from archwright.compression.attempts import (
     SETTINGS,
     STANDARD,
@@ -36,6 +35,7 @@ from archwright.statistics.protocol import (
     regret_over_trials,
     size_bins,
 )
+from archwright.version import __version__
 
 SCHEMA = "archwright/protocol/1"
 STEPS = 100
@@ -87,7 +87,7 @@ def protocol_of(documents: Iterable[Document], *, seed: int = 0) -> dict[str, An
     groups = [group_of(names[key], key, of) for key, of in grouped(runs).items()]
     return {
         "schema": SCHEMA,
-        "archwright": archwright.__version__,
+        "archwright": __version__,
         "rules": {"reference": list(REFERENCE), "best": BEST, "samples": SAMPLES, "seed": seed},
         "groups": groups,
         "ranks": [ranked for name in RANKED for ranked in ranks_of(name, groups, seed)],

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import archwright
 from archwright.compression.methods import METHODS
 from archwright.compression.search import ERROR, LATENCY, SubnetEvaluator, latency_table
 from archwright.environment import environment
@@ -15,6 +14,7 @@ from archwright.statistics import hypervolume_over_time
 from archwright.statistics.pareto import hypervolume
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec, nonembedding_parameters, sizes
+from archwright.version import __version__
 
 SCHEMA = "archwright/compress/1"
 ORDER_NOTES = {
@@ -36,7 +36,7 @@ def build_result(evaluator: SubnetEvaluator, study: Any, original: PrunedNetwork
     points = [(evaluator.task_data.scaled(row[ERROR]), row["nonembedding_share"]) for row in history]
     return {
         "schema": SCHEMA,
-        "archwright": archwright.__version__,
+        "archwright": __version__,
         **asked(evaluator),
         **measured,
         "trials": history,

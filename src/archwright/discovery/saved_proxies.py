@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import archwright
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
 from archwright.proxies.formulas.discovered import SCHEMA, folder
@@ -36,7 +35,7 @@ def save(name: str, best: Mapping[str, Any], provenance: Mapping[str, Any]) -> P
 
 def commit() -> str | None:
     """Of the code that runs, where it is a git checkout."""
-    where = Path(archwright.__file__).parent
+    where = Path(__file__).parents[1]
     words = ["git", "-C", str(where), "rev-parse", "HEAD"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=True)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import archwright
 from archwright.configs import scoring as so
 from archwright.data.public_data import GPT2_ORIGIN, WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.text.snippets import Snippets, snippets
@@ -227,6 +226,6 @@ def key_of(at: ScoreRequest) -> str:
 @cache
 def code() -> str:
     """Name of the code that scores depend on."""
-    package = Path(archwright.__file__).parent
+    package = Path(__file__).parents[1]
     files = sorted(file for room in ROOMS for file in (package / room).rglob("*.py"))
     return digest(*(file.read_bytes() for file in (*files, package / "scoring" / "request.py")))

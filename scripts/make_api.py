@@ -1,0 +1,172 @@
+"""Writes src/archwright/__init__.py: the commands as typed functions, made of their configs.
+
+    python -m scripts.make_api
+
+Editors and type checkers read signatures, not dataclasses, so they stand in the file; a test compares the two.
+"""
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from archwright.commands import COMMANDS
+from archwright.configs.options import Option, config_options, option_docs, option_groups
+
+FILE = Path(__file__).parents[1] / "src" / "archwright" / "__init__.py"
+WIDTH = 120
+
+HEAD = '''"""Make language models smaller, and find small ones, without guessing.
+
+The commands as functions, with the options of the command line as keywords:
+
+>>> import archwright as aw
+>>> run = aw.compress(task="movie-reviews")
+>>> run.select(params=0.5).save_pretrained("smaller")
+
+Importing the package loads no torch; the first call does. An option that is None is not given: it has its default, or
+the value of the preset. Written by scripts/make_api.py from the configs of the commands.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from archwright.version import __version__
+
+if TYPE_CHECKING:
+{imports}
+
+__all__ = [
+{names}
+]
+'''
+
+OPEN_RUN = '''
+def open_run(folder: str | Path) -> "FinishedRun":
+    """A finished run with `.front`, `.select(...)` and `.show()`, as `compress` returned it."""
+    from archwright.compression.run import open_finished
+
+    return open_finished(Path(folder))
+'''
+
+
+@dataclass(frozen=True)
+class Api:
+    """What a function adds to its command."""
+
+    returns: str
+    returned_from: str
+    """Module of the type that comes back."""
+    returns_what: str
+    """Second paragraph of the docstring."""
+
+
+API = {
+    "compress": Api(
+        "FinishedRun | MethodComparison | Preview",
+        "",
+        "Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.",
+    ),
+    "select": Api("SelectResult", "commands.select", "Returns the pick, its neighbours and what was written."),
+    "export": Api("ExportResult", "compression.export", "Returns the folder of the checkpoint and its parity report."),
+    "report": Api("ReportResult", "commands.report", "Returns the page and its numbers."),
+    "score": Api("ScoreTable", "commands.score", "Returns one row of scores per architecture."),
+    "rank": Api("RankResult", "commands.rank", "Returns one row per proxy: how well it orders trained architectures."),
+    "discover": Api(
+        "DiscoverResult", "commands.discover", "Returns formulas, judged on rows kept away from the search."
+    ),
+    "train": Api("TrainResult", "commands.train", "Returns the log and the metrics of the trained network."),
+    "design": Api("DesignResult", "commands.design", "Returns the design with the highest score within the limits."),
+}
+"""Commands that are public functions; `worker` only helps a run of the command line."""
+COMPRESS_RETURNS = {
+    "FinishedRun": "compression.run",
+    "MethodComparison": "compression.comparison",
+    "Preview": "compression.preview",
+}
+PREVIEW_OPTIONS = ("out", "seed")
+"""What `compress` looks at beside `preview`."""
+
+
+def api_source() -> str:
+    """The whole file."""
+    imported = COMPRESS_RETURNS | {api.returns: api.returned_from for name, api in API.items() if name != "compress"}
+    lines = sorted(f"    from archwright.{module} import {name}" for name, module in imported.items())
+    names = sorted(("__version__", "open_run", *API))
+    head = HEAD.format(imports="\n".join(lines), names="\n".join(f'    "{name}",' for name in names))
+    return "\n".join((head, *map(function_source, API), OPEN_RUN))
+
+
+def function_source(name: str) -> str:
+    command, api, options = COMMANDS[name], API[name], parameters(name)
+    target, _, function = command.target.partition(":")
+    body = (
+        f"    options = locals()\n"
+        f"    from {target} import {function} as command\n"
+        f"    from archwright.commands import run_command\n"
+        f"    from {command.config.__module__} import {command.config.__name__}\n"
+        f"    from archwright.configs.options import make_config\n\n"
+        f"    return run_command(command, make_config({command.config.__name__}, options))\n"
+    )
+    declared = signature(name, options, api.returns)
+    overloads = (
+        "".join(f"@overload\n{text} ...\n\n\n" for text in compress_overloads(options)) if name == "compress" else ""
+    )
+    return f"\n# fmt: off\n{overloads}{declared}\n    # fmt: on\n{docstring(name)}{body}"
+
+
+def parameters(name: str) -> dict[str, str]:
+    """Parameter -> annotation and default, as they are written."""
+    config = COMMANDS[name].config
+    options = config_options(config)
+    filled = {key for option in options.values() for values in option.presets.values() for key in values}
+    return {key: parameter(option, filled=key in filled) for key, option in options.items()}
+
+
+def parameter(option: Option, *, filled: bool) -> str:
+    """Paths may be given as text, several values as any sequence; None where a preset may fill in the value."""
+    kind = "str | Path" if option.type is Path else option.type.__name__
+    kind = f"Sequence[{kind}]" if option.several else f"{kind} | float" if option.number_too else kind
+    if option.required:
+        return kind
+    default = option.field.default
+    if filled or default is None:
+        return f"{kind} | None = None"
+    shown = str(default) if isinstance(default, Path) else default
+    return f"{kind} = {shown!r}".replace("'", '"')
+
+
+def signature(name: str, options: Mapping[str, str], returns: str) -> str:
+    """`def` with as many parameters per line as fit; options that are words of the command line come first."""
+    positional = [key for key in COMMANDS[name].positional if key in options]
+    words = [f"{key}: {options[key]}" for key in positional]
+    words += ["*", *(f"{key}: {text}" for key, text in options.items() if key not in positional)]
+    lines = textwrap.wrap(", ".join(word.replace(" ", "\0") for word in words) + ",", WIDTH - 4, break_long_words=False)
+    inner = textwrap.indent("\n".join(lines).replace("\0", " "), "    ")
+    quoted = " | ".join(returns.split(" | "))
+    return f'def {name}(\n{inner}\n) -> "{quoted}":'
+
+
+def compress_overloads(options: dict[str, str]) -> list[str]:
+    """One run; several methods side by side; a look at the spaces."""
+    one = {key: text for key, text in options.items() if key not in ("compare", "preview")}
+    preview = {"preview": "str", **{key: options[key] for key in PREVIEW_OPTIONS}}
+    forms = {"FinishedRun": one, "MethodComparison": {"compare": "Sequence[str]", **one}, "Preview": preview}
+    return [signature("compress", form, returns) for returns, form in forms.items()]
+
+
+def docstring(name: str) -> str:
+    command = COMMANDS[name]
+    docs = {key: doc for group in option_groups(command.config).values() for key, doc in option_docs(group).items()}
+    groups = [[f.name for f in fields(group)] for group in option_groups(command.config).values()]
+    lines = [f'    """{command.summary[0].upper()}{command.summary[1:]}.', "", f"    {API[name].returns_what}", ""]
+    for option in (key for group in groups for key in group):
+        clause = re.split(r"; |[.] (?=[A-Z])", docs.get(option, ""))[0].rstrip(".")
+        lines += textwrap.wrap(f"{option}: {clause}.", WIDTH - 4, initial_indent="    ", subsequent_indent="        ")
+    return "\n".join([*lines, '    """']) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(api_source(), encoding="utf-8")
