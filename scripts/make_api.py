@@ -102,14 +102,16 @@ def api_source() -> str:
 def function_source(name: str) -> str:
     command, api, options = COMMANDS[name], API[name], parameters(name)
     target, _, function = command.target.partition(":")
-    body = (
-        f"    options = locals()\n"
-        f"    from {target} import {function} as command\n"
-        f"    from archwright.commands import run_command\n"
-        f"    from {command.config.__module__} import {command.config.__name__}\n"
-        f"    from archwright.configs.options import make_config\n\n"
-        f"    return run_command(command, make_config({command.config.__name__}, options))\n"
+    imports = sorted(
+        (
+            "archwright.commands import run_command",
+            "archwright.configs.options import make_config",
+            f"{command.config.__module__} import {command.config.__name__}",
+            f"{target} import {function} as command",
+        )
     )
+    body = "".join(("    options = locals()\n", *(f"    from {line}\n" for line in imports), "\n"))
+    body += f"    return run_command(command, make_config({command.config.__name__}, options))\n"
     declared = signature(name, options, api.returns)
     overloads = (
         "".join(f"@overload\n{text} ...\n\n\n" for text in compress_overloads(options)) if name == "compress" else ""

@@ -177,8 +177,8 @@ def compress(
     preview: Only show the spaces of this model: example masks, sizes, smallest reachable.
     """
     options = locals()
-    from archwright.commands.compress import compress as command
     from archwright.commands import run_command
+    from archwright.commands.compress import compress as command
     from archwright.configs.compress import CompressConfig
     from archwright.configs.options import make_config
 
@@ -209,8 +209,8 @@ def select(
     out: Folder to write.
     """
     options = locals()
-    from archwright.commands.select import select as command
     from archwright.commands import run_command
+    from archwright.commands.select import select as command
     from archwright.configs.compress import SelectConfig
     from archwright.configs.options import make_config
 
@@ -236,8 +236,8 @@ def export(
     out: Folder to write.
     """
     options = locals()
-    from archwright.commands.export import export as command
     from archwright.commands import run_command
+    from archwright.commands.export import export as command
     from archwright.configs.compress import ExportConfig
     from archwright.configs.options import make_config
 
@@ -258,8 +258,8 @@ def report(
     seed: Of the bootstrap samples for average ranks.
     """
     options = locals()
-    from archwright.commands.report import report as command
     from archwright.commands import run_command
+    from archwright.commands.report import report as command
     from archwright.configs.compress import ReportConfig
     from archwright.configs.options import make_config
 
@@ -299,10 +299,10 @@ def score(
     batches: Batches per architecture.
     """
     options = locals()
-    from archwright.commands.score import score as command
     from archwright.commands import run_command
-    from archwright.configs.scoring import ScoreConfig
+    from archwright.commands.score import score as command
     from archwright.configs.options import make_config
+    from archwright.configs.scoring import ScoreConfig
 
     return run_command(command, make_config(ScoreConfig, options))
 
@@ -347,10 +347,10 @@ def rank(
     samples: Bootstrap samples behind an interval.
     """
     options = locals()
-    from archwright.commands.rank import rank as command
     from archwright.commands import run_command
-    from archwright.configs.scoring import RankConfig
+    from archwright.commands.rank import rank as command
     from archwright.configs.options import make_config
+    from archwright.configs.scoring import RankConfig
 
     return run_command(command, make_config(RankConfig, options))
 
@@ -418,10 +418,10 @@ def discover(
     out: Folder that keeps every score.
     """
     options = locals()
-    from archwright.commands.discover import discover as command
     from archwright.commands import run_command
-    from archwright.configs.scoring import DiscoverConfig
+    from archwright.commands.discover import discover as command
     from archwright.configs.options import make_config
+    from archwright.configs.scoring import DiscoverConfig
 
     return run_command(command, make_config(DiscoverConfig, options))
 
@@ -506,10 +506,10 @@ def train(
     device: Where to train and evaluate.
     """
     options = locals()
-    from archwright.commands.train import train as command
     from archwright.commands import run_command
-    from archwright.configs.training import TrainConfig
+    from archwright.commands.train import train as command
     from archwright.configs.options import make_config
+    from archwright.configs.training import TrainConfig
 
     return run_command(command, make_config(TrainConfig, options))
 
@@ -565,8 +565,8 @@ def design(
     html: Page with all figures.
     """
     options = locals()
-    from archwright.commands.design import design as command
     from archwright.commands import run_command
+    from archwright.commands.design import design as command
     from archwright.configs.design import DesignConfig
     from archwright.configs.options import make_config
 

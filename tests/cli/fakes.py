@@ -2,13 +2,14 @@
 
 import errno
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from archwright.commands import Command
+from archwright.configs.options import option
 from archwright.errors import BadInput, Failed
 from archwright.progress import progress
 
@@ -21,14 +22,14 @@ def samplers() -> dict[str, str]:
 class Plan:
     """What to try."""
 
-    trials: int = 100
+    trials: int = option(100, minimum=1, way_out="leave it out for 100")
     """Sub-networks to try,
     at most."""
     minutes: float | None = None
     """Stop after this many minutes."""
-    sampler: str = field(default="nsga2", metadata={"choices": samplers})
+    sampler: str = option("nsga2", choices=samplers)
     """Who decides what to try next."""
-    space: str = field(default="small", metadata={"choices": ("small", "layer"), "metavar": "SPACE"})
+    space: str = option("small", choices=("small", "layer"), metavar="SPACE")
     """What may be removed."""
     objectives: tuple[str, ...] = ("error", "parameters")
     """What to make small."""
@@ -37,10 +38,6 @@ class Plan:
     """Best heads first."""
     regression: bool | None = None
     """The labels are numbers."""
-
-    def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise BadInput(f"trials must be at least 1, got {self.trials}; leave it out for 100.")
 
 
 @dataclass(frozen=True)

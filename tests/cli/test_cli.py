@@ -68,7 +68,7 @@ MISTAKES = {
     "abbreviated option": (["shrink", "x", "--tri", "5"], "archwright: unknown option --tri; did you mean --trials?"),
     "choice": (
         ["shrink", "x", "--sampler", "nsga"],
-        "archwright: --sampler: must be one of random, nsga2, got 'nsga'; did you mean nsga2?",
+        "archwright: --sampler must be one of random, nsga2, got 'nsga'; did you mean nsga2?",
     ),
     "no positional": (
         ["shrink"],
@@ -76,12 +76,12 @@ MISTAKES = {
     ),
     "second positional": (["shrink", "x", "y"], "archwright: unknown word 'y'; `archwright shrink --help` explains"),
     "no value": (["shrink", "x", "--trials"], "archwright: --trials: expected one argument; `archwright shrink"),
-    "not whole": (["shrink", "x", "--trials", "2.5"], "archwright: --trials: must be a whole number, got '2.5'"),
-    "not a number": (["shrink", "x", "--minutes", "soon"], "archwright: --minutes: must be a number, got 'soon'"),
-    "not finite": (["shrink", "x", "--minutes", "nan"], "archwright: --minutes: must be a finite number, got 'nan'"),
-    "in a list": (["shrink", "x", "--sizes", "1,b"], "archwright: --sizes: must be a whole number, got 'b'"),
-    "empty path": (["shrink", "x", "--out", ""], "archwright: --out: must name a file or folder, got an empty text"),
-    "rule of the dataclass": (["shrink", "x", "--trials=-1"], "archwright: trials must be at least 1, got -1; leave"),
+    "not whole": (["shrink", "x", "--trials", "2.5"], "archwright: --trials must be a whole number, got '2.5'"),
+    "not a number": (["shrink", "x", "--minutes", "soon"], "archwright: --minutes must be a number, got 'soon'"),
+    "not finite": (["shrink", "x", "--minutes", "nan"], "archwright: --minutes must be a finite number, got 'nan'"),
+    "in a list": (["shrink", "x", "--sizes", "1,b"], "archwright: --sizes must be a whole number, got 'b'"),
+    "empty path": (["shrink", "x", "--out", ""], "archwright: --out must name a file or folder, got an empty text"),
+    "rule of the dataclass": (["shrink", "x", "--trials=-1"], "archwright: --trials must be at least 1, got -1; leave"),
     "json is a folder": (["shrink", "x", "--json", "."], "archwright: --json must name a file, got the folder ."),
     "json has no folder": (
         ["shrink", "x", "--json", "no/x.json"],

@@ -8,6 +8,7 @@ import pytest
 
 from archwright.cli.parser import check_command, parse
 from archwright.commands import COMMANDS
+from archwright.configs.options import config_options
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -43,4 +44,6 @@ def test_a_documented_line_can_be_typed(page: str, line: str) -> None:
     _, name, *words = shlex.split(line)
     check_command(name, COMMANDS)
     if words or page == "help":  # without any it is the name of a command in a sentence
-        parse(name, COMMANDS[name], words)
+        options = config_options(COMMANDS[name].config)
+        for option, value in parse(name, COMMANDS[name], words).values.items():
+            options[option].parse(value)

@@ -6,8 +6,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from archwright.cli.json_output import check_writable, write_json
 
+from archwright.cli.output import check_writable, write_json
 from archwright.errors import BadInput, Failed
 
 

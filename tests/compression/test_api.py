@@ -1,7 +1,6 @@
 """The Python API, the list of commands and its presets, fine-tuned checkpoints, and the budget of minutes."""
 
 import typing
-from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from transformers import AutoModelForSequenceClassification
 import archwright as aw
 from archwright.commands import COMMANDS, call
 from archwright.configs import compress as o
+from archwright.configs.options import config_options, group_options, option_groups
 from archwright.errors import BadInput
 from tests.compression.runs import QUICK, compressed, saved_model, table_file
 
@@ -50,19 +50,18 @@ def test_the_groups_are_what_the_job_takes(name: str) -> None:
     signature = typing.get_type_hints(getattr(import_module(module), job))
     signature.pop("return")
     assert tuple(signature.values()) == (COMMANDS[name].config,)
-    options = [field.name for group in COMMANDS[name].option_types for field in fields(group)]
+    groups = option_groups(COMMANDS[name].config).values()
+    options = [option for group in groups for option in group_options(group)]
     assert len(options) == len(set(options))
     assert set(COMMANDS[name].positional) <= set(options)
 
 
 @pytest.mark.parametrize("preset", o.PRESETS)
 def test_presets_set_options_that_exist_and_could_be_given(preset: str) -> None:
-    known = {field.name: field for group in COMMANDS["compress"].option_types for field in fields(group)}
+    known = config_options(o.CompressConfig)
     assert set(o.PRESETS) == set(o.PRESET_HELP)
     for name, value in o.PRESETS[preset].items():
-        listed = known[name].metadata.get("choices", ())
-        choices = listed() if callable(listed) else listed
-        assert not choices or set(value if isinstance(value, tuple) else (value,)) <= set(choices)
+        assert known[name].parse(value) == value
 
 
 def groups_of(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, Any]:

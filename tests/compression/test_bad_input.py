@@ -220,14 +220,15 @@ def test_a_loss_that_is_no_number(capfd: Any, tmp_path: Path, given: dict[str, A
         patch.setattr("torch.nn.functional.cross_entropy", lambda *_, **__: nothing + GRADIENT)
         code, line = refusal(capfd, words)
     assert code == 1 and "nan" in line and "learning rate" in line
-    assert {path.name for path in (tmp_path / "run").iterdir()} <= {".lock", "plan.json", "run.json", "seconds.json"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} <= WRITTEN
 
 
+WRITTEN = {".lock", "config.yaml", "plan.json", "run.json", "seconds.json", "threads.json"}
 GRADIENT = torch.zeros((), requires_grad=True)
 
 
 def test_the_same_in_python(tmp_path: Path, given: dict[str, Any]) -> None:
-    for wrong in ({"space": "huge"}, {"sampler": "best"}, {"corners": ("left",)}, {"trails": 5}, {"params": 0.001}):
+    for wrong in ({"space": "huge"}, {"sampler": "best"}, {"corners": ("left",)}, {"trials": 0}, {"params": 0.001}):
         with pytest.raises(BadInput):
             aw.compress(**{**QUICK, **given, "out": tmp_path / "run", **wrong})
     assert not (tmp_path / "run").exists()

@@ -211,7 +211,6 @@ BAD: dict[str, tuple[Options, str]] = {
     ),
     "one-shot data of no task": ({"method": "spos", "data": Path("nowhere")}, "--data needs --task"),
     "a file as the folder": ({"out": Path(__file__)}, f"File exists: {__file__}"),
-    "unknown option": ({"depth": 3}, "depth"),
 }
 
 

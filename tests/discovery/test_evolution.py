@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.commands import COMMANDS, preset_values
 from archwright.configs import scoring as so
+from archwright.configs.options import preset_values
+from archwright.configs.scoring import DiscoverConfig
 from archwright.discovery.comparison import after, compared
 from archwright.discovery.evolution import (
     EvolutionResult,
@@ -202,9 +203,9 @@ def test_the_order_of_several_aims_is_front_by_front() -> None:
 
 
 def test_the_preset_has_the_papers_settings() -> None:
-    given = preset_values(COMMANDS["discover"], {"preset": "lpzero"})
+    given = preset_values(DiscoverConfig, {"preset": "lpzero"})
     assert (given["unary"], given["batch_rows"], given["seed"]) == (2, 128, 42)
-    assert preset_values(COMMANDS["discover"], {"preset": "lpzero-gpt2"})["batch_rows"] == 16
+    assert preset_values(DiscoverConfig, {"preset": "lpzero-gpt2"})["batch_rows"] == 16
     names = so.EvolutionOptions.__dataclass_fields__
     chosen = so.EvolutionOptions(**{name: value for name, value in given.items() if name in names})
     assert settings_of(chosen) == EvolutionSettings()
