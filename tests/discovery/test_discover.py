@@ -10,7 +10,7 @@ import pytest
 from archwright.commands import COMMANDS, call
 from archwright.discovery import statistics
 from archwright.errors import BadInput, Failed
-from archwright.proxies.formulas.discovered import as_proxy, discovered, read
+from archwright.proxies.formulas.discovered import as_proxy, load_discovered, read_proxy_file
 from archwright.proxies.formulas.formula import parse
 
 KEYS = {
@@ -46,9 +46,9 @@ def test_exhaustive_then_evolution_then_again(options: dict[str, Any], monkeypat
     assert json.loads(json.dumps(document)) == document
     assert document["best"][0]["formula"] in found.page.read_text().replace("\\u003e", ">").replace("\\u003c", "<")
 
-    saved = read(found.saved)
+    saved = read_proxy_file(found.saved)
     assert saved["provenance"]["data"] == document["data"] and saved["held_out"] == document["best"][0]["held_out"]
-    proxy = discovered()["mine"]
+    proxy = load_discovered()["mine"]
     assert (proxy.origin, proxy.target) == ("discovered", document["best"][0]["formula"])
 
     monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: pytest.fail("looked at again"))
@@ -112,7 +112,7 @@ def test_a_damaged_proxy_file_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("ARCHWRIGHT_PROXIES", str(tmp_path))
     (tmp_path / "broken.json").write_text('{"schema": "archwright/proxy/1", "name": "broken"}')
     with pytest.raises(BadInput, match="must hold a proxy that `archwright discover --save` wrote"):
-        discovered()
+        load_discovered()
 
 
 def test_useless_statistics_are_told(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

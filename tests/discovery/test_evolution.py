@@ -27,7 +27,8 @@ from archwright.discovery.fitness import Fitness, FitnessFunction, early, sample
 from archwright.discovery.offspring import Offspring, crossed, of_parents
 from archwright.discovery.score_table import Table
 from archwright.errors import BadInput
-from archwright.proxies.formulas.formula import parse, reject
+from archwright.proxies.formulas.formula import parse
+from archwright.proxies.formulas.pruning_rules import reject
 from archwright.spaces.formulas import FormulaSpace
 from tests.discovery import toys
 

@@ -22,8 +22,8 @@ from archwright.discovery.phases import Phases
 from archwright.discovery.stored_tensors import Taking, stored
 from archwright.errors import Failed
 from archwright.proxies import Unscored
-from archwright.proxies.formulas.formula import EXTENDED, Formula, parse
-from archwright.proxies.formulas.inputs import passes_needed, roles_needed
+from archwright.proxies.formulas.formula import Formula, parse
+from archwright.proxies.formulas.inputs import EXTENDED, passes_needed, roles_needed
 from archwright.scoring.request import record_network
 from archwright.spaces.formulas import FormulaSpace
 from tests.compression.runs import ROOT
@@ -68,7 +68,7 @@ def test_tensors_come_and_go(options: dict[str, Any], monkeypatch: pytest.Monkey
     where = land(options, unary=3, evolve=True)
     table, formula = where.table, parse("sum(sqrt(exp(A)) * frobenius(S))")
     looks = []
-    monkeypatch.setattr(stored_tensors, "recorded", lambda *given: looks.append(given) or record_network(*given))
+    monkeypatch.setattr(stored_tensors, "record_network", lambda *given: looks.append(given) or record_network(*given))
     first = table.scores(formula, [1])
     (file,) = (options["out"] / "tensors").glob("*.safetensors")
     assert set(stored(file)) == set(where.space.inputs) and len(looks) == 1

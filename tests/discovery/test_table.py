@@ -13,11 +13,11 @@ SPACE = FormulaSpace(2, INPUTS)
 
 
 def one_by_one(formula: Formula, table: Table) -> list[float]:
-    columns = [table.column(branch) for branch in formula.kept]
+    columns = [table.column(branch) for branch in formula.active]
     found = []
     for network in range(NETWORKS):
         try:
-            found.append(formula.joined([column[network].tolist() for column in columns]))
+            found.append(formula.reduce([column[network].tolist() for column in columns]))
         except Unscored as reason:
             found.append(np.nan if "No layer" in str(reason) else np.inf)
     return found

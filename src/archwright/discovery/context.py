@@ -16,7 +16,7 @@ from archwright.discovery.score_table import Table, Values
 from archwright.discovery.statistics import Statistics, seen, without_proxies
 from archwright.errors import BadInput
 from archwright.parallel.pool import WorkerPool, worker_pool
-from archwright.proxies.formulas.simplification import Chain
+from archwright.proxies.formulas.operations import Chain
 from archwright.scoring.ranking import LEAST_ROWS, RankedRows, benchmark_of
 from archwright.scoring.request import ScoreRequest
 from archwright.scoring.scorer import Scorer, ScoringSetup, scoring_setup

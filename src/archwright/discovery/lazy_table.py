@@ -16,7 +16,7 @@ from archwright.discovery.stored_tensors import Numbers, Taking
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.proxies.formulas.formula import Branch, Formula
-from archwright.proxies.formulas.simplification import Chain
+from archwright.proxies.formulas.operations import Chain
 from archwright.scoring.request import ScoreRequest
 from archwright.scoring.scorer import key_of
 
@@ -94,7 +94,7 @@ class LazyTable:
         self.fetch([formula], networks)
         places = np.arange(len(self.looks))[networks]
         factor = self.column(formula.factor, places) if formula.factor else None
-        return scored(formula, [self.column(branch, places) for branch in formula.kept], factor)
+        return scored(formula, [self.column(branch, places) for branch in formula.active], factor)
 
     def column(self, branch: Branch, places: Iterable[int]) -> Values:
         """Networks x layers."""
@@ -137,9 +137,9 @@ class LazyTable:
 def stem(branch: Branch) -> tuple[Column, float]:
     """Input and chain without a minus sign at its end, and that sign."""
     same = branch.canonical()
-    kept = same.without_sign() if same.turned else same
-    return (kept.input, kept.chain), -1.0 if same.turned else 1.0
+    kept = same.without_sign() if same.is_negated else same
+    return (kept.input, kept.chain), -1.0 if same.is_negated else 1.0
 
 
 def branches(formula: Formula) -> tuple[Branch, ...]:
-    return (*formula.kept, *([formula.factor] if formula.factor else []))
+    return (*formula.active, *([formula.factor] if formula.factor else []))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from archwright.errors import Failed
-from archwright.proxies.formulas.formula import Branch, Formula, reject
+from archwright.proxies.formulas.formula import Branch, Formula
+from archwright.proxies.formulas.pruning_rules import reject
 from archwright.search import mutate, sample
 from archwright.spaces.formulas import FormulaSpace
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from archwright.discovery.folds import FITNESS, FoldedRows
-from archwright.discovery.layer_reductions import LAYERS
 from archwright.discovery.score_table import LEAST_SHARE, Mask, Values
 from archwright.proxies.formulas.formula import Branch, Formula
+from archwright.proxies.formulas.reductions import REDUCTIONS
 from archwright.proxies.formulas.simplification import PRUNED
 from archwright.spaces.formulas import Sided, products
 
@@ -109,7 +109,7 @@ class Pair:
 
     def blocks(self, networks: Mask, there: Mask) -> Iterator[tuple[int, slice, Values]]:
         """Place of the binary operation and of some left chains, and their scores: left x right chains x networks."""
-        of = LAYERS[self.reduction]
+        of = REDUCTIONS[self.reduction]
         weights = of.weights(there[networks]).T[:, None, None]  # layers x 1 x 1 x networks
         left = layered(self.left, networks)[:, :, None]
         right = layered(self.right, networks)[:, None] if self.right else np.zeros_like(left[:, :1])

@@ -9,7 +9,7 @@ from typing import Any
 
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
-from archwright.proxies.formulas.discovered import SCHEMA, folder
+from archwright.proxies.formulas.discovered import SCHEMA, proxy_folder
 from archwright.store import write_whole
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -27,7 +27,7 @@ def save(name: str, best: Mapping[str, Any], provenance: Mapping[str, Any]) -> P
     """The file of the proxy; one of the same name that was found before is replaced."""
     numbers = ("formula", "json", "size", "train", "held_out", "within_cells", "kendall_b", "verdict")
     entry = {"schema": SCHEMA, "name": name, **{key: best[key] for key in numbers}, "provenance": dict(provenance)}
-    place = folder()
+    place = proxy_folder()
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / f"{name}.json", json.dumps(entry, indent=1))
     return place / f"{name}.json"

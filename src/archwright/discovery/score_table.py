@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from archwright.discovery.layer_reductions import LAYERS, Mask, Values
 from archwright.proxies.formulas.formula import Branch, Formula
-from archwright.proxies.formulas.operations import BINARY
-from archwright.proxies.formulas.simplification import Chain
+from archwright.proxies.formulas.operations import BINARY, Chain
+from archwright.proxies.formulas.reductions import REDUCTIONS, Mask, Values
 
 __all__ = ["LEAST_SHARE", "Mask", "Scorer", "Table", "Values", "exists", "reduced", "scored"]
 
@@ -79,7 +78,7 @@ class Table:
     def scores(self, formula: Formula, networks: Any = slice(None)) -> Values:
         """One per network: NaN where no layer has what it looks at, infinite where a number on the way is."""
         factor = self.column(formula.factor)[networks] if formula.factor else None
-        return scored(formula, [self.column(branch)[networks] for branch in formula.kept], factor)
+        return scored(formula, [self.column(branch)[networks] for branch in formula.active], factor)
 
     def factor(self, branch: Branch | None) -> Values:
         """What the score of every network is multiplied with: a count is the same in all layers."""
@@ -101,7 +100,7 @@ def scored(formula: Formula, columns: Sequence[Values], factor: Values | None) -
 
 def reduced(terms: Values, there: Mask, reduction: str) -> Values:
     """Over the layers that are there; networks x layers to one number each."""
-    of = LAYERS[reduction]
+    of = REDUCTIONS[reduction]
     finite = np.where(there, np.where(np.isfinite(terms), terms, np.inf), 0.0)
     total = np.zeros(len(terms))
     with np.errstate(all="ignore"):

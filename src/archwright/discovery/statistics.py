@@ -12,7 +12,7 @@ from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.progress import progress
 from archwright.proxies.formulas.inputs import passes_needed, roles_needed
-from archwright.proxies.formulas.simplification import Chain
+from archwright.proxies.formulas.operations import Chain
 from archwright.scoring.request import ScoreRequest, record_network
 from archwright.scoring.scorer import key_of
 from archwright.store import digest, write_whole

@@ -14,10 +14,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from archwright.proxies.formulas.chain_tree import Tree
-from archwright.proxies.formulas.inputs import SOURCES, Part, passes_needed, roles_needed
-from archwright.proxies.formulas.simplification import Chain, canonical_chain
-from archwright.proxies.formulas.statistics import Known, layer_row
+from archwright.proxies.formulas.inputs import FORMULA_INPUTS, TensorReference, passes_needed, roles_needed
+from archwright.proxies.formulas.operations import Chain
+from archwright.proxies.formulas.simplification import canonical_chain
+from archwright.proxies.formulas.statistics import ChainTree, layer_numbers
+from archwright.proxies.formulas.statistics import Numbers as Known
 from archwright.scoring.request import ScoreRequest, record_network
 from archwright.store.files import whole_file
 
@@ -50,14 +51,14 @@ class Taking:
 
     def _recorded(self) -> "Parts":
         probe = record_network(self.at, passes_needed(self.inputs), roles_needed(self.inputs))
-        found = {name: [SOURCES[name].find(probe, layer) for layer in probe.layers] for name in self.inputs}
+        found = {name: [FORMULA_INPUTS[name].find(probe, layer) for layer in probe.layers] for name in self.inputs}
         keep(found, self.file)
         return {name: [list(layer) for layer in layers] for name, layers in found.items()}
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A tensor in a file; stands for a `Part`."""
+    """A tensor in a file; stands for a `TensorReference`."""
 
     file: Any
     name: str
@@ -71,20 +72,22 @@ class Stored:
         return found
 
 
-Parts = dict[str, list[list[Part | Stored]]]
+Parts = dict[str, list[list[TensorReference | Stored]]]
 """By input and layer."""
 
 
-def numbers(layers: list[list[Part | Stored]], chains: tuple[Chain, ...], known: Known) -> dict[Chain, list[float]]:
+def numbers(
+    layers: list[list[TensorReference | Stored]], chains: tuple[Chain, ...], known: Known
+) -> dict[Chain, list[float]]:
     """By chain, NaN where a layer does not have the role."""
     same = {chain: canonical_chain(chain) for chain in chains}
-    tree = Tree(same.values())
-    rows = [layer_row(parts, tree, known) for parts in layers]  # type: ignore[arg-type]
+    tree = ChainTree(same.values())
+    rows = [layer_numbers(parts, tree, known) for parts in layers]
     places = {chain: place for place, chain in enumerate(tree.ends)}
     return {chain: [float(row[places[same[chain]]]) for row in rows] for chain in chains}
 
 
-def keep(found: Mapping[str, list[list[Part]]], file: Path) -> None:
+def keep(found: Mapping[str, list[list[TensorReference]]], file: Path) -> None:
     """Writes the tensors, where there is room for them."""
     parts = {part.key: part for layers in found.values() for layer in layers for part in layer}
     names = {key: str(place) for place, key in enumerate(parts)}

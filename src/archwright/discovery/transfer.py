@@ -10,7 +10,7 @@ from archwright.discovery.context import DiscoveryContext
 from archwright.discovery.cross_fitting import interval
 from archwright.discovery.score_table import LEAST_SHARE, Values, exists
 from archwright.proxies import PROXIES
-from archwright.proxies.formulas.formula import Formula, alone, parse
+from archwright.proxies.formulas.formula import Formula, parse, single_branch
 from archwright.statistics import Resampling, judge_proxy
 
 MEASURES = {"held_out": "spearman", "within_cells": "within_cells", "kendall_b": "kendall_b"}
@@ -54,7 +54,7 @@ def judged(formula: Formula, one: Searched) -> dict[str, Any]:
 
 
 def reason(formula: Formula, scores: Values, land: DiscoveryContext) -> str:
-    branches = {branch.input: alone(branch, formula.reduction) for branch in formula.kept}
+    branches = {branch.input: single_branch(branch, formula.reduction) for branch in formula.active}
     lacking = [name for name, branch in branches.items() if np.isnan(land.table.scores(branch)).all()]
     if lacking:
         return f"no layer has {' and '.join(lacking)}"

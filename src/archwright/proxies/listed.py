@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from archwright.proxies.formulas.discovered import discovered
+from archwright.proxies.formulas.discovered import load_discovered
 from archwright.proxies.proxy import Proxy, total
 
 ALL_ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")
@@ -243,4 +243,4 @@ OTHERS: dict[str, Proxy] = {
 
 NORMALISED: dict[str, Proxy] = {f"{name}_normalised": proxy.normalised() for name, proxy in SUMMED.items()}
 
-PROXIES: dict[str, Proxy] = {**discovered(), **COUNTS, **SUMMED, **JACOBIAN, **HIDDEN, **OTHERS, **NORMALISED}
+PROXIES: dict[str, Proxy] = {**load_discovered(), **COUNTS, **SUMMED, **JACOBIAN, **HIDDEN, **OTHERS, **NORMALISED}

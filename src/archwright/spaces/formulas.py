@@ -8,11 +8,11 @@ from math import comb
 import numpy as np
 
 from archwright.errors import BadInput
-from archwright.proxies.formulas.formula import INPUTS, REDUCTIONS, Branch, Formula
-from archwright.proxies.formulas.inputs import COUNTS, EXTENDED, FORWARD
-from archwright.proxies.formulas.operations import BINARY, UNARY
-from archwright.proxies.formulas.simplification import PRUNED, ZERO, Chain
-from archwright.proxies.formulas.text import branch_text, read_branch
+from archwright.proxies.formulas.formula import Branch, Formula, parse_branch
+from archwright.proxies.formulas.inputs import COUNTS, EXTENDED, FORWARD, INPUTS
+from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
+from archwright.proxies.formulas.reductions import REDUCTIONS
+from archwright.proxies.formulas.simplification import PRUNED, ZERO
 from archwright.search import Choices, Config, sample
 
 MOST_UNARY = 5
@@ -24,7 +24,7 @@ MINUS = "negate"
 WITHOUT = ""
 """The factor of a formula that has none."""
 CURVES: tuple[Chain, ...] = ((), ("sqrt",), ("square",), ("log",), ("inverse",))
-FACTORS = (WITHOUT, *(branch_text(Branch(name, chain)) for name, chain in product(COUNTS, CURVES)))
+FACTORS = (WITHOUT, *(str(Branch(name, chain)) for name, chain in product(COUNTS, CURVES)))
 """Counts that a score may be multiplied with, straight or bent."""
 
 
@@ -78,7 +78,7 @@ class FormulaSpace:
     @cached_property
     def branches(self) -> tuple[Branch | None, ...]:
         """The factors as a formula has them."""
-        return tuple(read_branch(text) if text else None for text in self.factors)
+        return tuple(parse_branch(text) if text else None for text in self.factors)
 
     @property
     def looked_at(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class FormulaSpace:
         left, right = config["inputs"].split()
         one, other = Branch(left, tuple(steps[: self.unary])), Branch(right, tuple(steps[self.unary :]))
         factor = config.get("factor", WITHOUT)
-        return Formula(one, other, config["binary"], self.reduction, read_branch(factor) if factor else None)
+        return Formula(one, other, config["binary"], self.reduction, parse_branch(factor) if factor else None)
 
     def config(self, formula: Formula) -> Config:
         """The choices that make this formula, which need not be written in the way of the space."""
@@ -102,22 +102,22 @@ class FormulaSpace:
         steps = [name for branch in branches for name in self._padded(branch.chain)]
         names = " ".join(branch.input for branch in branches)
         written = {"inputs": names, **dict(zip(self._steps, steps, strict=True)), "binary": binary}
-        factor = branch_text(formula.factor) if formula.factor else WITHOUT
+        factor = str(formula.factor) if formula.factor else WITHOUT
         return {**written, "factor": factor} if self.multiplied else written
 
     def _written(self, formula: Formula) -> tuple[list[Branch], str]:
         """Branches of two inputs in their order, and what joins them."""
         if formula.empty:
             return [Branch(name, PRUNED) for name in self.inputs[:2]], formula.binary
-        if len(formula.kept) == 1:
-            (kept,) = formula.kept
+        if len(formula.active) == 1:
+            (kept,) = formula.active
             other = next(name for name in self.inputs if name != kept.input)
             return self._ordered([kept, Branch(other, PRUNED)]), formula.binary
         left, right = formula.branches
         backwards = self._ordered([left, right]) != [left, right]
         if backwards and not BINARY[formula.binary].commutes:  # x - y is -y + x
             return [right.with_sign(), left], "add"
-        if len(right.chain) > self.unary and BINARY[formula.binary].commutes and right.turned:
+        if len(right.chain) > self.unary and BINARY[formula.binary].commutes and right.is_negated:
             return self._ordered([left.with_sign(), right.without_sign()]), formula.binary
         return self._ordered([left, right]), formula.binary
 

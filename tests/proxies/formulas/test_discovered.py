@@ -23,7 +23,7 @@ from archwright.proxies import PROXIES, Unscored
 from archwright.proxies.formulas.discovered import GALLERY, as_proxy, from_formula
 from archwright.proxies.formulas.formula import Branch, Formula, parse
 from archwright.proxies.formulas.inputs import EXTENDED, passes_needed, roles_needed
-from archwright.proxies.formulas.simplification import Chain
+from archwright.proxies.formulas.operations import Chain
 from archwright.proxies.formulas.statistics import statistics
 from archwright.scoring.request import ScoreRequest, chosen_proxies
 from archwright.spaces import ARCHITECTURES
@@ -124,7 +124,7 @@ def test_nothing_that_is_no_number_is_ever_a_rank(seed: int, layers: int) -> Non
 
 
 def looked_at(formula: Formula) -> list[Branch]:
-    return [*formula.kept, *([formula.factor] if formula.factor else [])]
+    return list(formula.active_and_factor)
 
 
 def plain(branch: Branch) -> tuple[Chain, Chain]:
@@ -143,5 +143,5 @@ def test_a_machine_without_the_file_can_score_it() -> None:
 
 
 def test_listing_found_proxies_loads_no_torch() -> None:
-    source = "import sys; from archwright.proxies.formulas.discovered import discovered; discovered(); "
+    source = "import sys; from archwright.proxies.formulas.discovered import load_discovered; load_discovered(); "
     subprocess.run([sys.executable, "-c", source + "assert 'torch' not in sys.modules"], check=True)

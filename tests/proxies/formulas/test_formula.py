@@ -9,15 +9,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from archwright.discovery.layer_reductions import LAYERS
 from archwright.errors import BadInput
 from archwright.probe import Probe, record
-from archwright.proxies.formulas.formula import EXTENDED, INPUTS, Branch, Formula, Unscored, from_json, parse, reject
+from archwright.proxies.formulas.formula import Branch, Formula, Unscored, from_json, parse
 from archwright.proxies.formulas.inputs import COUNTS as NUMBERS
+from archwright.proxies.formulas.inputs import EXTENDED, INPUTS
 from archwright.proxies.formulas.operations import BINARY, UNARY
-from archwright.proxies.formulas.pruning_rules import TABLE_6
+from archwright.proxies.formulas.pruning_rules import TABLE_6, reject
+from archwright.proxies.formulas.python_source import python_source
 from archwright.proxies.formulas.reductions import REDUCTIONS
-from archwright.proxies.formulas.simplification import Given, all_chains, canonical_chain
+from archwright.proxies.formulas.simplification import Operand, all_chains, canonical_chain
 from archwright.spaces.formulas import CURVES
 from tests.probe.toy import COUNTS, toy, toy_batch
 
@@ -48,7 +49,7 @@ def score(formula: Formula, probe: Probe) -> float | None:
 def executed(formula: Formula, probe: Probe) -> float:
     """What its Python source gives."""
     namespace: dict[str, object] = {}
-    exec(formula.python("found"), namespace)
+    exec(python_source(formula, "found"), namespace)
     number: float = namespace["found"](probe)  # type: ignore[operator]
     return number
 
@@ -170,7 +171,7 @@ def test_canonical_chains_are_canonical_and_closed() -> None:
     for unary in (1, 2):
         known = {*all_chains(unary), ("prune",)}
         for chain in product(UNARY, repeat=unary):
-            for given in (Given(), Given(nonnegative=True), Given(True, True)):
+            for given in (Operand(), Operand(nonnegative=True), Operand(True, True)):
                 found = canonical_chain(chain, given)
                 assert canonical_chain(found, given) == found and len(found) <= unary
                 assert found in known
@@ -242,15 +243,13 @@ def test_a_count_multiplies_the_score(probe: Probe) -> None:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_numbers_and_of_arrays_agree_and_turn_their_sign(name: str) -> None:
-    of, many, rng = REDUCTIONS[name], LAYERS[name], np.random.default_rng(0)
+    reduction, rng = REDUCTIONS[name], np.random.default_rng(0)
     terms = rng.normal(size=7) * 10.0 ** rng.integers(-3, 4, size=7)
-    there = rng.random(7) < 0.7
-    sofar = np.zeros(())
-    for term, weight in zip(np.where(there, terms, 0.0), many.weights(there), strict=True):
-        sofar = many.step(sofar, np.asarray(term * weight))
-    kept = terms[there].tolist()
-    assert float(sofar) == pytest.approx(of.of(kept))
-    assert of.of([-term for term in kept]) == pytest.approx(-of.of(kept))
+    present = rng.random(7) < 0.7
+    (many,) = reduction.reduce_many(terms[None], present[None])
+    alone = reduction.reduce(terms[present].tolist())
+    assert float(many) == pytest.approx(alone)
+    assert reduction.reduce((-terms[present]).tolist()) == pytest.approx(-alone)
 
 
 def test_lpzeros_inputs() -> None:

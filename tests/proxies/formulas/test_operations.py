@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from archwright.proxies.formulas.blocks import MEANS, STEPS
 from archwright.proxies.formulas.operations import BINARY, UNARY
-from archwright.proxies.formulas.scalars import SCALAR
 
 X = [[-2.0, 0.0, 1.0], [3.0, 4.0, 0.0]]
 MEAN, SPREAD = 1.0, 2.0  # (4 + 0 + 1 + 9 + 16 + 0) / 6 - 1 = 4
@@ -65,8 +63,9 @@ def test_its_python_gives_the_same(name: str) -> None:
 def test_there_are_the_21_and_the_four_of_the_paper() -> None:
     assert [unary.number for unary in UNARY.values()] == [f"f{number:02d}" for number in range(1, 22)]
     assert [binary.number for binary in BINARY.values()] == ["g01", "g02", "g03", "g04"]
-    assert set(SCALAR) == set(MEANS) == set(UNARY) - {"prune"} == set(BY_HAND)
-    assert set(STEPS) == {name for name in SCALAR if not UNARY[name].scalar} - {"no_op"}
+    assert set(UNARY) - {"prune"} == set(BY_HAND)
+    tensors = {name for name in BY_HAND if not UNARY[name].scalar} - {"no_op"}
+    assert {name for name, unary in UNARY.items() if unary.kernel} == tensors
 
 
 def test_binary_operations() -> None:
@@ -79,12 +78,14 @@ def test_binary_operations() -> None:
 
 
 @pytest.mark.parametrize("x", [-3.0, -1.0, 0.0, 0.3, 1.0, 7.5])
-@pytest.mark.parametrize("name", SCALAR)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_one_number_is_a_tensor_of_one(name: str, x: float) -> None:
-    assert SCALAR[name](x) == pytest.approx(float(UNARY[name].apply(torch.tensor(x, dtype=torch.float64))), rel=1e-12)
+    assert UNARY[name].of_number(x) == pytest.approx(
+        float(UNARY[name].apply(torch.tensor(x, dtype=torch.float64))), rel=1e-12
+    )
 
 
-@pytest.mark.parametrize("name", SCALAR)
+@pytest.mark.parametrize("name", BY_HAND)
 def test_what_is_called_nonnegative_is(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     found = UNARY[name].apply(torch.randn(50, 7, generator=generator) * 10)

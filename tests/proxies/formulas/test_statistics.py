@@ -12,13 +12,12 @@ import torch
 
 from archwright.benchmarks.nas_bert import nas_bert
 from archwright.probe import Probe, record
-from archwright.proxies.formulas.blocks import BLOCK
-from archwright.proxies.formulas.chain_tree import Tree
 from archwright.proxies.formulas.formula import Branch, Formula, Unscored
-from archwright.proxies.formulas.inputs import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
-from archwright.proxies.formulas.operations import BINARY, UNARY
-from archwright.proxies.formulas.simplification import ZERO, Chain, all_chains, canonical_chain
-from archwright.proxies.formulas.statistics import statistics
+from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, passes_needed, roles_needed
+from archwright.proxies.formulas.kernels import BLOCK
+from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
+from archwright.proxies.formulas.simplification import ZERO, all_chains, canonical_chain
+from archwright.proxies.formulas.statistics import ChainTree, statistics
 from tests.probe.toy import COUNTS, toy, toy_batch
 
 NAMES = [name for name in UNARY if name != "prune"]
@@ -59,7 +58,7 @@ def flexibert(data_dir: Path) -> Probe:
 
 
 def by_hand(probe: Probe, name: str, chain: Chain, layer: int) -> float:
-    parts = SOURCES[name].find(probe, probe.layers[layer])
+    parts = FORMULA_INPUTS[name].find(probe, probe.layers[layer])
     return float(np.mean([literal(part.read(), chain) for part in parts]))
 
 
@@ -131,9 +130,9 @@ TENSORS: dict[str, Callable[[torch.Generator], torch.Tensor]] = {
 def test_hard_tensors_give_numbers_or_infinity(name: str) -> None:
     tensor = TENSORS[name](torch.Generator().manual_seed(1))
     chains = all_chains(2)
-    found = Tree(chains).numbers(tensor)
+    found = ChainTree(chains).numbers(tensor)
     assert not np.isnan(found).any()
-    again = Tree(chains).numbers(tensor)
+    again = ChainTree(chains).numbers(tensor)
     np.testing.assert_array_equal(found, again)
 
 
@@ -141,7 +140,7 @@ def test_hard_tensors_give_numbers_or_infinity(name: str) -> None:
 def test_hard_tensors_are_right(name: str) -> None:
     tensor = TENSORS[name](torch.Generator().manual_seed(1))
     chains = all_chains(2)
-    for chain, number in zip(chains, Tree(chains).numbers(tensor), strict=True):
+    for chain, number in zip(chains, ChainTree(chains).numbers(tensor), strict=True):
         wanted = literal(tensor, chain)
         if "inverse" not in chain and abs(wanted) < 1e300:
             assert agree(number, wanted, rel=2e-4, scale=1e-6 * abs(wanted) + 1e-9), chain
@@ -153,7 +152,7 @@ def test_what_algebra_makes_constant_is_constant() -> None:
                            ("softmax", "l1"), ("minmax", "minmax"), ("average", "softmax")]  # fmt: skip
     for seed in range(3):
         tensor = torch.randn(50, 40, generator=torch.Generator().manual_seed(seed)) * 3 + 1
-        zero, one, also, root, share, columns, _, single = Tree(chains).numbers(tensor)
+        zero, one, also, root, share, columns, _, single = ChainTree(chains).numbers(tensor)
         assert (zero, one, also, root, share, columns, single) == (0, 1, 1, math.sqrt(2000), 1 / 50, 40, 1)
 
 
@@ -193,10 +192,10 @@ def test_element_by_element_products_express_snip(probe: Probe) -> None:
 
 def test_a_shared_tensor_is_looked_at_once(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     looked = []
-    monkeypatch.setattr(Tree, "numbers", lambda self, tensor: looked.append(tensor) or np.zeros(len(self.ends)))
+    monkeypatch.setattr(ChainTree, "numbers", lambda self, tensor: looked.append(tensor) or np.zeros(len(self.ends)))
     statistics(probe, [("l1",)], ["W", "Wa", "Wf", "J"])
     assert len(looked) == len(probe.linears) + 1
 
 
 def test_zero_is_never_worked_out() -> None:
-    assert Tree([ZERO]).numbers(torch.randn(3, 3)).tolist() == [0.0]
+    assert ChainTree([ZERO]).numbers(torch.randn(3, 3)).tolist() == [0.0]

@@ -21,22 +21,22 @@ VARIABLE = "ARCHWRIGHT_PROXIES"
 DEFAULT = Path("runs/proxies")
 
 
-def folder() -> Path:
+def proxy_folder() -> Path:
     """Where the user's are: the folder that ARCHWRIGHT_PROXIES names, or runs/proxies here."""
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
-def discovered() -> dict[str, Proxy]:
+def load_discovered() -> dict[str, Proxy]:
     """All by name; one of the user's hides one of the package with the same name."""
     gallery = json.loads(files("archwright.proxies.formulas").joinpath(GALLERY).read_text("utf-8"))
-    own = [read(file) for file in sorted(folder().glob("*.json"))] if folder().is_dir() else []
+    own = [read_proxy_file(file) for file in sorted(proxy_folder().glob("*.json"))] if proxy_folder().is_dir() else []
     return {str(entry["name"]): as_proxy(entry) for entry in (*gallery, *own)}
 
 
-def read(file: Path) -> dict[str, Any]:
+def read_proxy_file(file: Path) -> dict[str, Any]:
     try:
         entry = json.loads(file.read_text("utf-8"))
-        if entry["schema"] in (SCHEMA,) and entry["name"]:
+        if entry["schema"] == SCHEMA and entry["name"]:
             from_json(entry["json"])
             return dict(entry)
     except (OSError, ValueError, KeyError, TypeError):
@@ -53,9 +53,9 @@ def from_formula(text: str, *, summary: str | None = None) -> Proxy:
     """The proxy that the formula of this text is, wherever its file is."""
     formula = parse(text)
     return Proxy(
-        text, "discovered", formula.passes, "archwright discover", summary or text, formula.roles, load=of_formula
+        text, "discovered", formula.passes, "archwright discover", summary or text, formula.roles, load=load_formula
     )
 
 
-def of_formula(text: str) -> "Callable[[Probe], float]":
+def load_formula(text: str) -> "Callable[[Probe], float]":
     return parse(text).measure

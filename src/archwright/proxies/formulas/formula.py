@@ -7,25 +7,24 @@ paper, a third branch may multiply the score by a count of the architecture.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.formulas.inputs import EXTENDED, INPUTS, SOURCES, passes_needed, roles_needed
-from archwright.proxies.formulas.operations import BINARY, UNARY
-from archwright.proxies.formulas.pruning_rules import reject
+from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, passes_needed, roles_needed
+from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
 from archwright.proxies.formulas.reductions import REDUCTIONS
-from archwright.proxies.formulas.simplification import PRUNED, ZERO, Chain, Given, canonical_chain
+from archwright.proxies.formulas.simplification import PRUNED, ZERO, Operand, canonical_chain
 from archwright.proxies.proxy import Unscored
 
 if TYPE_CHECKING:
     from archwright.probe import Probe
 
-__all__ = ["EXTENDED", "INPUTS", "REDUCTIONS", "Branch", "Formula", "from_json", "parse", "reject"]
-
-TURNED = {"add": "sub", "sub": "add"}
-"""What a minus sign on the right makes of the binary operation."""
+FORMULAS_REVISION = 1
+"""Of canonical forms and scores of formulas: raised when a change of the code changes them, so that no search from
+before is read from disk."""
 
 
 @dataclass(frozen=True)
@@ -36,30 +35,44 @@ class Branch:
     chain: Chain
 
     def __post_init__(self) -> None:
-        check(self.input, SOURCES, "input")
+        check_name(self.input, FORMULA_INPUTS, "input")
         for name in self.chain:
-            check(name, UNARY, "unary operation")
+            check_name(name, UNARY, "unary operation")
+
+    def __str__(self) -> str:
+        """square(inverse(H))"""
+        return "".join(f"{name}(" for name in reversed(self.chain)) + self.input + ")" * len(self.chain)
+
+    def latex(self) -> str:
+        text = FORMULA_INPUTS[self.input].latex
+        for name in self.chain:
+            text = fill_template(UNARY[name].latex, x=text)
+        return text
+
+    def as_json(self) -> dict[str, Any]:
+        return {"input": self.input, "chain": list(self.chain)}
 
     @property
-    def pruned(self) -> bool:
+    def is_pruned(self) -> bool:
         return "prune" in self.chain
 
     @property
-    def turned(self) -> bool:
+    def is_negated(self) -> bool:
         """Whether its last operation is a minus sign."""
         return self.chain[-1:] == ("negate",)
 
     @property
-    def place(self) -> tuple[int, Chain]:
+    def sort_key(self) -> tuple[int, Chain]:
         """Where it stands among branches that may be exchanged."""
         return EXTENDED.index(self.input), self.chain
 
     def canonical(self) -> "Branch":
-        source = SOURCES[self.input]
-        return Branch(self.input, canonical_chain(self.chain, Given(source.nonnegative, source.scalar)))
+        source = FORMULA_INPUTS[self.input]
+        return Branch(self.input, canonical_chain(self.chain, Operand(source.nonnegative, source.scalar)))
 
     def without_sign(self) -> "Branch":
-        return Branch(self.input, self.chain[:-1])
+        """Without a minus sign at its end, if there is one."""
+        return Branch(self.input, self.chain[:-1]) if self.is_negated else self
 
     def with_sign(self) -> "Branch":
         return Branch(self.input, (*self.chain, "negate"))
@@ -77,63 +90,62 @@ class Formula:
     """Never negative."""
 
     def __post_init__(self) -> None:
-        check(self.binary, BINARY, "binary operation")
-        check(self.reduction, REDUCTIONS, "reduction")
+        check_name(self.binary, BINARY, "binary operation")
+        check_name(self.reduction, REDUCTIONS, "reduction")
         if self.factor and not (
-            SOURCES[self.factor.input].scalar and {"prune", "negate"}.isdisjoint(self.factor.chain)
+            FORMULA_INPUTS[self.factor.input].scalar and {"prune", "negate"}.isdisjoint(self.factor.chain)
         ):
             raise BadInput(f"A factor is a count such as n_depth, not pruned or negated, got {self.factor.input!r}.")
 
     def __str__(self) -> str:
-        from archwright.proxies.formulas.text import text
-
-        return text(self)
+        """sum(square(inverse(H)) + frobenius(A)); `parse` reads it. A formula of one branch has no second one."""
+        joined = f"{self.left} {BINARY[self.binary].symbol} {self.right}"
+        single = replace(self, factor=None) == single_branch(self.left, self.reduction)
+        text = f"{self.reduction}({self.left if single else joined})"
+        return f"{text} * {self.factor}" if self.factor else text
 
     def latex(self) -> str:
-        from archwright.proxies.formulas.text import latex
-
-        return latex(self)
-
-    def python(self, name: str = "proxy") -> str:
-        """Source of a function of a probe that needs nothing of ours; it may be given to `rank --proxy`."""
-        from archwright.proxies.formulas.text import python
-
-        return python(self, name)
+        parts = [branch.latex() for branch in self.active]
+        body = parts[0] if parts else r"\varnothing"
+        if len(parts) == 2:
+            body = fill_template(BINARY[self.binary].latex, x=parts[0], y=parts[1])
+        factor = rf" \cdot {self.factor.latex()}" if self.factor else ""
+        return rf"{REDUCTIONS[self.reduction].latex} \left( {body} \right){factor}"
 
     def as_json(self) -> dict[str, Any]:
-        branches = {
-            side: {"input": branch.input, "chain": list(branch.chain)}
-            for side, branch in (("left", self.left), ("right", self.right))
-        }
-        known = {**branches, "binary": self.binary, "reduction": self.reduction}
-        factor = self.factor and {"input": self.factor.input, "chain": list(self.factor.chain)}
-        return {**known, "factor": factor} if factor else known
+        branches = {"left": self.left.as_json(), "right": self.right.as_json()}
+        document = {**branches, "binary": self.binary, "reduction": self.reduction}
+        return {**document, "factor": self.factor.as_json()} if self.factor else document
 
     @property
-    def branches(self) -> tuple[Branch, ...]:
+    def branches(self) -> tuple[Branch, Branch]:
         return self.left, self.right
 
     @property
-    def kept(self) -> tuple[Branch, ...]:
+    def active(self) -> tuple[Branch, ...]:
         """The branches that are not pruned."""
-        return tuple(branch for branch in self.branches if not branch.pruned)
+        return tuple(branch for branch in self.branches if not branch.is_pruned)
+
+    @property
+    def active_and_factor(self) -> tuple[Branch, ...]:
+        """Every branch whose numbers the score needs."""
+        return (*self.active, self.factor) if self.factor else self.active
 
     @property
     def empty(self) -> bool:
-        return not self.kept
+        return not self.active
 
     @property
     def size(self) -> int:
         """Nodes of its tree: inputs, operations but pass-throughs, and what joins two branches."""
-        branches = (*self.kept, *([self.factor] if self.factor else []))
-        operations = sum(name not in ("no_op",) for branch in branches for name in branch.chain)
+        branches = self.active_and_factor
+        operations = sum(name != "no_op" for branch in branches for name in branch.chain)
         return operations + max(0, 2 * len(branches) - 1)
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Those that it looks at."""
-        branches = (*self.kept, *([self.factor] if self.factor else []))
-        return tuple(dict.fromkeys(branch.input for branch in branches))
+        """Those that its score depends on."""
+        return tuple(dict.fromkeys(branch.input for branch in self.active_and_factor))
 
     @property
     def passes(self) -> tuple[str, ...]:
@@ -146,19 +158,22 @@ class Formula:
         return roles_needed(self.inputs)
 
     def canonical(self) -> "Formula":
-        """The formula that stands for all with the same score; see `simplifying` for the chains.
+        """The formula that stands for all with the same score; see `simplification` for the chains.
 
         The two products are one; what may be exchanged stands in the order of the inputs; a pruned branch leaves the
         other one alone; minus signs at the end of a branch go into the binary operation, or to the right of a product.
         """
         factor = self.factor and self.factor.canonical()
         if self.empty:
-            return alone(Branch(INPUTS[0], PRUNED), self.reduction)
-        if len(self.kept) == 1:
-            return replace(alone(self.kept[0].canonical(), self.reduction), factor=factor)
-        binary = "mul" if BINARY[self.binary].python == BINARY["mul"].python else self.binary
-        joined = Formula(self.left.canonical(), self.right.canonical(), binary, self.reduction, factor)
-        return ordered(signed(unsigned(joined)))
+            return single_branch(Branch(INPUTS[0], PRUNED), self.reduction)
+        if len(self.active) == 1:
+            return replace(single_branch(self.active[0].canonical(), self.reduction), factor=factor)
+        binary = BINARY[self.binary].synonym or self.binary
+        left, right = self.left.canonical(), self.right.canonical()
+        if binary == "mul" and ZERO in (left.chain, right.chain):  # a product with zero has no sign
+            left, right = left.without_sign(), right.without_sign()
+        joined = Formula(left, right, binary, self.reduction, factor)
+        return order_branches(move_signs(joined))
 
     def measure(self, probe: "Probe") -> float:
         """The score of what was recorded; raises Unscored where there is none."""
@@ -171,90 +186,96 @@ class Formula:
                 raise BadInput(f"This formula needs the {name} pass, which was not recorded; ask record for it.")
             if name in probe.failures:
                 raise Unscored(probe.failures[name])
-        found = [layer_values(probe, branch.input, branch.canonical().chain) for branch in self.kept]
-        return finite(self.joined(found) * self._factor(probe))
+        score = self.reduce([layer_values(probe, branch.input, branch.canonical().chain) for branch in self.active])
+        factor = 1.0
+        if self.factor:
+            factor = layer_values(probe, self.factor.input, self.factor.canonical().chain)[0]
+            if not math.isfinite(factor):
+                raise Unscored(f"There is no finite {self.factor.input} of this network.")
+        return require_finite(score * factor)
 
-    def _factor(self, probe: "Probe") -> float:
-        """What the score is multiplied with."""
-        from archwright.proxies.formulas.statistics import layer_values
-
-        if self.factor is None:
-            return 1.0
-        (value, *_) = layer_values(probe, self.factor.input, self.factor.canonical().chain)
-        if not math.isfinite(value):
-            raise Unscored(f"There is no finite {self.factor.input} of this network.")
-        return value
-
-    def joined(self, found: list[list[float]]) -> float:
-        """The score of the numbers of each kept branch by layer; NaN where a layer does not have the role."""
-        layers = [numbers for numbers in zip(*found, strict=True) if not any(map(math.isnan, numbers))]
+    def reduce(self, columns: list[list[float]]) -> float:
+        """The score, but for the factor, of the numbers of each active branch by layer; NaN where a layer does not
+        have the role."""
+        layers = [numbers for numbers in zip(*columns, strict=True) if not any(map(math.isnan, numbers))]
         if not layers:
-            lacking = [branch.input for branch, of in zip(self.kept, found, strict=True) if all(map(math.isnan, of))]
+            pairs = zip(self.active, columns, strict=True)
+            lacking = [branch.input for branch, numbers in pairs if all(map(math.isnan, numbers))]
             raise Unscored(f"No layer of this network has {' and '.join(lacking or self.inputs)}.")
         join = BINARY[self.binary].apply
         terms = [numbers[0] if len(numbers) == 1 else join(*numbers) for numbers in layers]
         if not all(map(math.isfinite, terms)):
             raise Unscored("The number of a layer is not finite.")
-        return finite(REDUCTIONS[self.reduction].of(terms))
+        return require_finite(REDUCTIONS[self.reduction].reduce(terms))
 
 
-def finite(score: float) -> float:
+def require_finite(score: float) -> float:
     if not math.isfinite(score):
         raise Unscored(f"The score is {score}, not a finite number.")
     return score
 
 
-def alone(branch: Branch, reduction: str) -> Formula:
+def single_branch(branch: Branch, reduction: str) -> Formula:
     """The formula of one branch."""
     return Formula(branch, Branch(branch.input, PRUNED), "add", reduction)
 
 
-def unsigned(formula: Formula) -> Formula:
-    """A product with zero has no sign."""
-    if formula.binary not in ("mul",) or ZERO not in (formula.left.chain, formula.right.chain):
-        return formula
-    left, right = (branch.without_sign() if branch.turned else branch for branch in formula.branches)
-    return replace(formula, left=left, right=right)
-
-
-def signed(formula: Formula) -> Formula:
+def move_signs(formula: Formula) -> Formula:
     """With as few minus signs at the end of branches as can be."""
     left, right = formula.left, formula.right
-    if right.turned and formula.binary in TURNED:
-        return signed(replace(formula, right=right.without_sign(), binary=TURNED[formula.binary]))
-    if left.turned and formula.binary in ("add",):
+    turned = BINARY[formula.binary].negated_right
+    if right.is_negated and turned:
+        return move_signs(replace(formula, right=right.without_sign(), binary=turned))
+    if left.is_negated and formula.binary == "add":
         return replace(formula, left=right, right=left.without_sign(), binary="sub")
-    if left.turned and right.turned and formula.binary in ("mul",):
+    if left.is_negated and right.is_negated and formula.binary == "mul":
         return replace(formula, left=left.without_sign(), right=right.without_sign())
     return formula
 
 
-def ordered(formula: Formula) -> Formula:
+def order_branches(formula: Formula) -> Formula:
     """Exchanged where that changes nothing, the sign of a product on the right."""
     left, right = formula.left, formula.right
-    if formula.binary in ("sub",) and left.turned:  # -x - y is -y - x
-        first, second = sorted([left.without_sign(), right], key=lambda branch: branch.place)
+    first, second = sorted([left.without_sign(), right.without_sign()], key=lambda branch: branch.sort_key)
+    if formula.binary == "sub" and left.is_negated:  # -x - y is -y - x
         return replace(formula, left=first.with_sign(), right=second)
     if not BINARY[formula.binary].commutes:
         return formula
-    if not (left.turned or right.turned):
-        first, second = sorted([left, right], key=lambda branch: branch.place)
-        return replace(formula, left=first, right=second)
-    plain = [branch.without_sign() if branch.turned else branch for branch in (left, right)]
-    first, second = sorted(plain, key=lambda branch: branch.place)
-    return replace(formula, left=first, right=second.with_sign())
+    negated = left.is_negated or right.is_negated
+    return replace(formula, left=first, right=second.with_sign() if negated else second)
 
 
-def check(name: str, known: Mapping[str, Any], kind: str) -> None:
+def check_name(name: str, known: Mapping[str, Any], kind: str) -> None:
     if name not in known:
         raise BadInput(f"There is no {kind} {name!r}; choose from {', '.join(known)}.")
 
 
-def parse(text: str) -> Formula:
-    """The formula that `str` wrote."""
-    from archwright.proxies.formulas.text import read
+def fill_template(template: str, **operands: str) -> str:
+    """The template with operands for its letters x and y, where those stand alone."""
+    return re.sub(r"(?<![a-zA-Z_\\])[xy](?![a-zA-Z_])", lambda letter: operands[letter[0]], template)
 
-    return read(text)
+
+def parse(text: str) -> Formula:
+    """The formula that `str` wrote; blanks around the binary operation are needed."""
+    whole, _, factor = text.rpartition(" * ")
+    if whole.endswith(")") and factor.count("(") == factor.count(")"):
+        return replace(parse(whole), factor=parse_branch(factor.strip()))
+    outer = re.fullmatch(r"\s*(\w+)\((.*)\)\s*", text)
+    parts = outer[2].split() if outer else []
+    symbols = {binary.symbol: name for name, binary in BINARY.items()}
+    if outer and len(parts) == 1:
+        return single_branch(parse_branch(parts[0]), outer[1])
+    if outer and len(parts) == 3 and parts[1] in symbols:
+        return Formula(parse_branch(parts[0]), parse_branch(parts[2]), symbols[parts[1]], outer[1])
+    raise BadInput(f"A formula reads like 'sum(square(H) + frobenius(A))', got {text!r}.")
+
+
+def parse_branch(text: str) -> Branch:
+    *outer, inner = text.split("(")
+    name, closing = inner.rstrip(")"), inner.count(")")
+    if closing != len(outer):
+        raise BadInput(f"Brackets of {text!r} do not match; a branch reads like 'square(inverse(H))'.")
+    return Branch(name, tuple(reversed(outer)))
 
 
 def from_json(data: Mapping[str, Any]) -> Formula:

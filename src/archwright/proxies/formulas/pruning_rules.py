@@ -1,14 +1,12 @@
 """LPZero's Predictive-Pruning Strategy: the rows of its Table 6 and what each of them does to a formula.
 
 Inverse and Conflict rows reject a formula with these two operations in a row; Equivalent and Special-case rows merge
-formulas (see `simplifying`); the others say how operations are related, which prunes nothing.
+formulas (see `simplification`); the others say how operations are related, which prunes nothing.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from archwright.proxies.formulas.formula import Formula
+from archwright.proxies.formulas.formula import Formula
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ REJECTED: dict[tuple[str, str], Relation] = {
 }
 
 
-def reject(formula: "Formula") -> str | None:
+def reject(formula: Formula) -> str | None:
     """Why the Predictive-Pruning Strategy throws this formula away; None where it does not.
 
     Of the formula as it is written, not of its canonical form: a pass-through counts as an operation.

@@ -18,10 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from archwright.proxies.formulas.operations import UNARY
-from archwright.proxies.formulas.scalars import through
-
-Chain = tuple[str, ...]
+from archwright.proxies.formulas.operations import UNARY, Chain, apply_to_number
 
 PRUNED: Chain = ("prune",)
 ZERO: Chain = ("zscore",)
@@ -49,22 +46,18 @@ PAIRS: dict[Chain, Chain] = {
     ("negate", "zscore"): ("zscore", "negate"),
     ("negate", "average"): ("average", "negate"),
     ("negate", "std"): ("std",),
-    **{("negate", even): (even,) for even in ("abs", "square", "frobenius", "l1")},
-    **{("abs", even): (even,) for even in ("square", "frobenius", "l1")},
-    **{("abslog", even): ("log", even) for even in ("square", "frobenius", "l1")},
+    **{("negate", name): (name,) for name, unary in UNARY.items() if unary.magnitude},
+    **{("abs", name): (name,) for name, unary in UNARY.items() if unary.magnitude and name != "abs"},
+    **{("abslog", name): ("log", name) for name, unary in UNARY.items() if unary.magnitude and name != "abs"},
 }
 """Two operations in a row to what is the same; for numbers as for tensors, but for those that number() replaces."""
 
-OF_A_NUMBER = {"average": (), "frobenius": ("abs",), "l1": ("abs",)}
-WITHOUT_SPREAD = {"std": 0.0, "zscore": 0.0, "minmax": 0.0, "log_softmax": 0.0, "softmax": 1.0}
-BLIND_BELOW_ZERO = frozenset({"relu", "sqrt", "log", "abslog"})
-SUMS: tuple[Chain, ...] = (("average",), ("l1",))
 ENDS: tuple[Chain, ...] = ((), ("negate",))
 """What may come between an operation and the mean at the end so that it still acts on the mean alone."""
 
 
 @dataclass(frozen=True)
-class Given:
+class Operand:
     """What is known of the input of a chain."""
 
     nonnegative: bool = False
@@ -74,78 +67,63 @@ class Given:
         """1 where what the chain gives is never below zero, -1 never above, 0 where either may be."""
         if not chain:
             return int(self.nonnegative)
-        if UNARY[chain[-1]].nonnegative:
-            return 1
-        return SIGNS.get(chain[-1], unknown)(self.sign(chain[:-1]))
+        return UNARY[chain[-1]].sign(self.sign(chain[:-1]))
 
     def number(self, chain: Chain) -> bool:
         """Whether the chain gives one number rather than a tensor."""
         return self.scalar or any(UNARY[name].scalar for name in chain)
 
 
-ANYTHING = Given()
-
-
-def unknown(sign: int) -> int:
-    return 0
-
-
-SIGNS: dict[str, Callable[[int], int]] = {
-    "average": lambda sign: sign,
-    "negate": lambda sign: -sign,
-    "inverse": lambda sign: max(sign, 0),
-    "log_softmax": lambda sign: -1,
-}
-
-
-def paired(chain: Chain, given: Given) -> Chain:
+def replace_pair(chain: Chain, operand: Operand) -> Chain:
     for place in range(len(chain) - 1):
-        found = PAIRS.get(chain[place : place + 2])
-        if found is not None:
-            return chain[:place] + found + chain[place + 2 :]
+        same = PAIRS.get(chain[place : place + 2])
+        if same is not None:
+            return chain[:place] + same + chain[place + 2 :]
     return chain
 
 
-def signed(chain: Chain, given: Given) -> Chain:
+def use_sign(chain: Chain, operand: Operand) -> Chain:
     for place, name in enumerate(chain):
-        sign = given.sign(chain[:place])
+        sign = operand.sign(chain[:place])
         if sign > 0 and name in ("abs", "relu"):
             return chain[:place] + chain[place + 1 :]
-        if sign < 0 and name in ("abs",):
+        if sign < 0 and name == "abs":
             return (*chain[:place], "negate", *chain[place + 1 :])
     return chain
 
 
-def numbered(chain: Chain, given: Given) -> Chain:
+def simplify_on_number(chain: Chain, operand: Operand) -> Chain:
     for place, name in enumerate(chain):
-        if name in OF_A_NUMBER and given.number(chain[:place]):
-            return chain[:place] + OF_A_NUMBER[name] + chain[place + 1 :]
+        same = UNARY[name].same_of_number
+        if same is not None and operand.number(chain[:place]):
+            return chain[:place] + same + chain[place + 1 :]
     return chain
 
 
-def folded(chain: Chain, given: Given) -> Chain:
+def fold_constant(chain: Chain, operand: Operand) -> Chain:
     """Constants worked out: zero and one written in one way, others from there."""
     for place, name in enumerate(chain):
-        number, rest = given.number(chain[:place]), chain[place + 1 :]
-        if number and name in WITHOUT_SPREAD:
-            return constant(WITHOUT_SPREAD[name], rest, given)
-        nothing = name in ZERO or (given.sign(chain[:place]) < 0 and name in BLIND_BELOW_ZERO)
-        if nothing and (number or rest in ENDS or rest[:1] == ("average",)):
-            return constant(0.0, rest, given)
+        number, rest, unary = operand.number(chain[:place]), chain[place + 1 :], UNARY[name]
+        if number and unary.constant_of_number is not None:
+            return constant(unary.constant_of_number, rest, operand)
+        zero = name in ZERO or (operand.sign(chain[:place]) < 0 and unary.zero_below_zero)
+        if zero and (number or rest in ENDS or rest[:1] == ("average",)):
+            return constant(0.0, rest, operand)
     return chain
 
 
-def constant(value: float, rest: Chain, given: Given) -> Chain:
-    start: Chain = () if given.scalar else ("average",)
-    written = {0.0: (*start, "zscore"), 1.0: (*start, "softmax")}
-    chain = written[value]
+def constant(value: float, rest: Chain, operand: Operand) -> Chain:
+    """The chain that stands for the number that `rest` makes of zero or one."""
+    start: Chain = () if operand.scalar else ("average",)
+    spelling = {0.0: (*start, "zscore"), 1.0: (*start, "softmax")}
+    chain = spelling[value]
     for name in rest:
-        value = through(value, [name])
-        chain = written.get(value, (*chain, name))
+        value = apply_to_number(value, [name])
+        chain = spelling.get(value, (*chain, name))
     return ZERO if value == 0 else chain
 
 
-def ended(chain: Chain, given: Given) -> Chain:
+def drop_last_mean(chain: Chain, operand: Operand) -> Chain:
     """The mean comes anyway."""
     for end in ENDS:
         if chain[len(chain) - len(end) - 1 :] == ("average", *end):
@@ -153,17 +131,17 @@ def ended(chain: Chain, given: Given) -> Chain:
     return chain
 
 
-def forgotten(chain: Chain, given: Given) -> Chain:
+def drop_before_softmax(chain: Chain, operand: Operand) -> Chain:
     """Sums over a softmax do not depend on what it was taken of."""
     for place, name in enumerate(chain):
         rest = chain[place + 1 :]
-        summed = rest in ENDS or rest[:1] in SUMS
-        if place and name in ("softmax",) and summed and not given.number(chain[:place]):
+        summed = rest in ENDS or rest[:1] in (("average",), ("l1",))
+        if place and name == "softmax" and summed and not operand.number(chain[:place]):
             return chain[place:]
     return chain
 
 
-def standard(chain: Chain, given: Given) -> Chain:
+def replace_square_of_zscore(chain: Chain, operand: Operand) -> Chain:
     """The mean square of a z-score is its standard deviation: 1, or 0 where all are equal."""
     for place in range(len(chain) - 1):
         rest = chain[place + 2 :]
@@ -172,36 +150,33 @@ def standard(chain: Chain, given: Given) -> Chain:
     return chain
 
 
-RULES: tuple[Callable[[Chain, Given], Chain], ...] = (
-    paired,
-    signed,
-    numbered,
-    folded,
-    ended,
-    forgotten,
-    standard,
+RULES: tuple[Callable[[Chain, Operand], Chain], ...] = (
+    replace_pair,
+    use_sign,
+    simplify_on_number,
+    fold_constant,
+    drop_last_mean,
+    drop_before_softmax,
+    replace_square_of_zscore,
 )
 
 
 @lru_cache(maxsize=1 << 18)
-def canonical_chain(chain: Chain, given: Given = ANYTHING) -> Chain:
+def canonical_chain(chain: Chain, operand: Operand = Operand()) -> Chain:  # noqa: B008  (frozen)
     """The chain that stands for all that give the same number; never longer than this one."""
     if "prune" in chain:
         return PRUNED
-    known = {"norm_sum": ("average",), "no_op": ()}
-    found: Chain = tuple(name for raw in chain for name in known.get(raw, (raw,)))
-    while (simpler := simplified(found, given)) != found:
-        found = simpler
-    return found
-
-
-def simplified(chain: Chain, given: Given) -> Chain:
-    for rule in RULES:
-        chain = rule(chain, given)
-    return chain
+    spelled = ((name,) if UNARY[name].synonym is None else UNARY[name].synonym or () for name in chain)
+    simpler: Chain = tuple(name for names in spelled for name in names)
+    before: Chain | None = None
+    while simpler != before:
+        before = simpler
+        for rule in RULES:
+            simpler = rule(simpler, operand)
+    return simpler
 
 
 def all_chains(unary: int) -> tuple[Chain, ...]:
     """Every chain of this many operations in canonical form, each once, `prune` left out; in the order of UNARY."""
-    found = dict.fromkeys(canonical_chain(chain) for chain in product(UNARY, repeat=unary))
-    return tuple(chain for chain in found if chain != PRUNED)
+    distinct = dict.fromkeys(canonical_chain(chain) for chain in product(UNARY, repeat=unary))
+    return tuple(chain for chain in distinct if chain != PRUNED)
