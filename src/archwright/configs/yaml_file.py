@@ -49,13 +49,10 @@ def config_text(config: Any, *, title: str) -> str:
     for group in option_groups(type(config)).values():
         lines += ["", f"# {group_title(group)}"]
         for name in (f.name for f in fields(group)):
-            content = yaml.safe_dump(
-                {name: plain_value(values[name])},
-                default_flow_style=None,
-                width=float("inf"),
-                allow_unicode=True,
+            value = yaml.safe_dump(
+                plain_value(values[name]), default_flow_style=True, width=float("inf"), allow_unicode=True
             )
-            lines.append(content.rstrip("\n"))
+            lines.append(f"{name}: {value.strip().removesuffix('...').strip()}")  # a scalar ends with the dots
     return "\n".join(lines) + "\n"
 
 
