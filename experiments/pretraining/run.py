@@ -24,13 +24,13 @@ VALIDATION_LINES = 400
 
 def smallest(space: str, among: int = 200) -> dict[str, Any]:
     """Of random designs the one with the fewest parameters outside its embeddings."""
-    found, rng = ARCHITECTURES[space].space(), np.random.default_rng(0)
+    found, rng = ARCHITECTURES[space], np.random.default_rng(0)
     return dict(min((found.sample(rng) for _ in range(among)), key=lambda config: found.counts(config).nonembedding))
 
 
 def middle(space: str, among: int = 51) -> dict[str, Any]:
     """Of random designs the one of median size."""
-    found, rng = ARCHITECTURES[space].space(), np.random.default_rng(0)
+    found, rng = ARCHITECTURES[space], np.random.default_rng(0)
     ordered = sorted((found.sample(rng) for _ in range(among)), key=lambda config: found.counts(config).nonembedding)
     return dict(ordered[among // 2])
 

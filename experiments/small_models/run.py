@@ -113,7 +113,7 @@ def designs(options: argparse.Namespace, seed: int) -> dict[str, Path]:
 
 def chance(size: int, seed: int) -> list[dict[str, Any]]:
     """Random designs of about this size."""
-    space, rng = ARCHITECTURES[SPACE].space(), np.random.default_rng((seed, 6))
+    space, rng = ARCHITECTURES[SPACE], np.random.default_rng((seed, 6))
     found: list[dict[str, Any]] = []
     while len(found) < RANDOM:
         config = space.sample(rng)

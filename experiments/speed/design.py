@@ -15,13 +15,12 @@ import numpy as np
 import optuna
 
 from archwright.configs import design as do
-from archwright.designing.evaluator import ProxyEvaluator, setup_for
-from archwright.designing.limits import Clock, ceilings_of
-from archwright.designing.prefix_cache import WALKS, Work
-from archwright.designing.prefix_workers import prefix_pool
+from archwright.designing.evaluation import EvaluationCost
+from archwright.designing.limits import DesignLimits, LatencyMeter
+from archwright.designing.prefix_cache import CACHES, LayerRuns, prefix_pool
+from archwright.designing.proxy_evaluator import ProxyEvaluator, proxy_setup
 from archwright.designing.search import DesignTask, search_designs
 from archwright.errors import Failed
-from archwright.progress import progress
 from archwright.scoring.request import ScoreRequest, score_network
 from archwright.search import Candidate
 from archwright.search.batch_loop import Measured
@@ -40,11 +39,11 @@ TARGET = ">= 2"
 class Round:
     """Seconds of one generation."""
 
-    walked: float
+    by_prefix: float
     """All of its designs, from layer to layer."""
     plain: float
     """One design from nothing, mean of a few."""
-    asked: int
+    tried: int
     """Designs of the generation, those seen before included."""
     scored: int
     """Designs that were new."""
@@ -52,51 +51,50 @@ class Round:
 
 def bench_design(settings: BenchConfig, search: do.DesignSearchOptions = SEARCH, space: str = SPACE) -> list[Ratio]:
     """The whole saving, and how much of it comes from designs seen before and from common beginnings."""
-    with TemporaryDirectory() as folder, prefix_pool(1) as seek:
-        looking = do.DesignScoringOptions(out=Path(folder), seed=settings.seed)
-        setup = setup_for(ARCHITECTURES[space].space(), (PROXY,), looking)
-        known = Scores(looking.out)
-        court = ProxyEvaluator(setup, known, seek, 0, {}, [])
-        rounds = timed_search(court, search, settings.seed)
-    work = next(iter(WALKS.values())).work
-    WALKS.clear()
-    return ratios(rounds, work, settings.repeats)
+    with TemporaryDirectory() as folder, prefix_pool(1) as pool:
+        scoring = do.DesignScoringOptions(out=Path(folder), seed=settings.seed)
+        setup = proxy_setup(ARCHITECTURES[space], (PROXY,), scoring)
+        evaluator = ProxyEvaluator(setup, Scores(scoring.out), pool, 0, EvaluationCost())
+        rounds = time_search(evaluator, search, settings.seed)
+    runs = next(iter(CACHES.values())).runs
+    CACHES.clear()
+    return ratios(rounds, runs, settings.repeats)
 
 
-def timed_search(court: ProxyEvaluator, search: do.DesignSearchOptions, seed: int) -> list[Round]:
+def time_search(evaluator: ProxyEvaluator, search: do.DesignSearchOptions, seed: int) -> list[Round]:
     """The search with every generation timed both ways; both must agree on what they score."""
     rounds: list[Round] = []
-    rng, setup = np.random.default_rng((seed, 2)), court.setup
-    ceilings = ceilings_of(setup.space, do.LimitOptions())
+    rng, setup = np.random.default_rng((seed, 2)), evaluator.setup
 
-    def judge(candidates: Sequence[Candidate]) -> list[Measured]:
-        found: list[Measured] = []
-        walked = seconds(lambda: found.extend(court(candidates)))
+    def evaluate(candidates: Sequence[Candidate]) -> list[Measured]:
+        scores: list[Measured] = []
+        by_prefix = seconds(lambda: scores.extend(evaluator(candidates)))
         some = rng.permutation(len(candidates))[:SAMPLED]
-        plain = [seconds(partial(same, setup.look(candidates[at].config), found[at])) for at in some]
-        rounds.append(Round(walked, float(np.mean(plain)) if plain else np.nan, search.population, len(candidates)))
-        return found
+        plain = [seconds(partial(same, setup.look(candidates[at].config), scores[at])) for at in some]
+        rounds.append(Round(by_prefix, float(np.mean(plain)) if plain else np.nan, search.population, len(candidates)))
+        return scores
 
-    task = DesignTask(setup.space, setup.proxies, ceilings, Clock(setup.space, setup.length, court.known), search)
+    limits = DesignLimits.from_options(setup.space, do.LimitOptions())
+    latency = LatencyMeter(setup.space, setup.length, evaluator.known)
+    task = DesignTask(setup.space, setup.proxies, limits, latency, search)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with progress("bench: search", task.budget, "designs") as bar:
-        search_designs(task, judge, sampler=search.sampler, repeat=0, seed=seed, bar=bar)
+    search_designs(task, evaluate, sampler=search.sampler, repeat=0, seed=seed, title="bench: search")
     return rounds
 
 
-def same(at: ScoreRequest, walked: Measured) -> None:
-    """Scores the design from nothing; Failed where that is not what the walk gave."""
+def same(at: ScoreRequest, by_prefix: Measured) -> None:
+    """Scores the design from nothing; Failed where that is not what the prefix cache gave."""
     plain = score_network(at).scores[PROXY]
-    if isinstance(walked, str) or not np.isclose(plain, walked[0], rtol=1e-6, atol=0):
-        raise Failed(f"from layer to layer {PROXY} is {walked}, from nothing {plain}; one of the two is wrong.")
+    if isinstance(by_prefix, str) or not np.isclose(plain, by_prefix[0], rtol=1e-6, atol=0):
+        raise Failed(f"from layer to layer {PROXY} is {by_prefix}, from nothing {plain}; one of the two is wrong.")
 
 
-def ratios(rounds: Sequence[Round], work: Work, parts: int) -> list[Ratio]:
+def ratios(rounds: Sequence[Round], runs: LayerRuns, parts: int) -> list[Ratio]:
     """Of the whole search; the range is over equal parts of it, for later generations share more."""
     cuts = np.array_split(np.arange(len(rounds)), min(parts, len(rounds)))
     every = [whole([rounds[place] for place in cut]) for cut in cuts]
-    seen = sum(one.asked for one in rounds) / max(1, sum(one.scored for one in rounds))
-    layers = work.asked / work.runs
+    seen = sum(each.tried for each in rounds) / max(1, sum(each.scored for each in rounds))
+    layers = runs.requested / runs.run
     return [
         Ratio("search: every design from nothing / nothing twice", whole(rounds), min(every), max(every), TARGET),
         Ratio("designs tried / different ones", seen, seen, seen, ""),
@@ -105,5 +103,5 @@ def ratios(rounds: Sequence[Round], work: Work, parts: int) -> list[Ratio]:
 
 
 def whole(rounds: Sequence[Round]) -> float:
-    plain = float(np.nanmean([one.plain for one in rounds]))
-    return plain * sum(one.asked for one in rounds) / sum(one.walked for one in rounds)
+    plain = float(np.nanmean([each.plain for each in rounds]))
+    return plain * sum(each.tried for each in rounds) / sum(each.by_prefix for each in rounds)

@@ -85,7 +85,7 @@ def test_some_rows_are_narrower_inside_than_the_grid_allows(benchmark: Benchmark
     for row in benchmark.rows:
         inners = [row.config[f"d_inner{layer}"] for layer in range(row.config["n_layer"])]
         narrow += min(inners) < 2 * row.config["d_model"]
-        assert grid.of.widening * row.config["d_model"] <= 1024
+        assert grid.domain.widening * row.config["d_model"] <= 1024
     assert narrow >= 19
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from archwright.designing import limits
-from archwright.designing.prefix_cache import WALKS
+from archwright.designing.prefix_cache import CACHES
 
 SENTENCES = ("The river rose and the old bridge was closed.", "He wrote three books about birds , maps and tea .")
 
@@ -28,8 +28,8 @@ def options(text: Path, tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def no_walk_before() -> None:
-    WALKS.clear()
+def no_cache_before() -> None:
+    CACHES.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 
 import archwright as aw
 from archwright.cli.main import main
-from archwright.designing import comparison
-from archwright.designing.comparison import COMPARED
-from archwright.designing.evaluator import ProxyEvaluator
+from archwright.designing import pipeline
+from archwright.designing.pipeline import COMPARED
+from archwright.designing.proxy_evaluator import ProxyEvaluator
 from archwright.errors import BadInput, Failed
 from archwright.proxies import PROXIES
 from archwright.spaces import ARCHITECTURES
@@ -53,7 +53,7 @@ def test_the_bar_shows_the_best_so_far(options: Options, monkeypatch: pytest.Mon
         def advance(self, n: float = 1, **numbers: float) -> None:
             shown.append(numbers["best"])
 
-    monkeypatch.setattr("archwright.commands.design.progress", lambda *_: nullcontext(Told()))
+    monkeypatch.setattr("archwright.designing.search.progress", lambda *_: nullcontext(Told()))
     history = aw.design(**options).document["history"]
     assert shown == [point["best"] for point in history] and len(shown) == 3
 
@@ -69,13 +69,13 @@ def test_the_same_command_does_nothing_twice_and_finds_the_same(options: Options
 
 def test_a_killed_search_goes_on(options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = aw.design(**{**options, "out": tmp_path / "undisturbed"})
-    judge, calls = ProxyEvaluator.__call__, []
+    evaluate, calls = ProxyEvaluator.__call__, []
 
-    def dying(court: ProxyEvaluator, candidates: Any) -> Any:
+    def dying(evaluator: ProxyEvaluator, candidates: Any) -> Any:
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return judge(court, candidates)
+        return evaluate(evaluator, candidates)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(ProxyEvaluator, "__call__", dying)
@@ -124,7 +124,7 @@ def test_other_spaces_are_searched_network_by_network(
         request.getfixturevalue("data_dir")  # its tokenizer
     small = {**options, "space": space, "population": 2, "generations": 2}
     document = aw.design(**small, proxy=("hidden_covariance_1",)).as_json()
-    ARCHITECTURES[space].space().check(document["config"])
+    ARCHITECTURES[space].check(document["config"])
     assert document["evaluations"] == 4 and document["layers"] and document["limits"]["parameters"] is None
 
 
@@ -157,7 +157,7 @@ def test_distinct_designs_only(options: Options) -> None:
 def test_proxies_are_compared_in_one_table(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
     some = ("synaptic_saliency", "attention_confidence", "parameters", "w_pca")  # all but those that take long
     assert set(some) < set(COMPARED) <= set(PROXIES)
-    monkeypatch.setattr(comparison, "COMPARED", some)
+    monkeypatch.setattr(pipeline, "COMPARED", some)
     small = {**options, "population": 2, "generations": 1, "compare_proxies": True}
     rows = aw.design(**small, proxy=("nwot",)).document["proxies_compared"]
     assert [row["proxy"] for row in rows] == [*some, "nwot"]

@@ -9,40 +9,40 @@ import numpy as np
 import pytest
 
 import archwright as aw
-from archwright.configs import compress as o
 from archwright.configs import design as do
-from archwright.designing.layers import layers_of_design, leanings, shares
-from archwright.designing.limits import Counting, ceilings_of, smallest_by
-from archwright.designing.prefix_cache import Work
-from archwright.designing.supernet_objectives import labelled
+from archwright.designing.limits import DesignLimits
+from archwright.designing.one_shot_objectives import load_task_objective
+from archwright.designing.prefix_cache import LayerRuns
+from archwright.designing.report import leanings, shares
 from archwright.errors import BadInput, Failed
 from archwright.spaces import ARCHITECTURES
 from experiments.speed.design import Round, bench_design, ratios, same
+from experiments.speed.ratios import BenchConfig
 from tests.training.pipeline.tables import glue_folder, squad_folder
 
 
 @pytest.mark.parametrize("space", ARCHITECTURES)
 def test_no_random_design_is_smaller_than_the_smallest(space: str) -> None:
-    of = ARCHITECTURES[space].space()
-    least = of.counts(of.canonical(smallest_by(Counting(of), "parameters"))).parameters
+    of = ARCHITECTURES[space]
+    least = of.counts(of.canonical(DesignLimits(of).smallest("parameters"))).parameters
     rng = np.random.default_rng(0)
     assert least <= min(of.counts(of.sample(rng)).parameters for _ in range(20))
 
 
 @pytest.mark.parametrize("space", ARCHITECTURES)
 def test_every_design_has_layers_to_draw(space: str) -> None:
-    of = ARCHITECTURES[space].space()
-    layers = layers_of_design(of, of.sample(np.random.default_rng(0)))
+    of = ARCHITECTURES[space]
+    layers = of.layers(of.sample(np.random.default_rng(0)))
     assert layers and all({"kind", "width", "label"} == set(layer) for layer in layers)
     json.dumps(layers)
 
 
 def test_two_limits_that_exclude_each_other() -> None:
-    space = ARCHITECTURES["nlu-tiny"].space()
-    least = {name: smallest_by(Counting(space), name) for name in ("parameters", "flops")}
+    space = ARCHITECTURES["nlu-tiny"]
+    least = {name: DesignLimits(space).smallest(name) for name in ("parameters", "flops")}
     counts = {name: space.counts(config) for name, config in least.items()}
     limits = do.LimitOptions(str(counts["parameters"].parameters), str(counts["flops"].flops))
-    bounds = ceilings_of(space, limits).bounds()
+    bounds = DesignLimits.from_options(space, limits).bounds()
     assert bounds is not None and bounds.allowed(bounds.within)
 
 
@@ -56,21 +56,21 @@ def test_shares_and_leanings_by_hand() -> None:
 
 def test_the_ratio_is_that_of_the_whole_search() -> None:
     rounds = [Round(2.0, 1.0, 10, 10), Round(1.0, 1.0, 10, 5)]
-    whole, seen, layers = ratios(rounds, Work(runs=50, asked=90), parts=2)
+    whole, seen, layers = ratios(rounds, LayerRuns(run=50, requested=90), parts=2)
     assert whole.median == pytest.approx(20 / 3) and (whole.low, whole.high) == (5.0, 10.0)
     assert seen.median == pytest.approx(20 / 15) and layers.median == pytest.approx(1.8)
 
 
 def test_the_bench_searches_and_compares(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
     monkeypatch.setenv("ARCHWRIGHT_DATA", str(data_dir))
-    found = bench_design(o.BenchConfig("design"), do.DesignSearchOptions(population=3, generations=2), "nlu-tiny")
+    found = bench_design(BenchConfig("design"), do.DesignSearchOptions(population=3, generations=2), "nlu-tiny")
     assert found[0].median > 1 and found[2].median >= 1
 
 
 def test_the_bench_notices_a_wrong_score(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    monkeypatch.setattr("experiments.speed.design.look", lambda at: SimpleNamespace(scores={"w_pca": 100.0}))
+    monkeypatch.setattr("experiments.speed.design.score_network", lambda at: SimpleNamespace(scores={"w_pca": 100.0}))
     same(None, [100.0])  # type: ignore[arg-type]
     with pytest.raises(Failed, match="from nothing 100"):
         same(None, [100.1])  # type: ignore[arg-type]
@@ -94,9 +94,9 @@ def test_one_shot_search_trains_once_and_judges_paths(options: dict[str, Any]) -
     assert weights.stat().st_mtime_ns == written
 
 
-def test_other_labels_are_another_lesson(tmp_path: Path) -> None:
+def test_other_labels_are_another_objective(tmp_path: Path) -> None:
     shots = do.OneShotOptions(task="glue/CoLA", data=glue_folder(tmp_path / "glue") / "CoLA")
-    once, again = (labelled(shots, do.DesignScoringOptions()) for _ in range(2))
+    once, again = (load_task_objective(shots, do.DesignScoringOptions()) for _ in range(2))
     turned = replace(once, train=replace(once.train, targets=1 - once.train.targets))
     assert once.identity == again.identity != turned.identity
 

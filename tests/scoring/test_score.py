@@ -31,7 +31,7 @@ def test_random_architectures_of_every_space(space: str, options: dict[str, Any]
     for row in scored.rows:
         assert row["counts"]["parameters"] == row["scores"]["parameters"] > 0
         assert np.isfinite([row["scores"]["grad_norm"]]).all()
-        ARCHITECTURES[space].space().check(row["config"])
+        ARCHITECTURES[space].check(row["config"])
     assert len({json.dumps(row["config"]) for row in scored.rows}) == 3
     again = aw.score(space=space, random=3, proxies=proxies, **options)
     assert again.rows == scored.rows
@@ -55,7 +55,7 @@ def test_configs_from_a_file(options: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_a_role_that_is_not_there_is_missing_with_its_reason(options: dict[str, Any], tmp_path: Path) -> None:
-    space = ARCHITECTURES["flexibert"].space("described")
+    space = ARCHITECTURES["flexibert"].with_variant("described")
     config = next(row["config"] for row in aw.score(random=1, variant="described", proxies=("depth",), **options).rows)
     pure = {name: "LT/DFT" if name.startswith("operation") else value for name, value in config.items()}
     space.check(pure)
@@ -141,10 +141,9 @@ def test_two_proxies_of_one_name(options: dict[str, Any], tmp_path: Path) -> Non
 
 def test_seeds_of_two_commands_do_not_overlap(options: dict[str, Any]) -> None:
     glasses = [
-        scoring_setup(ARCHITECTURES["flexibert"].space(), so.ProxyOptions(), so.ScoringOptions(seed=seed))
-        for seed in (0, 1)
+        scoring_setup(ARCHITECTURES["flexibert"], so.ProxyOptions(), so.ScoringOptions(seed=seed)) for seed in (0, 1)
     ]
-    config = ARCHITECTURES["flexibert"].space().sample(np.random.default_rng(0))
+    config = ARCHITECTURES["flexibert"].sample(np.random.default_rng(0))
     looks = [setup.look(config, seed=number) for setup in glasses for number in range(3)]
     weights = [generator(at.seed[0], 0, at.seed[1]).initial_seed() for at in looks]
     assert len(set(weights)) == len(weights)

@@ -47,7 +47,7 @@ def shuffled(recipe: Recipe, seed: int) -> Recipe:
 
 
 def test_the_list_of_spaces_has_it() -> None:
-    assert isinstance(ARCHITECTURES["rnn"].space(), CellSpace)
+    assert isinstance(ARCHITECTURES["rnn"], CellSpace)
 
 
 def test_every_published_recipe_has_a_list(recipes: list[Recipe]) -> None:
@@ -140,7 +140,7 @@ def test_networks_repeat_and_have_only_the_rows_asked_for() -> None:
     assert not one.training
     ids = torch.arange(16).reshape(2, 8)
     assert bool(one(ids, labels=ids).loss.isfinite())
-    with pytest.raises(BadInput, match="must be one of lm, got 'mlm'"):
+    with pytest.raises(BadInput, match="must be one of lm here, got 'mlm'"):
         SPACE.network(config, generator=torch.Generator(), loss="mlm")
 
 

@@ -176,7 +176,7 @@ def test_a_network_of_the_space_learns_real_text(data_dir: Path) -> None:
 
 
 def test_another_loss_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"one of lm, got 'mlm'"):
+    with pytest.raises(BadInput, match=r"one of lm here, got 'mlm'"):
         GRID.network(design(), generator=torch.Generator(), loss="mlm")
 
 

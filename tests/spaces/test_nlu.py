@@ -12,10 +12,10 @@ from archwright.probe import record
 from archwright.proxies import PROXIES, passes_of
 from archwright.search import Config, largest, sample, smallest
 from archwright.spaces import ARCHITECTURES
-from archwright.spaces.nlu import PRESETS, NluSpace
+from archwright.spaces.nlu import SIZES, NluSpace
 
 torch.set_num_threads(1)
-presets = pytest.mark.parametrize("variant", PRESETS)
+presets = pytest.mark.parametrize("variant", SIZES)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -82,7 +82,7 @@ def test_the_limit_is_reached_from_both_sides(variant: str) -> None:
     rng = np.random.default_rng(1)
     sizes = [space.counts(space.sample(rng)).parameters for _ in range(300)]
     assert any(0.95 * space.limit < size <= space.limit for size in sizes)
-    assert PRESETS[variant].limit == {"tiny": 10_000_000, "small": 15_700_000, "large": 67_000_000}[variant]
+    assert SIZES[variant].limit == {"tiny": 10_000_000, "small": 15_700_000, "large": 67_000_000}[variant]
 
 
 def test_the_space_counts_itself() -> None:
@@ -92,11 +92,11 @@ def test_the_space_counts_itself() -> None:
 
 @presets
 def test_it_is_listed_and_describes_itself(variant: str) -> None:
-    space = ARCHITECTURES[f"nlu-{variant}"].space()
+    space = ARCHITECTURES[f"nlu-{variant}"]
     assert isinstance(space, NluSpace) and space.name == f"nlu-{variant}"
-    unit = PRESETS[variant].hidden // 4
+    unit = SIZES[variant].hidden // 4
     assert space.blocks[0] == f"mobile-{unit}" and space.blocks[-1] == f"base-{6 * unit}" and len(space.blocks) == 12
-    assert math.prod(space.batch) >= max(1024, PRESETS[variant].hidden)
+    assert math.prod(space.batch) >= max(1024, SIZES[variant].hidden)
     config = space.sample(np.random.default_rng(0))
     space.check(config)
     assert space.canonical(config) == config

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from archwright.networks import cells, flexibert, lts_gpt2, nlu
-from archwright.networks.generator import untrained_generator
+from archwright.spaces.checkpoints import space_of_model
 from archwright.subnet.spec import LayerSpec
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
@@ -167,9 +167,16 @@ def recurrent(group: ProcessGroup) -> Case:
     return Case(model, causal_update(model, reading=reading, group=group), data, carry=reading)
 
 
+def generator_network(discriminator: Any, size: float = 0.25) -> Any:
+    """ELECTRA's generator for a discriminator of this config."""
+    space = space_of_model(discriminator.model_type)
+    assert space is not None
+    return space.plan_network(space.generator_plan(discriminator, size), generator=seeded(1))
+
+
 def electra(group: ProcessGroup) -> Case:
     discriminator = flexibert.FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
-    told, generator = mlm_network(discriminator), spread(untrained_generator(discriminator, generator=seeded(1)))
+    told, generator = mlm_network(discriminator), spread(generator_network(discriminator))
     model = share_embeddings(generator, told)
     return Case(model, electra_update(generator, told, group=group), [masked(seed) for seed in range(4)])
 

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from archwright.networks import cells, flexibert, lts_gpt2
-from archwright.networks.generator import generator_of, untrained_generator
+from archwright.spaces.flexibert import FLEXIBERT
+from archwright.spaces.nlu import NLU_SMALL
 from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.losses import task_loss
 from archwright.training.objectives.causal import Reading, causal_update
@@ -21,6 +22,7 @@ from tests.training.cases import (
     GPT2,
     NLU,
     Rows,
+    generator_network,
     labelled,
     masked,
     mlm_network,
@@ -139,7 +141,7 @@ def test_detection_is_the_mean_over_real_tokens() -> None:
 
 def pair() -> tuple[Any, Any, nn.ModuleDict]:
     config = flexibert.FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
-    told, generator = mlm_network(config), spread(untrained_generator(config, generator=seeded(1)))
+    told, generator = mlm_network(config), spread(generator_network(config))
     return generator, told, share_embeddings(generator, told)
 
 
@@ -167,13 +169,14 @@ def test_generator_and_discriminator_share_their_tokens() -> None:
 
 
 def test_the_generator_is_a_quarter_as_wide() -> None:
-    small = generator_of(flexibert.FlexiBertConfig(layers=[["DSC/5", 4, [1024, 512]], ["LT/DFT", 2, [512], True]]))
+    wide = flexibert.FlexiBertConfig(layers=[["DSC/5", 4, [1024, 512]], ["LT/DFT", 2, [512], True]])
+    small: Any = FLEXIBERT.generator_plan(wide)
     assert (small.hidden_size, small.embedding_size, small.loss) == (64, 128, "mlm")
     assert small.layers == [["DSC/5", 2, [256, 128]], ["LT/DFT", 2, [128], True]]
     wide = type(NLU)(layers=[["base", 132], ["mobile", 792]], loss="electra")
-    narrow = generator_of(wide)
+    narrow: Any = NLU_SMALL.generator_plan(wide)
     assert (narrow.hidden_size, narrow.inner_size, narrow.heads, narrow.embedding_size) == (132, 33, 3, 128)
     assert narrow.layers == [["base", 33], ["mobile", 198]] and wide.layers == [["base", 132], ["mobile", 792]]
-    assert generator_of(wide, 1.0).layers == wide.layers
-    network = untrained_generator(wide, generator=seeded(0))
+    assert NLU_SMALL.generator_plan(wide, 1.0).layers == wide.layers
+    network = generator_network(wide)
     assert network(**labelled(0).inputs).logits.shape[-1] == 30522

@@ -49,7 +49,7 @@ def lts_gpt2(folder: Path, variant: str = "trained") -> Benchmark:
         raise BadInput(f"variant of lts-gpt2 must be one of {', '.join(VARIANTS)}, got {variant!r}.")
     root = folder / INNER if (folder / INNER).is_dir() else folder
     parameters, perplexities = summary(root / PARAMETERS), summary(root / PERPLEXITIES)
-    space = LtsGpt2Space(domain="benchmark")
+    space = LtsGpt2Space(variant="benchmark")
     rows, missing = [], []
     for name, path in sorted(models(root, perplexities).items(), key=lambda item: numbers(item[0])):
         try:

@@ -45,8 +45,7 @@ class ScoreTable:
 def score(config: so.ScoreConfig) -> ScoreTable:
     """Scores of the named or of random architectures."""
     designs, proxies, looks = config.architectures, config.proxies, config.scoring
-    kind = ARCHITECTURES[designs.space]
-    space = kind.space(designs.variant)
+    space = ARCHITECTURES[designs.space].with_variant(designs.variant)
     if designs.html is not None:
         check_page(designs.html)
     configs = configs_of(space, designs, looks.seed)
@@ -57,8 +56,7 @@ def score(config: so.ScoreConfig) -> ScoreTable:
         found = see.scores(wanted, "looking")
     per = [found[place : place + len(repeats)] for place in range(0, len(found), len(repeats))]
     rows = [row_of(space, place, config, seen) for place, (config, seen) in enumerate(zip(configs, per, strict=True))]
-    variant = designs.variant or kind.variants[0]
-    head = {"schema": SCHEMA, "space": designs.space, "variant": variant, "n": len(rows), "seed": looks.seed}
+    head = {"schema": SCHEMA, "space": designs.space, "variant": space.variant, "n": len(rows), "seed": looks.seed}
     document = {**head, "size": space.size(), "rows": rows, "environment": environment()}
     if designs.html is not None:
         write_whole(designs.html, score_html(document))

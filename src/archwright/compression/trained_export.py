@@ -16,8 +16,8 @@ from archwright.exporting.kinds import KINDS
 from archwright.exporting.parity import Parity, varied_batches
 from archwright.exporting.subjects import Subject, subject
 from archwright.networks.embedded import resolve_model
-from archwright.networks.saved import any_network, loaded_network
 from archwright.objectives.latency import one_thread, time_interleaved
+from archwright.spaces.checkpoints import load_any_network, load_network
 
 Inputs = Mapping[str, torch.Tensor]
 LONGEST = 64
@@ -39,7 +39,7 @@ QUESTIONS = ("What?", "Who read the letter?", "Where are the winters long?", "Wh
 
 def export_trained(source: Path, to: str, *, folder: Path, int8: bool = False, against: str | None = None) -> Parity:
     """The parity report of the network in a folder, written to another one."""
-    network = loaded_network(source)
+    network = load_network(source)
     of, tokenizer = subject(network), load_tokenizer(str(source))
     batches = sample_batches(tokenizer, of)
     reference = partial(answered, network, of)
@@ -65,7 +65,7 @@ def beside(against: str | None, own: Callable[[Inputs], torch.Tensor]) -> Callab
     """What the export is timed against: another model, such as the teacher, or the network itself in PyTorch."""
     if against is None:
         return own
-    network = any_network(resolve_model(against))
+    network = load_any_network(resolve_model(against))
     rows = network.get_input_embeddings().weight.shape[0]
 
     def run(inputs: Inputs) -> Any:

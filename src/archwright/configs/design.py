@@ -7,13 +7,6 @@ from pathlib import Path
 from archwright.configs import scoring as so
 from archwright.configs.options import members, option
 
-METHODS = {
-    "proxy": "scores of untrained networks",
-    "spos": "single path one-shot: a super-network trained on random paths, then validation accuracy of its paths "
-    "(Guo et al. 2020; W-PCA, Appendix E.2)",
-}
-
-
 def untrained_samplers() -> Mapping[str, str]:
     """Samplers that need no training to decide."""
     from archwright.search import SAMPLERS
@@ -38,7 +31,7 @@ class GoalOptions:
     proxy: tuple[str, ...] = option(("w_pca",), metavar="NAME|FILE:NAME")
     """What a design should score high in: a proxy that `score --help` lists, or a function of a probe in a Python file
     of your own. Several are several objectives, and the answer is their Pareto front."""
-    method: str = option("proxy", choices=METHODS)
+    method: str = option("proxy", choices=members("designing", "METHODS"))
     """What designs are judged by."""
     compare_proxies: bool = False
     """The same search under saliency, activation distance, synaptic diversity, head and softmax confidence, number of

@@ -1,11 +1,12 @@
-"""Single path one-shot (Guo et al. 2020; W-PCA, Appendix E.2): one super-network is trained, its paths are judged.
+"""Single path one-shot (Guo et al. 2020; W-PCA, Appendix E.2): one super-network is trained, its paths are evaluated.
 
 Every training step runs one random path. Afterwards a design is worth the validation accuracy of its path, with the
 weights it shares with all others: on labelled rows, or on words hidden in a text.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import process_time
 from typing import Any
@@ -15,18 +16,19 @@ import torch
 from torch import nn
 
 from archwright.configs import design as do
+from archwright.configs.validation import changed_flags, refuse_unused
 from archwright.data.batching import Batch
-from archwright.designing.supernet_objectives import SupernetObjective, lesson_of
+from archwright.designing.evaluation import Evaluation, EvaluationCost, EvaluationRequest
+from archwright.designing.one_shot_objectives import SupernetObjective, load_objective
 from archwright.errors import BadInput
-from archwright.networks.nlu import NluConfig
-from archwright.networks.nlu.supernet import NluSupernetConfig, path, untrained_supernet
+from archwright.networks.nlu.supernet import path
 from archwright.random_streams import generator
 from archwright.scoring.request import WEIGHTS
 from archwright.scoring.scorer import code, size_of
-from archwright.search import Candidate, Config, smallest
-from archwright.search.batch_loop import Judge, Measured
+from archwright.search import Candidate, Config
+from archwright.search.batch_loop import Measured
+from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.spaces.nlu import NluSpace
 from archwright.store import Scores, digest
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.training.loop import train_network
@@ -34,113 +36,110 @@ from archwright.training.schedule import Schedule
 from archwright.training.state import tensors_of
 
 FILE = "supernet-{digest}.safetensors"
-LEAST = {"steps": 1, "batch_size": 1, "validation_rows": 1}
+OF_PROXIES = {"--proxy", "--batch-rows", "--loss", "--initial", "--workers", "--ray"}
+OF_TEXT = {"--text", "--length"}
+"""Options that a super-network and its accuracy do not need, the second where it learns a task."""
+
+
+@contextmanager
+def evaluate_by_accuracy(request: EvaluationRequest) -> Iterator[Evaluation]:
+    """Validation accuracy of paths in a trained super-network."""
+    options = request.one_shot
+    if not request.goal.compare_proxies:
+        named = changed_flags(request.goal) | changed_flags(request.scoring)
+        refuse_unused(named & OF_PROXIES, "on accuracies, by which --method spos judges")
+        refuse_unused(named & OF_TEXT if options.task else (), "beside --task")
+    check_options(request.space, options)
+    size_of(request.space, request.scoring)
+    objective, cost = load_objective(request.space, options, request.scoring), EvaluationCost()
+    supernets = Supernets(request.space, options, request.scoring, objective)
+    details = {
+        "lesson": objective.name,
+        "steps": options.steps,
+        "batch_size": options.batch_size,
+        "learning_rate": options.learning_rate,
+        "validation_rows": options.validation_rows,
+    }
+    yield Evaluation(
+        (f"validation {objective.metric}",),
+        lambda repeat: PathEvaluator(supernets, request.known, repeat, cost),
+        cost,
+        details,
+    )
+
+
+def check_options(space: ArchitectureSpace, options: do.OneShotOptions) -> None:
+    """Raises BadInput where the space has no super-network, or data is given without its task."""
+    if not space.has_supernet:
+        known = ", ".join(name for name, each in ARCHITECTURES.items() if each.has_supernet)
+        raise BadInput(f"--method spos needs a space of blocks ({known}), got {space.name}.")
+    if options.data is not None and options.task is None:
+        raise BadInput(f"--data needs --task, the task whose files it holds, got {options.data}.")
 
 
 @dataclass(frozen=True)
-class OneShotEvaluator:
-    """Judges of one-shot search; a super-network is trained when its repeat is first asked for."""
+class Supernets:
+    """A super-network per repeat, trained when it is first used."""
 
-    space: NluSpace
+    space: ArchitectureSpace
     options: do.OneShotOptions
-    looking: do.DesignScoringOptions
-    known: Scores
-    lesson: SupernetObjective
-    trained: dict[int, nn.Module] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return f"validation {self.lesson.metric}"
-
-    @property
-    def told(self) -> dict[str, Any]:
-        return {
-            "lesson": self.lesson.name,
-            "steps": self.options.steps,
-            "batch_size": self.options.batch_size,
-            "learning_rate": self.options.learning_rate,
-            "validation_rows": self.options.validation_rows,
-        }
-
-    def judge(self, repeat: int, spent: dict[str, float], done: list[str]) -> Judge:
-        """Accuracy of every path; what is known is not done again."""
-
-        def accuracies(candidates: Sequence[Candidate]) -> list[Measured]:
-            return [[self._accuracy(repeat, one.config, spent, done)] for one in candidates]
-
-        return accuracies
-
-    def _accuracy(self, repeat: int, config: Config, spent: dict[str, float], done: list[str]) -> float:
-        key = digest(self.identity(repeat), json.dumps(config, sort_keys=True))
-        if not self.known.of(key):
-            network, begun = self.network(repeat), process_time()
-            with path(network, config), torch.no_grad():
-                found = self.lesson.accuracy(network)
-            self.known.add(key, {"accuracy": {"value": found}, "cost": {"seconds": process_time() - begun}})
-            done.append(key)
-        spent[key] = float(self.known.of(key)["cost"]["seconds"])
-        return float(self.known.of(key)["accuracy"]["value"])
+    scoring: do.DesignScoringOptions
+    objective: SupernetObjective
+    _trained: dict[int, nn.Module] = field(default_factory=dict)
 
     def identity(self, repeat: int) -> str:
         """Name of the super-network: everything it depends on."""
-        return digest(
-            code(), repr(self.space), repr(self.options), repr((self.looking.seed, repeat)), self.lesson.identity
-        )
+        seeds = repr((self.scoring.seed, repeat))
+        return digest(code(), repr(self.space), repr(self.options), seeds, self.objective.identity)
 
-    def network(self, repeat: int) -> nn.Module:
+    def train(self, repeat: int) -> nn.Module:
         """The trained super-network; a training that was killed goes on where it was."""
-        if repeat not in self.trained:
-            supernet = untrained_supernet(
-                supernet_config(self.space, self.lesson.vocabulary),
-                generator=generator(self.looking.seed, WEIGHTS, repeat),
-            )
-            network = self.lesson.headed(supernet)
-            self._train(network, repeat)
-            self.trained[repeat] = network.eval()
-        return self.trained[repeat]
+        if repeat in self._trained:
+            return self._trained[repeat]
+        draws = generator(self.scoring.seed, WEIGHTS, repeat)
+        supernet = self.space.supernet(generator=draws, vocabulary=self.objective.vocabulary)
+        network = self.objective.add_head(supernet)
+        update = self.objective.update(network)
 
-    def _train(self, network: nn.Module, repeat: int) -> None:
+        def update_random_path(batch: Batch, rng: np.random.Generator, share: float) -> Any:
+            with path(network, self.space.sample(rng)):
+                return update(batch, rng, share)
+
         schedule = Schedule(steps=self.options.steps, learning_rate=self.options.learning_rate)
-        checkpoints = FileCheckpoints(self.looking.out / FILE.format(digest=self.identity(repeat)[:12]))
+        checkpoints = FileCheckpoints(self.scoring.out / FILE.format(digest=self.identity(repeat)[:12]))
         train_network(
             network,
-            lambda epoch: self.lesson.batches(epoch, self.options.batch_size),
-            on_random_paths(network, self.space, self.lesson.update(network)),
+            lambda epoch: self.objective.batches(epoch, self.options.batch_size),
+            update_random_path,
             schedule,
-            seed=self.looking.seed + repeat,
+            seed=self.scoring.seed + repeat,
             checkpoints=checkpoints,
             title="super-network",
         )
         checkpoints.save({"step": schedule.steps, "model": tensors_of(network), "optimizer": {}, "carry": {}})
+        self._trained[repeat] = network.eval()
+        return network
 
 
-def on_random_paths(network: nn.Module, space: NluSpace, update: Callable[..., Any]) -> Callable[..., Any]:
-    """The same step, inside a path that is drawn for it."""
+@dataclass(frozen=True)
+class PathEvaluator:
+    """Accuracy of paths in the super-network of one repeat; what is known is not computed again."""
 
-    def step(batch: Batch, rng: np.random.Generator, share: float) -> Any:
-        with path(network, space.sample(rng)):
-            return update(batch, rng, share)
+    supernets: Supernets
+    known: Scores
+    repeat: int
+    cost: EvaluationCost
 
-    return step
+    def __call__(self, candidates: Sequence[Candidate]) -> list[Measured]:
+        return [[self._accuracy(each.config)] for each in candidates]
 
-
-def supernet_config(space: NluSpace, vocabulary: int) -> NluSupernetConfig:
-    plan: NluConfig = space.plan(smallest(space.choices), vocab_size=vocabulary)
-    return NluSupernetConfig(paths=list(space.choices.values()), **plan.shared)
-
-
-def one_shot(
-    space: ArchitectureSpace, options: do.OneShotOptions, looking: do.DesignScoringOptions, known: Scores
-) -> OneShotEvaluator:
-    """BadInput where the space has no super-network, or a number makes no sense."""
-    if not isinstance(space, NluSpace):
-        raise BadInput(f"--method spos needs a space of blocks (nlu-tiny, nlu-small, nlu-large), got {space.name}.")
-    for name, least in LEAST.items():
-        if getattr(options, name) < least:
-            raise BadInput(f"--{name.replace('_', '-')} must be at least {least}, got {getattr(options, name)}.")
-    size_of(space, looking)
-    if options.data is not None and options.task is None:
-        raise BadInput(f"--data needs --task, the task whose files it holds, got {options.data}.")
-    if not options.learning_rate > 0:
-        raise BadInput(f"--learning-rate must be above 0, got {options.learning_rate}.")
-    return OneShotEvaluator(space, options, looking, known, lesson_of(space, options, looking))
+    def _accuracy(self, config: Config) -> float:
+        key = digest(self.supernets.identity(self.repeat), json.dumps(config, sort_keys=True))
+        if not self.known.of(key):
+            network, begun = self.supernets.train(self.repeat), process_time()
+            with path(network, config), torch.no_grad():
+                accuracy = self.supernets.objective.accuracy(network)
+            self.known.add(key, {"accuracy": {"value": accuracy}, "cost": {"seconds": process_time() - begun}})
+            self.cost.evaluated.append(key)
+        self.cost.seconds[key] = float(self.known.of(key)["cost"]["seconds"])
+        return float(self.known.of(key)["accuracy"]["value"])

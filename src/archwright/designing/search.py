@@ -1,6 +1,6 @@
-"""One search: a study in memory, generation by generation, and what it found."""
+"""One search: a study in memory, generation by generation, and its result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -11,9 +11,9 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from archwright.configs import design as do
-from archwright.designing.limits import Ceilings, Clock
+from archwright.designing.limits import DesignLimits, LatencyMeter
 from archwright.errors import Failed
-from archwright.progress import Bar
+from archwright.progress import progress
 from archwright.search import SAMPLERS, Config, config_of, front, search_together
 from archwright.search.batch_loop import Judge
 from archwright.spaces.architectures import ArchitectureSpace
@@ -27,19 +27,19 @@ class DesignTask:
     """What all searches of a command have in common."""
 
     space: ArchitectureSpace
-    names: tuple[str, ...]
-    """Of what is maximised."""
-    ceilings: Ceilings
-    clock: Clock
-    searching: do.DesignSearchOptions
+    objectives: tuple[str, ...]
+    """Names of what is maximised."""
+    limits: DesignLimits
+    latency: LatencyMeter
+    options: do.DesignSearchOptions
 
     @property
     def budget(self) -> int:
-        return self.searching.population * self.searching.generations
+        return self.options.population * self.options.generations
 
 
 @dataclass(frozen=True)
-class Design:
+class ScoredDesign:
     """A design with its scores."""
 
     config: Config
@@ -48,13 +48,12 @@ class Design:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What one search found."""
+    """What one search gave."""
 
-    sampler: str
     repeat: int
-    front: list[Design]
+    front: list[ScoredDesign]
     """Designs that no other beats in all objectives, the best in the first objective first."""
-    best: list[Design]
+    best: list[ScoredDesign]
     """As many as the population has, by the first objective, each once."""
     history: list[dict[str, Any]]
     """Per generation."""
@@ -65,63 +64,65 @@ class SearchResult:
     seconds: float
 
 
-def search_designs(task: DesignTask, judge: Judge, *, sampler: str, repeat: int, seed: int, bar: Bar) -> SearchResult:
-    """The same for the same seeds, whoever looks and however often it was interrupted."""
-    begun, strategy, of = perf_counter(), SAMPLERS[sampler], task.searching
-    made = strategy(
-        task.space.choices,
-        seed=int(np.random.SeedSequence((seed, repeat)).generate_state(1)[0]),
-        population=of.population,
-        bounds=task.ceilings.bounds(),
-        repeats=not of.distinct and strategy.together,
+def search_designs(
+    task: DesignTask, evaluate: Judge, *, sampler: str, repeat: int, seed: int, title: str
+) -> SearchResult:
+    """The same for the same seeds, whoever evaluates and however often it was interrupted."""
+    begun, strategy, options = perf_counter(), SAMPLERS[sampler], task.options
+    study = optuna.create_study(
+        sampler=strategy(
+            task.space.choices,
+            seed=int(np.random.SeedSequence((seed, repeat)).generate_state(1)[0]),
+            population=options.population,
+            bounds=task.limits.bounds(),
+            repeats=not options.distinct and strategy.together,
+        ),
+        directions=["maximize"] * len(task.objectives),
     )
-    study = optuna.create_study(sampler=made, directions=["maximize"] * len(task.names))
-    latency = task.ceilings.latency_ms
-    history: list[dict[str, Any]] = []
-    search_together(
-        study,
-        task.space,
-        judge,
-        limits=[] if latency is None else [task.clock.limit(latency)],
-        trials=task.budget,
-        together=of.population if strategy.together else 1,
-        heard=lambda told: heard(history, study, told, task, bar),
-    )
-    return collect_result(task, study, sampler, repeat, history, perf_counter() - begun)
+    latency, history = task.limits.latency_ms, list[dict[str, Any]]()
+    with progress(title, task.budget, "designs") as bar:
+
+        def report(trials: Sequence[FrozenTrial]) -> None:
+            """Another line whenever a population's worth of trials is done; the bar shows the best so far."""
+            done = trials[-1].number + 1
+            if done % options.population == 0:
+                history.append(generation_summary(task, study, done, history))
+            best = history[-1]["best"] if history else None
+            bar.advance(len(trials), **({} if best is None else {"best": best}))
+
+        search_together(
+            study,
+            task.space,
+            evaluate,
+            limits=[] if latency is None else [task.latency.limit(latency)],
+            trials=task.budget,
+            together=options.population if strategy.together else 1,
+            heard=report,
+        )
+    return collect_result(task, study, repeat, history, perf_counter() - begun)
 
 
-def heard(history: list[dict[str, Any]], study: Study, told: Sequence[FrozenTrial], task: DesignTask, bar: Bar) -> None:
-    """Another line whenever a population's worth of trials is told; the bar shows the best so far."""
-    done = told[-1].number + 1
-    if done % task.searching.population == 0:
-        history.append(line_of(history, study, done, task))
-    best = history[-1]["best"] if history else None
-    bar.advance(len(told), **({} if best is None else {"best": best}))
-
-
-def line_of(history: Sequence[dict[str, Any]], study: Study, done: int, task: DesignTask) -> dict[str, Any]:
+def generation_summary(
+    task: DesignTask, study: Study, done: int, history: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """What is known after so many trials."""
     trials = study.get_trials(deepcopy=False)
     before = history[-1]["evaluations"] if history else 0
-    scored = [trial.values[0] for trial in trials[before:] if trial.state is TrialState.COMPLETE]
-    bests = best_values(trials, task.names)
+    scores = [trial.values[0] for trial in trials[before:] if trial.state is TrialState.COMPLETE]
+    values = np.array([trial.values for trial in trials if trial.state is TrialState.COMPLETE])
+    bests = dict(zip(task.objectives, values.max(axis=0).tolist(), strict=True)) if len(values) else {}
     return {
         "generation": len(history) + 1,
-        "best": bests.get(task.names[0]),
+        "best": bests.get(task.objectives[0]),
         "bests": bests,
-        "mean": float(np.mean(scored)) if scored else None,
+        "mean": float(np.mean(scores)) if scores else None,
         "evaluations": done,
         "distinct": sum(SAME not in trial.user_attrs for trial in trials),
     }
 
 
-def best_values(trials: Sequence[FrozenTrial], names: Sequence[str]) -> dict[str, float]:
-    values = np.array([trial.values for trial in trials if trial.state is TrialState.COMPLETE])
-    return dict(zip(names, values.max(axis=0).tolist(), strict=True)) if len(values) else {}
-
-
 def collect_result(
-    task: DesignTask, study: Study, sampler: str, repeat: int, history: list[dict[str, Any]], seconds: float
+    task: DesignTask, study: Study, repeat: int, history: list[dict[str, Any]], seconds: float
 ) -> SearchResult:
     trials = study.get_trials(deepcopy=False)
     usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and SAME not in trial.user_attrs]
@@ -130,25 +131,24 @@ def collect_result(
     if not usable:
         why = next(iter(missing), "every one is over a limit; raise it, or search longer")
         raise Failed(f"none of {len(trials)} designs has a score: {why}")
-    ordered = sorted(usable, key=lambda trial: -trial.values[0])
-    members = sorted(front(trials, study.directions, space=task.space), key=lambda trial: -trial.values[0])
-    as_design = design_of(task)
+
+    def designs(trials: Sequence[FrozenTrial]) -> list[ScoredDesign]:
+        """The best in the first objective first."""
+        return [
+            ScoredDesign(
+                task.space.canonical(config_of(task.space.choices, trial)),
+                dict(zip(task.objectives, map(float, trial.values), strict=True)),
+            )
+            for trial in sorted(trials, key=lambda trial: -trial.values[0])
+        ]
+
     return SearchResult(
-        sampler=sampler,
         repeat=repeat,
-        front=[as_design(trial) for trial in members],
-        best=[as_design(trial) for trial in ordered[: task.searching.population]],
+        front=designs(front(trials, study.directions, space=task.space)),
+        best=designs(usable)[: task.options.population],
         history=history,
         evaluations=len(trials),
         distinct=sum(SAME not in trial.user_attrs for trial in trials),
         missing=missing,
         seconds=seconds,
     )
-
-
-def design_of(task: DesignTask) -> Callable[[FrozenTrial], Design]:
-    def made(trial: FrozenTrial) -> Design:
-        config = task.space.canonical(config_of(task.space.choices, trial))
-        return Design(config, dict(zip(task.names, map(float, trial.values), strict=True)))
-
-    return made

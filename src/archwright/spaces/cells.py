@@ -21,6 +21,7 @@ from archwright.networks.cells import (
 )
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
+from archwright.spaces.architectures import ArchitectureSpace, LayerSummary
 from archwright.spaces.cell_encoding import CHOICES, MOST_NODES, SIZE, SLOTS, decode, drawn, encode, lacks
 
 RECIPE = "recipe"
@@ -34,17 +35,20 @@ _OTHERS = [name for name in SLOTS if name not in (*_LINEARS, *_ACTIVATIONS)]
 
 
 @dataclass(frozen=True)
-class CellSpace:
+class CellSpace(ArchitectureSpace):
     """Cells as lists of fixed length (see `cell_encoding`), or `{"recipe": {...}}` as somebody published it.
 
     A published recipe is built as it stands, nodes without effect included, because their weights were counted.
     """
 
     variant: str = "random"
-    name: str = "rnn"
-    losses: tuple[str, ...] = ("lm",)
-    text: str = "words"
-    batch: tuple[int, int] = (20, 70)
+
+    name = "rnn"
+    text = "words"
+    losses = ("lm",)
+    variants = ("random",)
+    classes = (CellForCausalLM,)
+    batch = (20, 70)
     """As the benchmark was trained: a covariance between 600 units needs more tokens than units."""
 
     @property
@@ -73,9 +77,8 @@ class CellSpace:
     def check(self, config: Config) -> None:
         if RECIPE in config:
             if len(config) > 1:
-                raise BadInput(
-                    f"a cell is a recipe or a list of choices, got a recipe and {_others(config)}; take one."
-                )
+                others = ", ".join(name for name in config if name != RECIPE)
+                raise BadInput(f"a cell is a recipe or a list of choices, got a recipe and {others}; take one.")
             return check_recipe(config[RECIPE])
         for name in sorted(set(config) ^ set(self.choices)):
             lack = "lacks" if name in self.choices else "does not know"
@@ -85,14 +88,24 @@ class CellSpace:
                 raise BadInput(f"{name} must be one of {values[0]} to {values[-1]}, got {config[name]!r}.")
         return None
 
-    def counts(self, config: Config) -> Counts:
+    def plan(self, config: Config) -> CellConfig:
+        return CellConfig(recipe=self.recipe(config))
+
+    def network(
+        self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
+    ) -> CellForCausalLM:
+        self.check_loss(loss)
+        plan = self.plan(config)
+        plan.vocab_size = plan.vocab_size if vocabulary is None else vocabulary
+        return untrained(plan, generator)
+
+    def plan_counts(self, plan: CellConfig) -> Counts:
         """Depth is the longest path of nodes through one step, for all designs have three layers of 600 units.
 
         FLOPs are those of the linears that have an effect; cells have no attention and no FFN.
         """
-        recipe = self.recipe(config)
         with torch.device("meta"):
-            network = CellForCausalLM(CellConfig(recipe=recipe))
+            network = CellForCausalLM(plan)
         parameters = network.num_parameters()
         head = network.decoder.weight.numel() + network.decoder.bias.numel()
         return Counts(
@@ -101,25 +114,19 @@ class CellSpace:
             attention=0,
             ffn=0,
             flops=2 * sum(layer.multiply_adds() for layer in network.layers),
-            depth=longest_path(recipe),
+            depth=longest_path(plan.recipe),
             width=network.config.hidden_size,
         )
 
-    def plan(self, config: Config) -> CellConfig:
-        return CellConfig(recipe=self.recipe(config))
+    def plan_network(self, plan: CellConfig, *, generator: torch.Generator) -> CellForCausalLM:
+        return untrained(plan, generator)
 
-    def network(
-        self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
-    ) -> CellForCausalLM:
-        if loss not in (None, *self.losses):
-            raise BadInput(f"loss of recurrent cells must be one of {', '.join(self.losses)}, got {loss!r}.")
-        design = self.plan(config)
-        design.vocab_size = design.vocab_size if vocabulary is None else vocabulary
-        return untrained(design, generator)
-
-    def build(self, config: Config) -> CellForCausalLM:
-        """The network with its whole vocabulary, from seed 0."""
-        return self.network(config, generator=torch.Generator().manual_seed(0))
+    def layers(self, config: Config) -> list[LayerSummary]:
+        """Nodes of the one cell, in the order in which they are computed."""
+        return [
+            LayerSummary(kind=str(node["op"]), width=len(node["input"]), label=f"{name}: {node['op']}")
+            for name, node in self.recipe(config).items()
+        ]
 
     def traits(self, config: Config) -> Config:
         """How many nodes of every operation have an effect, and how many states there are."""
@@ -145,5 +152,4 @@ class CellSpace:
         return config | shaped | {name: value for name, value in reads.items() if name in config}
 
 
-def _others(config: Config) -> str:
-    return ", ".join(name for name in config if name != RECIPE)
+CELLS = CellSpace()

@@ -9,9 +9,18 @@ import numpy as np
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.flexibert import MIXERS, FlexiBertConfig, FlexiBertNetwork, LayerPlan, counted, untrained
+from archwright.networks.flexibert import (
+    MIXERS,
+    FlexiBertConfig,
+    FlexiBertModel,
+    FlexiBertNetwork,
+    LayerPlan,
+    counted,
+    untrained,
+)
 from archwright.networks.roles import Counts
 from archwright.search import Config, Value, sample
+from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers
 
 DEPTHS, WIDTHS = (2, 4), (128, 256)
 LAYER: dict[str, tuple[Value, ...]] = {
@@ -74,26 +83,19 @@ as the layer. As the paper describes them. As the public script scored them: one
 
 
 @dataclass(frozen=True)
-class FlexiBertSpace:
+class FlexiBertSpace(ArchitectureSpace):
     """Encoders of 2 or 4 layers, each with its own operator, heads and FFN stack."""
 
     variant: str = "trained"
 
+    name = "flexibert"
+    text = "bert"
+    variants = tuple(VARIANTS)
+    classes = (FlexiBertNetwork, FlexiBertModel)
+
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise BadInput(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}; take one of these.")
-
-    @property
-    def name(self) -> str:
-        return "flexibert"
-
-    @property
-    def text(self) -> str:
-        return "bert"
-
-    @property
-    def batch(self) -> tuple[int, int]:
-        return 8, 64
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -157,21 +159,45 @@ class FlexiBertSpace:
         layers = [variant.plan(layer_choices(config, place), width) for place in range(config["layers"])]
         return FlexiBertConfig(layers, hidden_size=width, **given)
 
-    def counts(self, config: Config) -> Counts:
-        return counted(self.plan(config))
-
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> FlexiBertNetwork:
-        head = loss or self.losses[0]
-        if head not in self.losses:
-            raise BadInput(f"loss must be one of {', '.join(self.losses)} here, got {head!r}; take one of these.")
         rows = {} if vocabulary is None else {"vocab_size": vocabulary}
-        return untrained(self.plan(config, loss=head, **rows), generator=generator)
+        return untrained(self.plan(config, loss=self.check_loss(loss), **rows), generator=generator)
 
-    def build(self, config: Config) -> FlexiBertNetwork:
-        """With its whole vocabulary, of seed 0."""
-        return self.network(config, generator=torch.Generator().manual_seed(0))
+    def layers(self, config: Config) -> list[LayerSummary]:
+        return [
+            LayerSummary(
+                kind=layer.operation,
+                width=layer.widths[0],
+                label=f"{layer.operation} {layer.heads} heads, {'+'.join(map(str, layer.widths))}",
+            )
+            for layer in self.plan(config).plans
+        ]
+
+    def plan_counts(self, plan: FlexiBertConfig) -> Counts:
+        return counted(plan)
+
+    def plan_network(self, plan: FlexiBertConfig, *, generator: torch.Generator) -> FlexiBertNetwork:
+        return untrained(plan, generator=generator)
+
+    def scaled_fields(self, plan: FlexiBertConfig, factor: int) -> dict[str, Any]:
+        wider = [
+            [name, heads, [factor * units for units in widths], *rest] for name, heads, widths, *rest in plan.layers
+        ]
+        return {"layers": repeat_layers(wider, factor), "hidden_size": factor * plan.hidden_size}
+
+    def generator_fields(self, plan: FlexiBertConfig, size: float) -> dict[str, Any]:
+        """Every operator can work with two heads: a convolution takes half of them."""
+        width = narrow(plan.hidden_size, size)
+        layers = [
+            [name, most_heads(max(2, narrow(heads, size)), width), [narrow(units, size) for units in widths], *rest]
+            for name, heads, widths, *rest in plan.layers
+        ]
+        return {"layers": layers, "hidden_size": width}
+
+
+FLEXIBERT = FlexiBertSpace()
 
 
 def layer_choices(config: Config, place: int) -> Config:

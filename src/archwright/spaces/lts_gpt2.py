@@ -13,10 +13,13 @@ from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, shap
 from archwright.networks.roles import Counts
 from archwright.search import Config
 from archwright.search.choices import sample
+from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, repeat_layers
 
 TIME = 64
 """Tokens of a row for which FLOPs are counted."""
 LONGEST_INNER = 65536
+WHOLE = ("n_layer", "d_model", "d_embed", "div_val")
+"""Choices of the whole network."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ DOMAINS: dict[str, Domain] = {
 
 
 @dataclass(frozen=True)
-class LtsGpt2Space:
+class LtsGpt2Space(ArchitectureSpace):
     """Depth, width, embedding size, embedding factor k (`div_val`), and heads and FFN width of each layer.
 
     `choices` are independent of each other, the rule d_inner >= 2 d_model of the grid is not: `canonical` lifts a
@@ -55,32 +58,34 @@ class LtsGpt2Space:
     heaped on the bound: at width 1024 a layer has it with 29/61 chance. `sample` draws d_inner evenly above the bound.
     """
 
-    domain: str = "grid"
-    name: str = "lts-gpt2"
-    losses: tuple[str, ...] = ("lm",)
-    text: str = "gpt2"
-    batch: tuple[int, int] = (8, 64)
+    variant: str = "grid"
+
+    name = "lts-gpt2"
+    text = "gpt2"
+    losses = ("lm",)
+    variants = tuple(DOMAINS)
+    classes = (LtsGpt2ForCausalLM,)
 
     @property
-    def of(self) -> Domain:
-        return DOMAINS[self.domain]
+    def domain(self) -> Domain:
+        return DOMAINS[self.variant]
 
     @property
     def choices(self) -> Mapping[str, Sequence[int]]:
-        of, layers = self.of, range(self.of.n_layer[-1])
-        whole = {"n_layer": of.n_layer, "d_model": of.d_model, "d_embed": of.d_embed, "div_val": of.div_val}
-        heads = {f"n_head{layer}": of.n_head for layer in layers}
-        return whole | heads | {f"d_inner{layer}": of.d_inner for layer in layers}
+        domain, layers = self.domain, range(self.domain.n_layer[-1])
+        whole = {name: getattr(domain, name) for name in WHOLE}
+        heads = {f"n_head{layer}": domain.n_head for layer in layers}
+        return whole | heads | {f"d_inner{layer}": domain.d_inner for layer in layers}
 
     def sample(self, rng: np.random.Generator) -> Config:
         """A canonical config: every choice is even among the values that it may have at the width drawn before."""
         drawn = sample(self.choices, rng)
-        inners = self.of.inners(drawn["d_model"])
+        inners = self.domain.inners(drawn["d_model"])
         return self.canonical(drawn | sample({f"d_inner{layer}": inners for layer in range(drawn["n_layer"])}, rng))
 
     def canonical(self, config: Config) -> Config:
         """Layers beyond the depth have the first value of each choice, d_inner is at least what the domain wants."""
-        least, kept = self.of.widening * config["d_model"], {"n_layer", "d_model", "d_embed", "div_val"}
+        least, kept = self.domain.widening * config["d_model"], set(WHOLE)
         heads, inners = layers_of(config)
         used = {f"n_head{layer}": value for layer, value in enumerate(heads)}
         used |= {f"d_inner{layer}": max(value, least) for layer, value in enumerate(inners)}
@@ -90,7 +95,7 @@ class LtsGpt2Space:
         unknown = sorted(set(config) - set(self.choices))
         if unknown:
             raise BadInput(f"a GPT-2 design has no {', '.join(unknown)}; its choices are {', '.join(self.choices)}.")
-        for name in ("n_layer", "d_model", "d_embed", "div_val"):
+        for name in WHOLE:
             self.check_value(config, name)
         for layer in range(config["n_layer"]):
             self.check_value(config, f"n_head{layer}")
@@ -102,10 +107,10 @@ class LtsGpt2Space:
             raise BadInput(f"{name} must be one of {listed(self.choices[name])}, got {value}.")
 
     def check_inner(self, config: Config, name: str) -> None:
-        value, least = integer(config, name), max(1, self.of.widening * config["d_model"])
+        value, least = integer(config, name), max(1, self.domain.widening * config["d_model"])
         if not least <= value <= LONGEST_INNER:
             raise BadInput(f"{name} must be {least} to {LONGEST_INNER} at d_model {config['d_model']}, got {value}.")
-        if not self.of.any_inner:
+        if not self.domain.any_inner:
             self.check_value(config, name)
 
     def plan(self, config: Config, n_token: int | None = None) -> LtsGpt2Config:
@@ -116,9 +121,6 @@ class LtsGpt2Space:
             whole["n_token"] = n_token
         return LtsGpt2Config(n_head=heads, d_inner=inners, **whole)
 
-    def counts(self, config: Config) -> Counts:
-        return counted(self.plan(config))
-
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> LtsGpt2ForCausalLM:
@@ -126,37 +128,67 @@ class LtsGpt2Space:
 
         Then k has no say, and d_embed speaks through the first projection alone.
         """
-        if loss not in (None, *self.losses):
-            raise BadInput(f"loss of GPT-2 designs must be one of {', '.join(self.losses)}, got {loss!r}.")
+        self.check_loss(loss)
         return untrained(self.plan(config, vocabulary), generator)
-
-    def build(self, config: Config) -> LtsGpt2ForCausalLM:
-        """The network with its whole vocabulary, from seed 0."""
-        return self.network(config, generator=torch.Generator().manual_seed(0))
 
     def traits(self, config: Config) -> Config:
         """What all layers share, and means of what each has of its own."""
         heads, inners = layers_of(config)
         ratio = sum(inners) / len(inners) / config["d_model"]
-        whole = {name: config[name] for name in ("n_layer", "d_model", "d_embed", "div_val")}
+        whole = {name: config[name] for name in WHOLE}
         return {**whole, "heads, mean": round(sum(heads) / len(heads)), "d_inner / d_model, mean": round(ratio)}
+
+    def layers(self, config: Config) -> list[LayerSummary]:
+        heads, inners = layers_of(self.canonical(config))
+        return [
+            LayerSummary(kind=f"{head} heads", width=inner, label=f"{head} heads, {inner}")
+            for head, inner in zip(heads, inners, strict=True)
+        ]
 
     def size(self) -> dict[str, int]:
         """Raw: all of `choices`. Distinct: canonical ones, all different networks. LPZero's "more than 10^54" is the
         count of designs with a width per layer, which no residual network has."""
-        of = self.of
-        kinds = [len(of.n_head) * len(of.inners(width)) for width in of.d_model]  # of a layer, by width
-        whole = len(of.d_embed) * len(of.div_val)
+        domain = self.domain
+        kinds = [len(domain.n_head) * len(domain.inners(width)) for width in domain.d_model]  # of a layer, by width
+        whole = len(domain.d_embed) * len(domain.div_val)
         return {
             "raw": prod(map(len, self.choices.values())),
-            "distinct": whole * sum(kind**depth for kind in kinds for depth in of.n_layer),
-            "if each layer had its own d_model": whole * sum(sum(kinds) ** depth for depth in of.n_layer),
+            "distinct": whole * sum(kind**depth for kind in kinds for depth in domain.n_layer),
+            "if each layer had its own d_model": whole * sum(sum(kinds) ** depth for depth in domain.n_layer),
         }
+
+    def plan_counts(self, plan: LtsGpt2Config) -> Counts:
+        """FLOPs per token with all 64 tokens as keys: linears, then scores and their sum over values."""
+        sizes, width = shape_of(plan).sizes(), plan.d_model
+        linears = sum(4 * width * width + 2 * width * inner for inner in plan.d_inner)
+        return Counts(
+            parameters=sizes["total"],
+            nonembedding=sizes["nonembedding"],
+            attention=sizes["Attn"],
+            ffn=sizes["FFN"],
+            flops=2 * (linears + plan.n_layer * 2 * TIME * width),
+            depth=plan.n_layer,
+            width=width,
+        )
+
+    def plan_network(self, plan: LtsGpt2Config, *, generator: torch.Generator) -> LtsGpt2ForCausalLM:
+        return untrained(plan, generator)
+
+    def scaled_fields(self, plan: LtsGpt2Config, factor: int) -> dict[str, Any]:
+        return {
+            "d_model": factor * plan.d_model,
+            "d_inner": repeat_layers([factor * units for units in plan.d_inner], factor),
+            "n_head": repeat_layers(plan.n_head, factor),
+            "n_layer": factor * plan.n_layer,
+        }
+
+
+LTS_GPT2 = LtsGpt2Space()
 
 
 def from_lists(model: Mapping[str, object]) -> Config:
     """A config from one of a published file, where `n_head` and `d_inner` are lists; raises KeyError or TypeError."""
-    config: Config = {name: model[name] for name in ("n_layer", "d_model", "d_embed", "div_val")}
+    config: Config = {name: model[name] for name in WHOLE}
     for name in ("n_head", "d_inner"):
         values = model[name]
         if not isinstance(values, list) or len(values) != config["n_layer"]:
@@ -169,26 +201,6 @@ def layers_of(config: Config) -> tuple[list[int], list[int]]:
     """Heads and d_inner of the layers that are there."""
     layers = range(config["n_layer"])
     return [config[f"n_head{layer}"] for layer in layers], [config[f"d_inner{layer}"] for layer in layers]
-
-
-def counted(design: LtsGpt2Config) -> Counts:
-    sizes = shape_of(design).sizes()
-    return Counts(
-        parameters=sizes["total"],
-        nonembedding=sizes["nonembedding"],
-        attention=sizes["Attn"],
-        ffn=sizes["FFN"],
-        flops=flops(design),
-        depth=design.n_layer,
-        width=design.d_model,
-    )
-
-
-def flops(design: LtsGpt2Config) -> int:
-    """Per token, with all 64 tokens as keys: linears, then scores and their sum over values."""
-    width = design.d_model
-    linears = sum(4 * width * width + 2 * width * inner for inner in design.d_inner)
-    return 2 * (linears + design.n_layer * 2 * TIME * width)
 
 
 def integer(config: Config, name: str) -> int:

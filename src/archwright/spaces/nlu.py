@@ -7,21 +7,29 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from archwright.errors import BadInput
 from archwright.networks.nlu import (
     BLOCKS,
+    HEADS,
     BlockPlan,
     NluConfig,
+    NluLayer,
+    NluModel,
     NluNetwork,
     NluSupernet,
     NluSupernetConfig,
+    block,
     counted,
+    embeddings,
     untrained,
     untrained_supernet,
 )
+from archwright.networks.nlu.stack import HEAD, drawn
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
+from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers
 
 WIDTHS = 6
 """How many FFN widths there are."""
@@ -30,7 +38,7 @@ TOKENS = 64
 
 
 @dataclass(frozen=True)
-class Preset:
+class NluSize:
     """One size of the space."""
 
     depth: int
@@ -44,61 +52,89 @@ class Preset:
         return tuple(self.hidden // 4 * times for times in range(1, WIDTHS + 1))
 
 
-PRESETS: dict[str, Preset] = {
-    "tiny": Preset(depth=6, hidden=528, limit=10_000_000),
-    "small": Preset(depth=12, hidden=528, limit=15_700_000),
-    "large": Preset(depth=12, hidden=1056, limit=67_000_000),
+SIZES: dict[str, NluSize] = {
+    "tiny": NluSize(depth=6, hidden=528, limit=10_000_000),
+    "small": NluSize(depth=12, hidden=528, limit=15_700_000),
+    "large": NluSize(depth=12, hidden=1056, limit=67_000_000),
 }
 
 
+class NluPrefixLayers:
+    """The parts of all networks of one seed, as `NluSpace.network` has them."""
+
+    def __init__(self, space: "NluSpace", config: Config, *, seed: int, loss: str, vocabulary: int) -> None:
+        self._space, self._seed = space, seed
+        self._plan = space.plan(config, loss=loss, vocab_size=vocabulary)
+        self.embeddings = embeddings(self._plan, seed=seed)
+
+    @property
+    def head(self) -> nn.Module:
+        return drawn(HEADS[self._plan.loss](self._plan), self._plan, HEAD, seed=self._seed)
+
+    def words(self, config: Config) -> tuple[str, ...]:
+        return tuple(config[name] for name in self._space.choices)
+
+    def layer(self, place: int, word: str) -> NluLayer:
+        return block(self._plan, place, word, seed=self._seed)
+
+
 @dataclass(frozen=True)
-class NluSpace:
+class NluSpace(ArchitectureSpace):
     """Encoders of 6 or 12 layers, each one of twelve blocks: BERT or MobileBERT, with one of six FFN widths.
 
     Networks of one seed share their weights: a block at a place has the same in all of them (see `networks.nlu.stack`).
     """
 
     variant: str = "small"
-    losses: tuple[str, ...] = ("mlm", "electra")
-    text: str = "bert"
+
+    text = "bert"
+    losses = ("mlm", "electra")
+    classes = (NluNetwork, NluModel)
+    prefix_layers = NluPrefixLayers
+    has_supernet = True
 
     def __post_init__(self) -> None:
-        if self.variant not in PRESETS:
-            raise BadInput(f"variant must be one of {', '.join(PRESETS)}, got {self.variant!r}; take one of these.")
-
-    @property
-    def of(self) -> Preset:
-        return PRESETS[self.variant]
+        if self.variant not in SIZES:
+            raise BadInput(f"variant must be one of {', '.join(SIZES)}, got {self.variant!r}; take one of these.")
 
     @property
     def name(self) -> str:
         return f"nlu-{self.variant}"
 
     @property
+    def variants(self) -> tuple[str, ...]:
+        """The sizes are listed as spaces of their own."""
+        return (self.variant,)
+
+    @property
+    def sizes(self) -> NluSize:
+        return SIZES[self.variant]
+
+    @property
     def batch(self) -> tuple[int, int]:
         """More tokens than a hidden state is wide: with fewer it is they who cap the number of components."""
-        return 2 * self.of.hidden // TOKENS, TOKENS
+        return 2 * self.sizes.hidden // TOKENS, TOKENS
 
     @property
     def limit(self) -> int:
-        """Parameters a found design may have, if nobody says otherwise; the space itself holds larger ones too."""
-        return self.of.limit
+        """The space itself holds larger designs too."""
+        return self.sizes.limit
 
     @property
     def blocks(self) -> tuple[str, ...]:
         """What a layer may be, the one with fewest parameters first."""
-        return tuple(f"{block}-{units}" for block in BLOCKS for units in self.of.units)
+        return tuple(f"{block}-{units}" for block in BLOCKS for units in self.sizes.units)
 
     @property
     def choices(self) -> Mapping[str, Sequence[str]]:
         words = self.blocks
-        return {f"block.{place}": words for place in range(self.of.depth)}
+        return {f"block.{place}": words for place in range(self.sizes.depth)}
 
     def check(self, config: Config) -> None:
         choices = self.choices
         for name in sorted(set(config) ^ set(choices)):
             lack = "lacks" if name in choices else "has no"
-            raise BadInput(f"a config of {self.name} {lack} {name!r}; it has block.0 to block.{self.of.depth - 1}.")
+            raise BadInput(f"a config of {self.name} {lack} {name!r}; it has block.0 to block.{self.sizes.depth - 1}.")
         for name, values in choices.items():
             if config[name] not in values:
                 words = ", ".join(values)
@@ -116,53 +152,68 @@ class NluSpace:
 
     def traits(self, config: Config) -> Config:
         """How many layers have each block, and the mean width of the FFNs."""
-        plans = self.plans(config)
+        plans = self.block_plans(config)
         blocks = [plan.block for plan in plans]
         mean = round(sum(plan.units for plan in plans) / len(plans))
         return {**{f"{block} blocks": blocks.count(block) for block in BLOCKS}, "FFN units, mean": mean}
 
+    def layers(self, config: Config) -> list[LayerSummary]:
+        return [
+            LayerSummary(kind=plan.block, width=plan.units, label=f"{plan.block} {plan.units}")
+            for plan in self.block_plans(config)
+        ]
+
     def size(self) -> dict[str, int]:
-        designs = len(self.blocks) ** self.of.depth
+        designs = len(self.blocks) ** self.sizes.depth
         return {"raw": designs, "distinct": designs}
 
-    def plan(self, config: Config, **given: Any) -> NluConfig:
-        """The Hugging Face config of a design; `given` are more of its fields."""
-        return NluConfig(self.plans(config), hidden_size=self.of.hidden, **given)
-
-    def plans(self, config: Config) -> list[BlockPlan]:
-        """What its layers are."""
+    def block_plans(self, config: Config) -> list[BlockPlan]:
         self.check(config)
         return [BlockPlan.read(config[name]) for name in self.choices]
 
+    def plan(self, config: Config, **fields: Any) -> NluConfig:
+        """The Hugging Face config of a design; `fields` are more of its own."""
+        return NluConfig(self.block_plans(config), hidden_size=self.sizes.hidden, **fields)
+
     def counts(self, config: Config) -> Counts:
-        return counted(frame(self.of.hidden), self.plans(config))
+        return counted(plan_without_layers(self.sizes.hidden), self.block_plans(config))
 
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> NluNetwork:
         """Its weights follow from the seed of the generator, which is left as it is."""
-        return untrained(self.plan(config, **self.given(vocabulary, loss)), generator=generator)
+        rows = {} if vocabulary is None else {"vocab_size": vocabulary}
+        return untrained(self.plan(config, loss=self.check_loss(loss), **rows), generator=generator)
 
     def supernet(
         self, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> NluSupernet:
         """All designs in one network (see `networks.nlu.supernet`), untrained each is `network` of the same seed."""
-        sizes = {"hidden_size": self.of.hidden, **self.given(vocabulary, loss)}
+        rows = {} if vocabulary is None else {"vocab_size": vocabulary}
+        sizes = {"hidden_size": self.sizes.hidden, "loss": self.check_loss(loss), **rows}
         return untrained_supernet(NluSupernetConfig(list(self.choices.values()), **sizes), generator=generator)
 
-    def given(self, vocabulary: int | None, loss: str | None) -> dict[str, Any]:
-        """Fields of a plan that say what a network is built for."""
-        head = loss or self.losses[0]
-        if head not in self.losses:
-            raise BadInput(f"loss must be one of {', '.join(self.losses)} here, got {head!r}; take one of these.")
-        return {"loss": head} | ({} if vocabulary is None else {"vocab_size": vocabulary})
+    def plan_counts(self, plan: NluConfig) -> Counts:
+        return counted(plan)
 
-    def build(self, config: Config) -> NluNetwork:
-        """With its whole vocabulary, of seed 0."""
-        return self.network(config, generator=torch.Generator().manual_seed(0))
+    def plan_network(self, plan: NluConfig, *, generator: torch.Generator) -> NluNetwork:
+        return untrained(plan, generator=generator)
+
+    def scaled_fields(self, plan: NluConfig, factor: int) -> dict[str, Any]:
+        layers = repeat_layers([[block, factor * units] for block, units in plan.layers], factor)
+        return {"layers": layers, "hidden_size": factor * plan.hidden_size, "inner_size": factor * plan.inner_size}
+
+    def generator_fields(self, plan: NluConfig, size: float) -> dict[str, Any]:
+        width, inner = narrow(plan.hidden_size, size), narrow(plan.inner_size, size)
+        layers = [[block, narrow(units, size)] for block, units in plan.layers]
+        heads = most_heads(narrow(plan.heads, size), width, inner)
+        return {"layers": layers, "hidden_size": width, "inner_size": inner, "heads": heads}
 
 
 @cache
-def frame(hidden: int) -> NluConfig:
-    """Everything but the layers; making a config takes ten times as long as counting a design."""
+def plan_without_layers(hidden: int) -> NluConfig:
+    """Making a config takes ten times as long as counting a design."""
     return NluConfig(hidden_size=hidden)
+
+
+NLU_TINY, NLU_SMALL, NLU_LARGE = (NluSpace(name) for name in SIZES)

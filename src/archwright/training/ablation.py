@@ -110,7 +110,7 @@ def tuning(options: TrainConfig, student: to.StudentOptions) -> TrainConfig:
 
 def drawn(options: TrainConfig) -> list[Config]:
     """Different architectures of the space, the same for the same seed."""
-    space = ARCHITECTURES[str(options.student.space)].space(options.student.variant)
+    space = ARCHITECTURES[str(options.student.space)].with_variant(options.student.variant)
     rng = np.random.default_rng((options.output.seed, DRAWS))
     found: list[Config] = []
     while len(found) < options.checks.random:

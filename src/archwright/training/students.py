@@ -1,7 +1,6 @@
 """Networks to pre-train: built from a design, or loaded to go on from."""
 
 import json
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,19 +11,14 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from archwright.configs import training as to
 from archwright.errors import BadInput
-from archwright.networks.cells import CellForCausalLM
 from archwright.networks.embedded import resolve_model
-from archwright.networks.flexibert import FlexiBertNetwork
-from archwright.networks.generator import DESIGNS, untrained_generator
 from archwright.networks.load import UNREADABLE, first_line
-from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
-from archwright.networks.nlu import NluNetwork
 from archwright.random_streams import generator
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
-from archwright.spaces.architectures import ArchitectureSpace
+from archwright.spaces.architectures import ArchitectureSpace, change_plan
+from archwright.spaces.checkpoints import space_of_model
 from archwright.spaces.config_files import read_configs
-from archwright.spaces.scaling import network_of
 from archwright.training.objectives import CAUSAL
 
 MODEL, GENERATOR = "model", "generator"
@@ -60,7 +54,7 @@ def student_design(student: to.StudentOptions) -> StudentDesign | None:
     configs = read_configs(student.config)
     if len(configs) != 1:
         raise BadInput(f"--config must hold one config to train, {student.config} has {len(configs)}.")
-    return checked(StudentDesign(ARCHITECTURES[student.space].space(student.variant), configs[0]))
+    return checked(StudentDesign(ARCHITECTURES[student.space].with_variant(student.variant), configs[0]))
 
 
 def written_design(file: Path, *, larger: bool = False) -> StudentDesign:
@@ -73,14 +67,17 @@ def written_design(file: Path, *, larger: bool = False) -> StudentDesign:
     if name not in ARCHITECTURES or not isinstance(config, dict):
         raise BadInput(f"--design must name one of the spaces {', '.join(ARCHITECTURES)}, {file} has {name!r}.")
     plan = larger_plan(found, file) if larger else None
-    return checked(StudentDesign(ARCHITECTURES[name].space(found.get("variant")), config, plan))
+    return checked(StudentDesign(ARCHITECTURES[name].with_variant(found.get("variant")), config, plan))
 
 
 def larger_plan(found: Any, file: Path) -> Any:
     """What `design --scale-up` made of the design."""
     try:
         values = dict(found["scaled_up"]["config"])
-        return OURS[values["model_type"]].config_class(**values)
+        space = space_of_model(values["model_type"])
+        if space is None:
+            raise KeyError(values["model_type"])
+        return space.classes[0].config_class(**values)
     except (KeyError, TypeError, ValueError) as error:
         way = "run `archwright design` with --scale-up 2, or leave --scaled-up out"
         raise BadInput(f"{file} has no larger architecture ({error!r}); {way}.") from error
@@ -98,17 +95,9 @@ def build_student(design: StudentDesign, head: str, *, vocabulary: int, seed: in
         raise BadInput(f"networks of {design.space.name} learn by {known} or from a teacher, not by {head}.")
     draws = generator(seed, WEIGHTS)
     if design.plan is not None:
-        return network_of(fitted(design.plan, vocabulary, head), generator=draws)
+        words = {"vocab_size": vocabulary} | ({"loss": head} if hasattr(design.plan, "loss") else {})
+        return design.space.plan_network(change_plan(design.plan, words), generator=draws)
     return design.space.network(design.config, generator=draws, vocabulary=vocabulary, loss=head)
-
-
-def fitted(plan: Any, vocabulary: int, head: str) -> Any:
-    """The plan for so many tokens, and for this head where it may have several."""
-    words = {"vocab_size": vocabulary} | ({"loss": head} if hasattr(plan, "loss") else {})
-    changed = deepcopy(plan)
-    for name, value in words.items():
-        setattr(changed, name, value)
-    return changed
 
 
 def checkpoint_source(model: str) -> str:
@@ -117,10 +106,6 @@ def checkpoint_source(model: str) -> str:
     return str(inside) if (inside / "config.json").is_file() else resolve_model(model)
 
 
-OURS: dict[str, Any] = {
-    network.config_class.model_type: network
-    for network in (FlexiBertNetwork, NluNetwork, LtsGpt2ForCausalLM, CellForCausalLM)
-}
 STOCK: dict[str, Any] = {"mlm": AutoModelForMaskedLM, "lm": AutoModelForCausalLM}
 """Stock networks by head; there is none for ELECTRA, whose generator would be missing."""
 
@@ -147,8 +132,8 @@ def config_in(source: str) -> Any:
         kind = json.loads((Path(source) / "config.json").read_text()).get("model_type")
     except (OSError, ValueError):
         kind = None
-    if kind in OURS:
-        return OURS[kind].config_class.from_pretrained(source)
+    if (space := space_of_model(kind)) is not None:
+        return space.classes[0].config_class.from_pretrained(source)
     return AutoConfig.from_pretrained(source, trust_remote_code=False)  # else it may ask on the terminal
 
 
@@ -159,13 +144,13 @@ def is_new(source: str, head: str) -> bool:
 
 def class_for(config: Any, head: str, source: str) -> Any:
     """The class that gives the network of this config this head."""
-    if config.model_type in OURS:
+    if (space := space_of_model(config.model_type)) is not None:
         causal = not hasattr(config, "loss") or config.loss in CAUSAL
         if causal != (head in CAUSAL):
             raise BadInput(f"{source} is {'a causal network' if causal else 'an encoder'}: it cannot learn by {head}.")
         if not causal:
             config.loss = head
-        return OURS[config.model_type]
+        return space.classes[0]
     if head in CAUSAL and sees_ahead(config):
         raise BadInput(f"{source} is an encoder, whose tokens see the next ones: it cannot learn by {head}.")
     if head not in STOCK:
@@ -196,10 +181,11 @@ def generator_beside(source: str, *, seed: int) -> Any:
 
 def generator_for(network: Any, *, size: float, seed: int) -> Any:
     """ELECTRA's generator: the same architecture, every width and number of heads times `size`."""
-    kind = type(network.config)
-    if kind not in DESIGNS:
-        raise BadInput(f"ELECTRA needs a network of the spaces with an encoder, got {kind.__name__}.")
-    return untrained_generator(network.config, size=size, generator=generator(seed, WEIGHTS, 1))
+    space = space_of_model(network.config.model_type)
+    plan = None if space is None else space.generator_plan(network.config, size)
+    if space is None or plan is None:
+        raise BadInput(f"ELECTRA needs a network of the spaces with an encoder, got {type(network.config).__name__}.")
+    return space.plan_network(plan, generator=generator(seed, WEIGHTS, 1))
 
 
 def room_for(network: Any) -> int | None:

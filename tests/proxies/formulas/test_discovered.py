@@ -38,7 +38,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def probes(name: str) -> Iterator[Probe]:
     """Two random architectures of a space, small enough for a test."""
-    space = ARCHITECTURES[name].space()
+    space = ARCHITECTURES[name]
     rng = np.random.default_rng(1)
     drawn = [space.canonical(space.sample(rng)) for _ in range(12)]
     for config in sorted(drawn, key=lambda one: space.counts(one).nonembedding)[:2]:
@@ -135,7 +135,7 @@ def plain(branch: Branch) -> tuple[Chain, Chain]:
 
 def test_a_machine_without_the_file_can_score_it() -> None:
     """The formula travels with the look."""
-    space = ARCHITECTURES["flexibert"].space()
+    space = ARCHITECTURES["flexibert"]
     at = ScoreRequest(space, {}, (0, 0), None, "electra", "own", ("theirs", "parameters"), {})  # type: ignore[arg-type]
     sent = pickle.loads(pickle.dumps(replace(at, found={"theirs": "sum(frobenius(W))"})))
     assert chosen_proxies(sent)["theirs"].target == "sum(frobenius(W))" and "theirs" not in PROXIES

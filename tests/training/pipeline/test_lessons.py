@@ -12,7 +12,6 @@ from archwright.data.text.tokenizer_training import read_tokenizer
 from archwright.errors import BadInput
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
-from archwright.spaces.scaling import scaled_up
 from archwright.training.students import load_student
 from tests.training.pipeline.lessons import DESIGNS, QUICK, trained
 
@@ -140,7 +139,7 @@ def test_a_design_file(pretrained: Any, text: Path, designs: dict[str, Path], tm
 @pytest.mark.parametrize(("space", "lesson"), [("flexibert", "mlm"), ("nlu-tiny", "electra"), ("gpt2", "lm")])
 def test_a_larger_design(space: str, lesson: str, text: Path, designs: dict[str, Path], tmp_path: Path) -> None:
     file, config = tmp_path / "design.json", json.loads(designs[space].read_text())
-    larger = scaled_up(ARCHITECTURES[space].space(None).plan(config), 2)
+    larger = ARCHITECTURES[space].scale_up(ARCHITECTURES[space].plan(config), 2)
     found = {"space": space, "config": config, "scaled_up": {"factor": 2, "config": larger.to_diff_dict()}}
     file.write_text(json.dumps(found))
     words = {**QUICK, "steps": 1, "batch_size": 2, "validation_rows": 2, "tokenizer": "words", "corpus": text}

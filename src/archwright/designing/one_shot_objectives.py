@@ -1,4 +1,4 @@
-"""What a one-shot super-network is taught and judged by: words hidden in a text, or labelled rows."""
+"""What a one-shot super-network is trained and evaluated on: words hidden in a text, or labelled rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import nn
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from archwright.configs import design as do
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
@@ -19,7 +20,7 @@ from archwright.networks.embedded import resolve_model
 from archwright.networks.nlu.supernet import NluSupernet
 from archwright.objectives.error import in_row_order
 from archwright.scoring.scorer import VOCABULARIES, size_of
-from archwright.spaces.nlu import NluSpace
+from archwright.spaces.architectures import ArchitectureSpace
 from archwright.statistics import METRICS
 from archwright.store import digest
 from archwright.subnet.supernet import plain_update
@@ -48,8 +49,8 @@ class SupernetObjective(Protocol):
     def identity(self) -> str:
         """Another for other data."""
 
-    def headed(self, supernet: NluSupernet) -> nn.Module:
-        """The super-network with the head that this lesson needs."""
+    def add_head(self, supernet: NluSupernet) -> nn.Module:
+        """The super-network with the head that this objective needs."""
 
     def batches(self, epoch: int, size: int) -> Iterable[Batch]: ...
 
@@ -61,7 +62,7 @@ class SupernetObjective(Protocol):
 
 
 @dataclass(frozen=True)
-class HiddenWords:
+class HiddenWordsObjective:
     """Masked language modelling on windows of a text, always the same words hidden."""
 
     rows: Snippets
@@ -79,7 +80,7 @@ class HiddenWords:
     def identity(self) -> str:
         return digest(self.rows.input_ids.tobytes(), self.rows.labels.tobytes(), str(self.validation))
 
-    def headed(self, supernet: NluSupernet) -> nn.Module:
+    def add_head(self, supernet: NluSupernet) -> nn.Module:
         return supernet
 
     def batches(self, epoch: int, size: int) -> Iterable[Batch]:
@@ -95,9 +96,9 @@ class HiddenWords:
 
     def accuracy(self, network: nn.Module) -> float:
         batch = self.batch(np.arange(len(self.rows.input_ids))[-self.validation :])
-        wanted = batch.targets != NO_TARGET
-        guessed = masked_token_logits(network, batch.inputs, wanted).argmax(dim=-1)
-        return float((guessed == batch.targets[wanted]).double().mean())
+        hidden = batch.targets != NO_TARGET
+        predictions = masked_token_logits(network, batch.inputs, hidden).argmax(dim=-1)
+        return float((predictions == batch.targets[hidden]).double().mean())
 
 
 class PathClassifier(nn.Module):
@@ -112,18 +113,13 @@ class PathClassifier(nn.Module):
     def device(self) -> torch.device:
         return self.head.weight.device
 
-    def forward(self, **inputs: torch.Tensor) -> Any:
+    def forward(self, **inputs: torch.Tensor) -> SequenceClassifierOutput:
         first = self.encoder(**inputs).last_hidden_state[:, 0]
-        return Logits(self.head(self.dropout(first)))
+        return SequenceClassifierOutput(logits=self.head(self.dropout(first)))
 
 
 @dataclass(frozen=True)
-class Logits:
-    logits: torch.Tensor
-
-
-@dataclass(frozen=True)
-class Labelled:
+class TaskObjective:
     """Classes of labelled rows."""
 
     name: str
@@ -137,12 +133,12 @@ class Labelled:
 
     @property
     def identity(self) -> str:
-        judged = (part for batch in self.validation for part in (batch.inputs["input_ids"], batch.targets))
+        validation = (part for batch in self.validation for part in (batch.inputs["input_ids"], batch.targets))
         return digest(
-            self.train.ids.tobytes(), self.train.targets.tobytes(), *(part.numpy().tobytes() for part in judged)
+            self.train.ids.tobytes(), self.train.targets.tobytes(), *(part.numpy().tobytes() for part in validation)
         )
 
-    def headed(self, supernet: NluSupernet) -> nn.Module:
+    def add_head(self, supernet: NluSupernet) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             return PathClassifier(supernet.encoder, len(self.labels))
@@ -162,27 +158,33 @@ class Labelled:
         return float(METRICS[self.metric](answers, targets))
 
 
-def lesson_of(space: NluSpace, options: do.OneShotOptions, looking: do.DesignScoringOptions) -> SupernetObjective:
+def load_objective(
+    space: ArchitectureSpace, options: do.OneShotOptions, scoring: do.DesignScoringOptions
+) -> SupernetObjective:
     """Labelled rows where a task is named, else words of the text."""
-    return labelled(options, looking) if options.task else hidden_words(space, options, looking)
-
-
-def hidden_words(space: NluSpace, options: do.OneShotOptions, looking: do.DesignScoringOptions) -> HiddenWords:
-    text = looking.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
+    if options.task:
+        return load_task_objective(options, scoring)
+    text = scoring.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
-    _, length = size_of(space, looking)
-    made = snippets(text, VOCABULARIES[space.text](text), "mlm", rows=rows, length=length, seed=(looking.seed, 3))
-    return HiddenWords(made, options.validation_rows, looking.seed)
+    _, length = size_of(space, scoring)
+    vocabulary = VOCABULARIES[space.text](text)
+    windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3))
+    return HiddenWordsObjective(windows, options.validation_rows, scoring.seed)
 
 
-def labelled(options: do.OneShotOptions, looking: do.DesignScoringOptions) -> Labelled:
-    task = load_task(options.task, data=options.data, seed=looking.seed, validation_rows=options.validation_rows)
+def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOptions) -> TaskObjective:
+    task = load_task(options.task, data=options.data, seed=scoring.seed, validation_rows=options.validation_rows)
     if not task.labels:
         raise BadInput(f"--task must have classes to tell apart, got {options.task!r}; try glue/SST-2.")
     tokenizer = load_tokenizer(resolve_model("minilm"))
     parts = {name: encode(task.splits[name], tokenizer, max_length=MAX_LENGTH) for name in ("train", "validation")}
-    validation = evaluation_batches(parts["validation"], tokens=EVALUATION_TOKENS)
-    return Labelled(
-        str(options.task), task.metric, len(tokenizer), task.labels, task.positive, parts["train"], validation,
-        looking.seed,
-    )  # fmt: skip
+    return TaskObjective(
+        name=str(options.task),
+        metric=task.metric,
+        vocabulary=len(tokenizer),
+        labels=task.labels,
+        positive=task.positive,
+        train=parts["train"],
+        validation=evaluation_batches(parts["validation"], tokens=EVALUATION_TOKENS),
+        seed=scoring.seed,
+    )

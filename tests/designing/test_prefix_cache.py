@@ -1,4 +1,4 @@
-"""From layer to layer: the same scores as whole networks, layers run once, memory that has an end."""
+"""PrefixCache: the same scores as whole networks, layers run once, memory that has an end."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,15 @@ import torch
 
 from archwright.configs import scoring as so
 from archwright.designing import prefix_cache
-from archwright.designing.layer_terms import LAYERWISE
-from archwright.designing.prefix_cache import WALKS, Kept, PrefixCache, PrefixScoring, walk_of
-from archwright.designing.prefix_workers import Lines, prefix_pool
+from archwright.designing.prefix_cache import (
+    CACHES,
+    LAYERWISE,
+    LruCache,
+    PrefixCache,
+    PrefixScoring,
+    prefix_cache_for,
+    prefix_pool,
+)
 from archwright.proxies import PROXIES
 from archwright.scoring.request import ScoreRequest, ScoreResult, score_network
 from archwright.scoring.scorer import scoring_setup
@@ -63,8 +69,8 @@ def test_what_adds_up_over_layers_is_that_of_whole_networks(name: str, looks: Lo
 @pytest.mark.parametrize("names", [("nwot", "lpzero_flexibert_layers"), ("w_pca", "hidden_covariance_2", "random")])
 def test_what_does_not_is_found_on_a_probe_put_together(names: tuple[str, ...], looks: Looks) -> None:
     for at in looks(*names):
-        walked, whole = PrefixScoring(at)().scores, score_network(at).scores
-        assert walked == pytest.approx(whole, rel=1e-6) and set(walked) == set(names)
+        by_prefix, whole = PrefixScoring(at)().scores, score_network(at).scores
+        assert by_prefix == pytest.approx(whole, rel=1e-6) and set(by_prefix) == set(names)
 
 
 def test_a_proxy_of_ones_own_sees_all_it_would_see(looks: Looks, tmp_path: Path) -> None:
@@ -85,74 +91,65 @@ def test_counts_alone_run_nothing(looks: Looks) -> None:
     (at,) = looks("parameters", "flops", configs=ALIKE[:1])
     counts = SPACE.counts(at.config)
     assert PrefixScoring(at)().scores == {"parameters": counts.parameters, "flops": counts.flops}
-    assert walk_of(at).work.runs == 0
+    assert prefix_cache_for(at).runs.run == 0
 
 
 def test_a_common_beginning_is_run_once(looks: Looks) -> None:
     wanted = looks("v_pca")
     for at in wanted:
         PrefixScoring(at)()
-    work = walk_of(wanted[0]).work
-    assert (work.asked, work.runs) == (24, 6 + 1 + 4 + 6)  # the last layer, the last four, and a new beginning
+    runs = prefix_cache_for(wanted[0]).runs
+    assert (runs.requested, runs.run) == (24, 6 + 1 + 4 + 6)  # the last layer, the last four, and a new beginning
     PrefixScoring(wanted[0])()
-    assert walk_of(wanted[0]).work.runs == work.runs
+    assert prefix_cache_for(wanted[0]).runs.run == runs.run
 
 
 def test_what_was_forgotten_is_found_again(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [PrefixScoring(at)().scores for at in looks("v_pca", "softmax_confidence")]
-    WALKS.clear()
+    CACHES.clear()
     monkeypatch.setattr(prefix_cache, "STATES", 1)
     monkeypatch.setattr(prefix_cache, "LAYERS", 1)
     wanted = looks("v_pca", "softmax_confidence")
     assert [PrefixScoring(at)().scores for at in wanted] == expected
-    walk = walk_of(wanted[0])
-    assert len(walk._states) == 1 == len(walk._layers)
+    cache = prefix_cache_for(wanted[0])
+    assert len(cache._states) == 1 == len(cache._layers)
 
 
-def test_another_seed_is_another_walk(looks: Looks) -> None:
+def test_another_seed_is_another_cache(looks: Looks) -> None:
     one, other = (looks("softmax_confidence", configs=ALIKE[:1], seed=seed)[0] for seed in (0, 1))
     assert PrefixScoring(one)().scores != PrefixScoring(other)().scores
-    assert len(WALKS) == 1
+    assert len(CACHES) == 1
 
 
 def test_a_score_that_cannot_be_is_missing_with_the_reason(looks: Looks) -> None:
     (at,) = looks("v_pca", configs=ALIKE[:1])
-    walk = PrefixCache(at)
-    walk._path[()] = torch.zeros_like(walk._path[()])
-    seen = walk.look(at)
+    cache = PrefixCache(at)
+    cache._path[()] = torch.zeros_like(cache._path[()])
+    seen = cache.score(at)
     assert seen.scores == {} and "same for all tokens" in seen.missing["v_pca"]
-    assert walk.look(at).missing == seen.missing
+    assert cache.score(at).missing == seen.missing
 
 
 def test_kept_things_end_with_the_oldest() -> None:
-    kept: Kept[str, int] = Kept(10, lambda value: value)
+    cache: LruCache[str, int] = LruCache(10, lambda value: value)
     for key, value in {"a": 4, "b": 4}.items():
-        kept.keep(key, value)
-    assert kept.find("a") == 4
-    kept.keep("c", 4)
-    assert (kept.find("a"), kept.find("b"), kept.find("c")) == (4, None, 4)
-    kept.keep("huge", 100)
-    assert len(kept) == 1 and kept.find("huge") == 100
+        cache.put(key, value)
+    assert cache.get("a") == 4
+    cache.put("c", 4)
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (4, None, 4)
+    cache.put("huge", 100)
+    assert len(cache) == 1 and cache.get("huge") == 100
 
 
 def test_processes_give_what_one_gives(looks: Looks) -> None:
     wanted = looks("w_pca", configs=[*ALIKE, config("mobile-396"), config("base-792")])
     found: dict[int, dict[int, ScoreResult]] = {}
     for count in (1, 2):
-        with prefix_pool(count) as seek:
-            found[count] = dict(seek(wanted))
-            assert dict(seek(wanted[:1]))[0].scores == found[count][0].scores
+        with prefix_pool(count) as pool:
+            found[count] = dict(pool.map_unordered(wanted))
+            assert dict(pool.map_unordered(wanted[:1]))[0].scores == found[count][0].scores
     assert [found[2][place].scores for place in range(6)] == [found[1][place].scores for place in range(6)]
 
 
-def test_every_look_is_handed_out_once_and_neighbours_stay_together(looks: Looks) -> None:
-    order = list(enumerate(looks("v_pca") * 2))
-    lines = Lines(order, 2)
-    first = [lines.next_of(0) for _ in range(5)]
-    rest = [lines.next_of(1) for _ in range(4)]
-    places = [entry[0] for entry in (*first, *rest) if entry is not None]
-    assert places == [0, 1, 2, 3, 7, 4, 5, 6] and rest[-1] is None
-
-
-def test_walking_needs_no_more_than_a_proxy_says() -> None:
-    assert all(set(PROXIES[one.of].passes) == {"forward"} for one in LAYERWISE.values())
+def test_a_prefix_cache_needs_no_more_than_a_proxy_says() -> None:
+    assert all(set(PROXIES[each.proxy].passes) == {"forward"} for each in LAYERWISE.values())

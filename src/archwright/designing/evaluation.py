@@ -1,0 +1,49 @@
+"""What every method of evaluating designs is given, and what it gives."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from archwright.configs import design as do
+from archwright.search.batch_loop import Judge
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import Scores
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What designs are to be evaluated by."""
+
+    space: ArchitectureSpace
+    goal: do.GoalOptions
+    scoring: do.DesignScoringOptions
+    one_shot: do.OneShotOptions
+    known: Scores
+    """Results of this run and of runs before it in the same folder."""
+
+
+@dataclass
+class EvaluationCost:
+    """What the evaluation of designs took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Processor seconds by design, also of those that an earlier run evaluated."""
+    evaluated: list[str] = field(default_factory=list)
+    """Designs that this run evaluated, and not known before."""
+
+    @property
+    def core_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Evaluators of one method."""
+
+    objectives: tuple[str, ...]
+    """Names of what is maximised."""
+    evaluator: Callable[[int], Judge]
+    """For the repeat of this number."""
+    cost: EvaluationCost
+    details: dict[str, Any]
+    """What a reader should know about how designs were evaluated."""

@@ -1,0 +1,97 @@
+"""Designs evaluated by proxies on untrained networks: with equal first layers run once where the space allows it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from archwright.configs import design as do
+from archwright.configs import scoring as so
+from archwright.configs.validation import changed_flags, refuse_unused
+from archwright.designing.evaluation import Evaluation, EvaluationCost, EvaluationRequest
+from archwright.designing.prefix_cache import prefix_pool
+from archwright.errors import BadInput
+from archwright.parallel.pool import WorkerPool, worker_pool
+from archwright.proxies import PROXIES
+from archwright.proxies.proxy import GRADIENT_FREE
+from archwright.scoring.request import chosen_proxies
+from archwright.scoring.scorer import ScoringSetup, as_known, from_known, key_of, remaining, scoring_setup
+from archwright.search import Candidate, smallest
+from archwright.search.batch_loop import Measured
+from archwright.spaces.architectures import ArchitectureSpace
+from archwright.store import Scores
+
+MOST_NAMES = 12
+"""Names that an error lists."""
+
+
+@contextmanager
+def evaluate_by_proxy(request: EvaluationRequest) -> Iterator[Evaluation]:
+    """Scores of the proxies that the request names."""
+    refuse_unused(changed_flags(request.one_shot), "without --method spos")
+    setup = proxy_setup(request.space, request.goal.proxy, request.scoring)
+    cost = EvaluationCost()
+    details = {"batch": [setup.rows, setup.length], "loss": setup.loss, "initial": setup.initial}
+    with open_pool(setup, request.scoring) as pool:
+        yield Evaluation(
+            setup.proxies, lambda repeat: ProxyEvaluator(setup, request.known, pool, repeat, cost), cost, details
+        )
+
+
+def proxy_setup(space: ArchitectureSpace, names: Sequence[str], scoring: do.DesignScoringOptions) -> ScoringSetup:
+    """How to score: listed proxies and the user's own as FILE:NAME, in this order; BadInput for an unknown name."""
+    if not names:
+        raise BadInput("--proxy must name at least one proxy, such as w_pca.")
+    own = tuple(name for name in names if name not in PROXIES and ":" in name)
+    listed = tuple(name for name in names if name not in own)
+    for name in listed:
+        if name not in PROXIES:
+            some = ", ".join(list(PROXIES)[:MOST_NAMES])
+            raise BadInput(
+                f"--proxy must be one that `archwright score --help` lists ({some}, ...) or FILE:NAME, got {name!r}."
+            )
+    setup = scoring_setup(space, so.ProxyOptions(proxies=listed, proxy=own), scoring, always=listed)
+    chosen = {*listed, *(name.rpartition(":")[2] for name in own)}
+    return replace(setup, proxies=tuple(name for name in setup.proxies if name in chosen))
+
+
+@contextmanager
+def open_pool(setup: ScoringSetup, scoring: do.DesignScoringOptions) -> Iterator[WorkerPool]:
+    """Processes with a prefix cache each, or those that score whole networks, or a cluster."""
+    request = setup.look(smallest(setup.space.choices))
+    forward_only = all(set(proxy.passes) <= GRADIENT_FREE for proxy in chosen_proxies(request).values())
+    by_prefix = setup.space.prefix_layers is not None and forward_only and scoring.ray is None
+    with prefix_pool(scoring.workers) if by_prefix else worker_pool(scoring.workers, scoring.ray) as pool:
+        yield pool
+
+
+@dataclass(frozen=True)
+class ProxyEvaluator:
+    """Scores of designs, with weights and batch of one repeat; what is known is not computed again."""
+
+    setup: ScoringSetup
+    known: Scores
+    pool: WorkerPool
+    repeat: int
+    cost: EvaluationCost
+
+    def __call__(self, candidates: Sequence[Candidate]) -> list[Measured]:
+        """Higher is better, in the order of the proxies; or the reasons why some are missing."""
+        requests = [self.setup.look(each.config, seed=self.repeat, batch=self.repeat) for each in candidates]
+        keys = [key_of(request) for request in requests]
+        undone = {
+            key: rest
+            for key, request in zip(keys, requests, strict=True)
+            if (rest := remaining(request, self.known.of(key)))
+        }
+        names, tasks = list(undone), list(undone.values())
+        for place, result in self.pool.map_unordered(tasks):
+            self.known.add(names[place], as_known(tasks[place], result))
+            self.cost.evaluated.append(names[place])
+        results = [from_known(request, self.known.of(key)) for key, request in zip(keys, requests, strict=True)]
+        self.cost.seconds.update(zip(keys, (result.seconds for result in results), strict=True))
+        return [
+            "; ".join(f"{name}: {why}" for name, why in result.missing.items())
+            if result.missing
+            else [result.scores[name] for name in self.setup.proxies]
+            for result in results
+        ]
