@@ -7,6 +7,7 @@ from pathlib import Path
 from archwright.configs import scoring as so
 from archwright.configs.options import members, option
 
+
 def untrained_samplers() -> Mapping[str, str]:
     """Samplers that need no training to decide."""
     from archwright.search import SAMPLERS
