@@ -118,8 +118,6 @@ def check(table: so.BenchmarkOptions, formulas: so.FormulaOptions, findings: so.
         raise BadInput(f"--exhaustive ranks up to --unary {TABLED}, got {formulas.unary}; longer chains: --evolve.")
     if formulas.exhaustive and formulas.fitness in AIMS:
         raise BadInput("--fitness pareto is a way to evolve; with --exhaustive use both, the report has the front.")
-    if findings.samples < 1:
-        raise BadInput(f"--samples must be at least 1, got {findings.samples}.")
     if table.benchmark in findings.transfer or len(set(findings.transfer)) < len(findings.transfer):
         raise BadInput(f"--transfer must name other benchmarks, each once, got {', '.join(findings.transfer)}.")
     check_name(findings.save)

@@ -10,7 +10,6 @@ import numpy as np
 from archwright.benchmarks import BENCHMARKS, Benchmark
 from archwright.configs import scoring as so
 from archwright.environment import environment
-from archwright.errors import BadInput
 from archwright.reports import papers_table, rank_html, rank_table, xray_table
 from archwright.scoring.parity import parity, published_ablation
 from archwright.scoring.ranking import (
@@ -36,7 +35,6 @@ SCHEMA = "archwright/rank/1"
 BASELINES = ("parameters", "nonembedding", "flops", "depth", "depth_width")
 """Proxies that no report is without."""
 NORMALISED = "_normalised"
-LEAST_SAMPLES = 10
 PAGE = "{benchmark}-{variant}.html"
 
 
@@ -106,8 +104,6 @@ def rank(config: so.RankConfig) -> RankResult:
 def page_of(judging: so.JudgementOptions, looks: so.ScoringOptions, benchmark: Benchmark) -> Path:
     """Where the page goes; BadInput when nothing can be written there, before any work is done."""
     page = judging.html or looks.out / PAGE.format(benchmark=benchmark.name, variant=benchmark.variant)
-    if judging.samples < LEAST_SAMPLES:
-        raise BadInput(f"--samples must be at least {LEAST_SAMPLES}, got {judging.samples}.")
     return check_page(page)
 
 

@@ -85,11 +85,9 @@ def configs_of(space: ArchitectureSpace, designs: so.ArchitectureOptions, seed: 
         raise BadInput("give either --config FILE or --random N.")
     if designs.config is not None:
         configs = read_configs(designs.config)
-    elif designs.random is not None and designs.random > 0:
-        rng = np.random.default_rng((seed, 1))
-        configs = [space.sample(rng) for _ in range(designs.random)]
     else:
-        raise BadInput(f"--random must be at least 1, got {designs.random}.")
+        rng = np.random.default_rng((seed, 1))
+        configs = [space.sample(rng) for _ in range(designs.random or 0)]
     for config in configs:
         space.check(config)
     return configs

@@ -75,12 +75,6 @@ def check_lesson(options: TrainConfig) -> None:
         raise BadInput(
             f"--lesson {options.name} keeps no way back to its teacher; --evaluate-only needs another lesson."
         )
-    if options.pace.checkpoint_seconds < 0 or options.lesson.teacher_epochs < 0:
-        raise BadInput("--checkpoint-seconds and --teacher-epochs must not be negative.")
-    if options.data.validation_rows < 0:
-        raise BadInput(f"--validation-rows must not be negative, got {options.data.validation_rows}; 0 takes all.")
-    if options.pace.minutes is not None and options.pace.minutes <= 0:
-        raise BadInput(f"--minutes must be above zero, got {options.pace.minutes}.")
     check_idle(options)
 
 

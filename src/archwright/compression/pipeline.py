@@ -14,7 +14,7 @@ from archwright.compression.methods import METHODS, space_for
 from archwright.compression.result import build_result
 from archwright.compression.run import FinishedRun, open_finished
 from archwright.compression.search import check_search, run_search
-from archwright.compression.validation import check_method, check_network, check_training, space_before, usual_values
+from archwright.compression.validation import check_method, check_network, space_before, usual_values
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.configs.options import make_config
@@ -93,7 +93,6 @@ def scene_of(config: CompressConfig) -> TaskData:
 
 def check(config: CompressConfig, task_data: TaskData) -> None:
     """BadInput for everything that can be known before anything is written."""
-    check_training(config.supernet, config.output)
     check_method(config.supernet, config.search)
     settings, fidelity = config.supernet, config.fidelity
     shared = METHODS[settings.method].shared

@@ -5,7 +5,6 @@ from typing import Any
 from archwright.compression.context import read_options
 from archwright.compression.search import SubnetEvaluator, load_evaluator
 from archwright.configs import compress as o
-from archwright.errors import BadInput
 from archwright.networks.load import freeze_embeddings, saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config
@@ -36,10 +35,6 @@ def recover_subnet(run: RunFolder, trial: int, config: Config, settings: o.Recov
 
     The result lies in the run folder and `export --recovered` finds it there.
     """
-    if settings.recover_epochs < 0 or not 0 < settings.recover_learning_rate < 1:
-        raise BadInput(
-            f"--recover-epochs must not be negative, got {settings.recover_epochs}; the rate must be in (0, 1)."
-        )
     evaluator, options = load_evaluator(run, device=run.settings["device"]), read_options(run, o.SupernetOptions)
     network = standing_alone(*evaluator.home(config))
     freeze_embeddings(network, not options.train_embeddings)

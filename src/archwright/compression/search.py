@@ -127,14 +127,6 @@ def check_search(
             f"--objectives must be {ERROR} and one or more of {', '.join(n for n in OBJECTIVES if n != ERROR)}, "
             f"each once, got {','.join(settings.objectives)!r}."
         )
-    if settings.trials < 1 or settings.workers < 1:
-        raise BadInput(f"--trials and --workers must be at least 1, got {settings.trials} and {settings.workers}.")
-    if settings.minutes is not None and settings.minutes <= 0:
-        raise BadInput(f"--minutes must be above zero, got {settings.minutes}.")
-    if measure.rounds < 3 or measure.length < 0:
-        raise BadInput(
-            f"--rounds must be at least 3 and --length not negative, got {measure.rounds}, {measure.length}."
-        )
     SAMPLERS[settings.sampler](space.choices, seed=0)  # refuses a space that it cannot serve
     params_limit(budget, space)
 

@@ -18,28 +18,10 @@ from archwright.training.pretrained import check_room, load_checkpoint
 from archwright.training.task_data import TaskData
 
 
-def check_training(settings: o.SupernetOptions, output: o.OutputOptions) -> None:
-    """Numbers that no training can use."""
-    rules = {
-        "--epochs": settings.epochs > 0,
-        "--min-epochs": 0 < settings.min_epochs <= settings.epochs
-        or settings.min_epochs == o.SupernetOptions.min_epochs,
-        "--original-epochs": settings.original_epochs is None or settings.original_epochs >= 0,
-        "--learning-rate": 0 < settings.learning_rate < 1,
-        "--batch-size": settings.batch_size >= 1,
-        "--temperature": settings.temperature > 0,
-        "--checkpoint-seconds": settings.checkpoint_seconds >= 0,
-        "--seed": output.seed >= 0,
-        "--threads": output.threads >= 0,
-    }
-    for name, kept in rules.items():
-        if not kept:
-            value = {**vars(settings), **vars(output)}[name[2:].replace("-", "_")]
-            raise BadInput(f"{name} is out of range, got {value}; see `archwright compress --help`.")
-
-
 def check_method(settings: o.SupernetOptions, search: o.SearchOptions) -> None:
     """What the method cannot use."""
+    if settings.epochs < settings.min_epochs != o.SupernetOptions.min_epochs:
+        raise BadInput(f"--min-epochs must be at most --epochs, {settings.epochs:g}, got {settings.min_epochs:g}.")
     usual = usual_values(settings)
     for name in METHODS[settings.method].unused:
         if getattr(settings, name) != usual[name]:

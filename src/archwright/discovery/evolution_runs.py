@@ -81,13 +81,6 @@ def notes(land: DiscoveryContext, settings: EvolutionSettings) -> list[str]:
 
 def settings_of(options: so.EvolutionOptions, fitness: str = "spearman") -> EvolutionSettings:
     """With several aims no formula is scored twice: copies would crowd the front."""
-    least = {"generations": 1, "population": 2, "sample": 0, "seeds": 1}
-    for name, value in least.items():
-        if getattr(options, name) < value:
-            raise BadInput(f"--{name} must be at least {value}, got {getattr(options, name)}.")
-    for name in ("crossover", "mutation"):
-        if not 0 <= getattr(options, name) <= 1:
-            raise BadInput(f"--{name} must be between 0 and 1, got {getattr(options, name)}.")
     shared = {name: getattr(options, name) for name in ("generations", "population", "pps", "sample")}
     rates = {name: getattr(options, name) for name in ("crossover", "mutation")}
     distinct = options.distinct or fitness in AIMS

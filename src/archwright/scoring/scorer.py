@@ -92,33 +92,15 @@ def scoring_setup(
     return ScoringSetup(space, names, own, loss, text, vocabulary, rows, length, looks.seed, looks.initial)
 
 
-LEAST = {"seeds": 1, "batches": 1, "workers": 0, "seed": 0}
-"""Smallest value of an option, where a command has it."""
-
-
 def size_of(space: ArchitectureSpace, looks: so.RecordingOptions) -> tuple[int, int]:
     """Texts of a batch and tokens of each: as asked for, else the usual ones; BadInput for what no network can read."""
     asked = zip((looks.batch_rows, looks.length), space.batch, strict=True)
     rows, length = (usual if given is None else given for given, usual in asked)
-    check_numbers(looks, rows, length)
     plan = space.plan(space.sample(np.random.default_rng(0)))  # all designs have the same positions
     longest = getattr(plan, "max_position_embeddings", None)  # recurrent cells need none
     if longest is not None and length > longest:
         raise BadInput(f"--length must be at most {longest}, the positions of networks of this space, got {length}.")
     return rows, length
-
-
-def check_numbers(looks: so.RecordingOptions, rows: int, length: int) -> None:
-    """Raises BadInput for a number that makes no sense."""
-    given = {name: getattr(looks, name) for name in LEAST if hasattr(looks, name)}
-    bounds = {
-        **{name: (value, LEAST[name]) for name, value in given.items()},
-        "batch_rows": (rows, 2),
-        "length": (length, 2),
-    }
-    for name, (value, least) in bounds.items():
-        if value < least:
-            raise BadInput(f"--{name.replace('_', '-')} must be at least {least}, got {value}.")
 
 
 def check_page(page: Path) -> Path:

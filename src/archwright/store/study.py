@@ -23,7 +23,6 @@ def open_study(
     """The run's study in its store, made when it is not there yet."""
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     journal = run.path / "study.journal"
     try:
         return optuna.create_study(

@@ -232,8 +232,6 @@ def planned_steps(options: TrainConfig, place: TrainingContext, course: Training
     steps = asked_steps(options.recipe, len(course.batches(0)), options.pace.accumulate * place.group.processes)
     if options.pace.minutes is None:
         return steps
-    if options.pace.minutes <= 0:
-        raise BadInput(f"--minutes must be above zero, got {options.pace.minutes}.")
     return max(1, min(steps, int(60 * options.pace.minutes / seconds_per_step(options, course))))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import optuna
@@ -11,6 +10,7 @@ from optuna._gp.thread_limiting import limit_threads_in_optimization
 from optuna.samplers import GPSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from archwright.logs import quiet_libraries
 from archwright.search.choices import Choices, Config, mutate, sample
 from archwright.search.encoding import config_of, distributions, encode
 from archwright.search.history import Tried
@@ -48,7 +48,7 @@ class Ehvi(Rule):
         sampler = GPSampler(
             seed=seed, independent_sampler=independent, n_startup_trials=2, warn_independent_sampling=False
         )
-        with _quiet():
+        with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
             return optuna.create_study(sampler=sampler, directions=["minimize"] * objectives)
 
     def _copy(self, one: Tried, worst: list[float]) -> FrozenTrial:
@@ -56,14 +56,3 @@ class Ehvi(Rule):
         state = TrialState.COMPLETE if one.told else TrialState.RUNNING
         values = list(one.losses or worst) if one.told else None
         return create_trial(state=state, values=values, params=params, distributions=self._space)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Optuna reports every study it creates; the model's is nobody's business."""
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(level)
