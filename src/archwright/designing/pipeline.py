@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
 
 from archwright.configs import design as do
 from archwright.designing import METHODS
@@ -52,7 +51,6 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
         space.scale_up(space.plan(space.sample(np.random.default_rng(0))), config.output.scale_up)
     known = Scores(scoring.out)
     request = EvaluationRequest(space, config.goal, scoring, config.one_shot, known)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     with METHODS[config.goal.method](request) as evaluation:
         page = check_page(config.output.html or scoring.out / PAGE)  # makes a folder: not before all else is in order
         task = DesignTask(space, evaluation.objectives, limits, LatencyMeter(space, space.batch[1], known), options)
