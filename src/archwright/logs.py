@@ -33,8 +33,9 @@ def write_logs(*, verbose: bool = False, quiet: bool = False, file: Path | None 
     try:
         yield
     except BaseException as error:
-        logger.removeHandler(stderr)
-        logger.error("%s", error or type(error).__name__, exc_info=error)
+        if file is not None:  # without any handler logging itself would show it on stderr
+            logger.removeHandler(stderr)
+            logger.error("%s", error or type(error).__name__, exc_info=error)
         raise
     finally:
         logger.setLevel(level)
