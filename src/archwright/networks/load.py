@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
-from transformers.utils import cached_file, logging
+from transformers.utils import cached_file
 
 from archwright.errors import BadInput
+from archwright.logs import quiet_libraries
 from archwright.networks import registered as registered
 from archwright.networks.families import FAMILIES
 from archwright.networks.kinds import STOCK_HEADS, has_head
@@ -28,10 +28,6 @@ UNREADABLE = (
     *(pickle.UnpicklingError, struct.error, SafetensorError, StrictDataclassError),
 )
 """What transformers raises, depending on the way in which a checkpoint is damaged."""
-
-logging.set_verbosity_error()  # its warnings about missing heads are no news: the head is ours
-logging.disable_progress_bar()
-hub_logging.set_verbosity_error()  # an address that does not answer is told in our own line
 
 
 def load_supernet(
@@ -130,6 +126,7 @@ def size_keys(config: AutoConfig) -> list[str]:
     return [name for name in (*names, *others) if name in config.to_dict()]
 
 
+@quiet_libraries()
 def stock_config(source: str) -> AutoConfig:
     """The checkpoint's config, or one clear line on what is wrong with it."""
     if has_our_head(source):
@@ -193,6 +190,7 @@ def load_stock(source: str, auto: Any, config: AutoConfig) -> PreTrainedModel:
         return read_weights(source, auto, way_out=way_out, config=config, trust_remote_code=False, **packed(source))
 
 
+@quiet_libraries()
 def read_weights(source: str | Path, auto: Any, *, way_out: str, **how: Any) -> PreTrainedModel:
     """The network in `source` with all of its tensors from there, or one clear line; only a pooler may be missing."""
     try:
@@ -215,6 +213,7 @@ def default_pooling(source: str, own: str = "cls") -> str:
     return "mean" if mean else own
 
 
+@quiet_libraries()
 def described_pooling(source: str) -> Path | None:
     """The file in which a sentence encoder says how it pools, in a folder or on the hub."""
     found = cached_file(
@@ -231,6 +230,7 @@ def first_line(error: BaseException) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
 
 
+@quiet_libraries()
 def saved_network(folder: Path) -> PrunedNetwork:
     """A network of ours that was saved before, or one clear line."""
     way_out = "delete the folder and run again"
