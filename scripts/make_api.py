@@ -83,8 +83,8 @@ API = {
 """Commands that are public functions; `worker` only helps a run of the command line."""
 COMPRESS_RETURNS = {
     "FinishedRun": "compression.run",
-    "MethodComparison": "compression.comparison",
-    "Preview": "compression.preview",
+    "MethodComparison": "compression.studies.comparison",
+    "Preview": "compression.studies.preview",
 }
 PREVIEW_OPTIONS = ("out", "seed")
 """What `compress` looks at beside `preview`."""

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import torch
 
-from archwright.commands.worker import group_from
-from archwright.compression.search import load_evaluator
-from archwright.configs import compress as o
+from archwright.compression.methods import load_evaluator
 from archwright.networks.load import freeze_embeddings
 from archwright.store import RunFolder, write_whole
 from archwright.subnet.extract import extract
@@ -26,23 +24,24 @@ from archwright.training.schedule import Schedule
 def main() -> None:
     torch.set_num_threads(1)
     run = RunFolder(Path(sys.argv[1]))
-    evaluator, settings, plan = load_evaluator(run), group_from(run, o.SupernetOptions), run.note("plan")
+    evaluator, plan = load_evaluator(run), run.note("plan")
+    context, options = evaluator.context, evaluator.context.config.supernet
     of = evaluator.space.anatomy
     keep = tuple(part if i < of.layers // 2 else LayerSpec(0, 0) for i, part in enumerate(of.full))
-    network = extract(load_checkpoint(evaluator.task_data, group_from(run, o.ModelOptions), settings), keep)
-    freeze_embeddings(network, not settings.train_embeddings)
+    network = extract(load_checkpoint(context.task_data, context.config.model, options), keep)
+    freeze_embeddings(network, not options.train_embeddings)
     train_network(
         network,
-        evaluator.task_data.training(settings.batch_size, stream=4),
+        context.task_data.training(options.batch_size, stream=4),
         plain_update(network, loss=task_loss),
-        Schedule(steps=plan["original"] + plan["supernet"], learning_rate=settings.learning_rate),
-        seed=evaluator.seed,
+        Schedule(steps=plan["original"] + plan["supernet"], learning_rate=options.learning_rate),
+        seed=context.seed,
         title="without the top layers",
     )
     facts = {
         "nonembedding_share": nonembedding_parameters(of, keep) / nonembedding_parameters(of, of.full),
-        "validation_error": evaluator.task_data.error(network, evaluator.task_data.validation),
-        "test_error": evaluator.task_data.error(network, evaluator.task_data.test),
+        "validation_error": context.task_data.error(network, context.task_data.validation),
+        "test_error": context.task_data.error(network, context.task_data.test),
     }
     write_whole(run.path / "dropped.json", json.dumps(facts))
 

@@ -109,7 +109,7 @@ def random_errors(out: Path, number: int = 30) -> list[float]:
     import numpy as np
     import torch
 
-    from archwright.compression.search import load_evaluator
+    from archwright.compression.methods import load_evaluator
     from archwright.objectives.error import error
     from archwright.search import sample
     from archwright.store import RunFolder
@@ -118,10 +118,8 @@ def random_errors(out: Path, number: int = 30) -> list[float]:
     evaluator = load_evaluator(RunFolder(out))
     rng = np.random.default_rng(2024)
     keeps = [evaluator.space.build(sample(evaluator.space.choices, rng)) for _ in range(number)]
-    return [
-        error(evaluator.network, evaluator.task_data.validation, keep, metric=evaluator.task_data.task.metric)
-        for keep in keeps
-    ]
+    task_data = evaluator.context.task_data
+    return [error(evaluator.network, task_data.validation, keep, metric=task_data.task.metric) for keep in keeps]
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from archwright.compression.finetuning import supernet_step
+from archwright.compression.supernet import supernet_step
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, Encoded, batch_of, batches, encode, evaluation_batches
 from archwright.data.tasks.task import load_task

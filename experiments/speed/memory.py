@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
 
 from archwright.commands import COMMANDS, call
-from archwright.compression.finetuning import supernet_step
+from archwright.compression.supernet import supernet_step
 from archwright.configs import compress as o
 from archwright.data.batching import Batch
 from archwright.errors import Failed

@@ -13,8 +13,7 @@ import numpy as np
 import optuna
 import torch
 
-from archwright.compression.finetuning import finetune
-from archwright.compression.methods.standard import frozen_as
+from archwright.compression.finetuning import extract_trainable, finetune
 from archwright.configs import compress as o
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
@@ -23,7 +22,6 @@ from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, conf
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.statistics import hypervolume_over_time
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.training.pretrained import load_checkpoint
 from archwright.training.task_data import TaskData, load_task_data
@@ -95,7 +93,7 @@ def table_of(seed: int, bar: Bar) -> Table:
     keeps = designs(space, np.random.default_rng(seed))
     errors = []
     for keep in keeps:
-        errors.append(tuple(errors_at_rungs(task_data, frozen_as(extract(start, keep), start))))
+        errors.append(tuple(errors_at_rungs(task_data, extract_trainable(start, keep))))
         bar.advance()
     count = COSTS["nonembedding_parameters"].measure
     whole = count(space.anatomy, space.anatomy.full, length=1)

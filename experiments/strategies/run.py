@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from scipy import stats
 
-from archwright.compression.pipeline import CompressConfig, as_options, borrow_original, resolve_space, run_compression
-from archwright.compression.search import load_evaluator
+from archwright.compression.context import to_settings
+from archwright.compression.methods import load_evaluator
+from archwright.compression.pipeline import copy_original, resolve_space, run_compression
 from archwright.configs import compress as o
 from archwright.search import sample
 from archwright.statistics.pareto import hypervolume
@@ -49,22 +50,19 @@ def main() -> None:
 
 def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) -> dict[str, Any]:
     """A finished run; the original and the order are those of the seed's first run."""
-    asked = CompressConfig(
-        o.ModelOptions(),
-        o.DataOptions(train_rows=options.rows, validation_rows=400, test_rows=50),
-        o.SupernetOptions(strategy=strategy),
-        o.SearchOptions(trials=60, corners=("largest",)),
-        o.BudgetOptions(),
-        o.MeasureOptions(rounds=3),
-        o.FidelityOptions(),
-        o.OutputOptions(out=folder, seed=int(seed), threads=1),
+    config = o.CompressConfig(
+        data=o.DataOptions(train_rows=options.rows, validation_rows=400, test_rows=50),
+        supernet=o.SupernetOptions(strategy=strategy),
+        search=o.SearchOptions(trials=60, corners=("largest",)),
+        measure=o.MeasureOptions(rounds=3),
+        output=o.OutputOptions(out=folder, seed=int(seed), threads=1),
     )
     first = RunFolder(options.out / f"{STRATEGIES[0]}-{seed}")
-    run = begin(folder, as_options(resolve_space(asked)))
+    run = begin(folder, to_settings(resolve_space(config)))
     if first.path != folder:
-        borrow_original(run, first.path)
+        copy_original(run, first)
         run.note("order", first.note("order"))
-    return run_compression(asked).result
+    return run_compression(config).result
 
 
 def uniform(folder: Path) -> list[tuple[float, float]]:
@@ -73,13 +71,13 @@ def uniform(folder: Path) -> list[tuple[float, float]]:
     if not noted.exists():
         torch.set_num_threads(1)
         evaluator = load_evaluator(RunFolder(folder))
-        rng, of = np.random.default_rng((evaluator.seed, 100)), evaluator.space.anatomy
+        rng, of = np.random.default_rng((evaluator.context.seed, 100)), evaluator.space.anatomy
         configs = [sample(evaluator.space.choices, rng) for _ in range(100)]
         shares = [
             nonembedding_parameters(of, evaluator.space.build(c)) / nonembedding_parameters(of, of.full)
             for c in configs
         ]
-        errors = [evaluator.error(config, evaluator.task_data.validation) for config in configs]
+        errors = [evaluator.error(config, evaluator.context.task_data.validation) for config in configs]
         noted.write_text(json.dumps(list(zip(errors, shares, strict=True))))
     return [tuple(point) for point in json.loads(noted.read_text())]
 

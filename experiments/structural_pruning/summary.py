@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from archwright.compression.protocol import protocol_of
+from archwright.compression.studies.protocol import compare_runs
 
 HERE = Path(__file__).parent
 FIGURES = HERE.parents[1] / "docs" / "figures"
@@ -74,7 +74,7 @@ def numbers(document: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
 
 def table(rows: list[dict[str, Any]], documents: list[dict[str, Any]]) -> str:
     """Means with 95 % intervals over seeds."""
-    volumes = {group["task"]: group for group in protocol_of(documents)["groups"]}
+    volumes = {group["task"]: group for group in compare_runs(documents)["groups"]}
     lines = [
         "| task | method | seeds | hypervolume | 95 % interval | pooled quantiles (of 4) | tried | seconds |"
         " at most half the size: lost, test |",

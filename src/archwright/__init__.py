@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from archwright.commands.score import ScoreTable
     from archwright.commands.select import SelectResult
     from archwright.commands.train import TrainResult
-    from archwright.compression.comparison import MethodComparison
     from archwright.compression.export import ExportResult
-    from archwright.compression.preview import Preview
     from archwright.compression.run import FinishedRun
+    from archwright.compression.studies.comparison import MethodComparison
+    from archwright.compression.studies.preview import Preview
 
 __all__ = [
     "__version__",

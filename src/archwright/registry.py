@@ -35,6 +35,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         self.group = group
         """Entry points of this group are members too, for example archwright.proxies."""
         self._members: dict[str, Member | Lazy] = dict(members)
+        self._descriptions = {name: member.description for name, member in members.items() if isinstance(member, Lazy)}
 
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
@@ -83,9 +84,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
         return {name: self._describe(name) for name in self}
 
     def _describe(self, name: str) -> str:
-        member = self._members.get(name)
-        if isinstance(member, Lazy) and member.description:
-            return member.description
+        if self._descriptions.get(name):  # also after the member was loaded, which need not repeat it
+            return self._descriptions[name]
         member = self[name]
         text = getattr(member, "description", None) or getattr(member, "__doc__", None) or ""
         return text.strip().splitlines()[0] if text.strip() else ""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedModel
 
-from archwright.compression.preview import preview_spaces
+from archwright.compression.studies.preview import preview_spaces
 from archwright.errors import BadInput
 from archwright.exporting.trained import save_trained
 from archwright.networks.flexibert import FlexiBertConfig, FlexiBertNetwork

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from archwright.compression.export import mixed, prefixes
+from archwright.compression.export import block_batches, mixed_batches
 from archwright.data.encoding import Encoded
 
 
@@ -19,7 +19,7 @@ def shapes(batches: list[dict[str, torch.Tensor]]) -> list[tuple[int, ...]]:
 
 
 def test_blocks_of_text_are_cut_to_several_lengths() -> None:
-    made = prefixes(encoded([64] * 5))
+    made = block_batches(encoded([64] * 5))
     assert shapes(made) == [(1, 64), (1, 4), (3, 16), (2, 1)]
     assert made[0]["input_ids"].tolist() == [list(range(1, 65))]
     assert made[1]["input_ids"].tolist() == [[257, 258, 259, 260]]
@@ -28,14 +28,14 @@ def test_blocks_of_text_are_cut_to_several_lengths() -> None:
 
 
 def test_a_single_short_block_is_enough() -> None:
-    assert shapes(prefixes(encoded([2]))) == [(1, 2), (1, 1), (1, 1), (1, 1)]
+    assert shapes(block_batches(encoded([2]))) == [(1, 2), (1, 1), (1, 1), (1, 1)]
 
 
 def test_texts_of_all_lengths() -> None:
-    assert shapes(mixed(encoded(list(range(1, 41))))) == [(1, 1), (1, 40), (3, 23), (8, 37), (16, 40)]
+    assert shapes(mixed_batches(encoded(list(range(1, 41))))) == [(1, 1), (1, 40), (3, 23), (8, 37), (16, 40)]
 
 
 def test_choices_stay_together() -> None:
-    made = mixed(encoded([3, 5, 2, 2, 9, 1], choices=2))
+    made = mixed_batches(encoded([3, 5, 2, 2, 9, 1], choices=2))
     assert shapes(made) == [(1, 2, 2), (1, 2, 9), (2, 2, 9), (2, 2, 9), (3, 2, 9)]
     assert made[0]["input_ids"].tolist() == [[[9, 10], [11, 12]]]

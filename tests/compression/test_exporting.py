@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from archwright.commands.export import export
-from archwright.compression.export import ExportResult
-from archwright.compression.trained_export import TEXTS
+from archwright.compression.export import TEXTS, ExportResult
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.trained import save_trained

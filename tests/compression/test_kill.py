@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.search import load_evaluator
+from archwright.compression.methods import load_evaluator
 from archwright.store import RunFolder
 from tests.compression.runs import QUICK, compressed, front_of, left_over, process, study_of, tried, wait_for, words_of
 

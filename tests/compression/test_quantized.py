@@ -8,28 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from archwright.compression import quantization
-from archwright.compression.context import load_context
-from archwright.compression.methods import METHODS
-from archwright.compression.quantization import (
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.methods import load_evaluator
+from archwright.compression.studies import quantization
+from archwright.compression.studies.quantization import (
     FORMS,
     OnnxNetwork,
     Piece,
-    alone,
-    joined,
-    quantized_study,
+    join_sessions,
+    measure_quantization,
     typical_inputs,
 )
-from archwright.compression.search import SubnetEvaluator
 from archwright.networks.load import saved_network
 from archwright.objectives.quantize import quantized as packed
 from archwright.store import RunFolder
 
 TORCH = [form for form in FORMS if "torch" in form.runtime]
-
-
-def ground_in(folder: Path) -> SubnetEvaluator:
-    return METHODS["weight-sharing"].ground_of(load_context(RunFolder(folder)))
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +33,8 @@ def studied(
     """A copy of the finished run, a part of its result, and the study of that."""
     folder = tmp_path_factory.mktemp("quantized") / "run"
     shutil.copytree(run.folder.path, folder)
-    evaluator, part = ground_in(folder), {**run.result, "front": run.front[:1]}
-    return evaluator, part, quantized_study(evaluator, part)
+    evaluator, part = load_evaluator(RunFolder(folder)), {**run.result, "front": run.front[:1]}
+    return evaluator, part, measure_quantization(evaluator, part)
 
 
 def test_every_form_of_every_network(studied: Any) -> None:
@@ -65,9 +59,9 @@ def test_every_form_of_every_network(studied: Any) -> None:
 
 def test_errors_are_those_of_the_packed_networks(studied: Any) -> None:
     evaluator, result, study = studied
-    network = alone(evaluator, result["front"][0]["config"])
+    network = evaluator.extract(result["front"][0]["config"])
     found = {(p["bits"], p["runtime"]): p for p in study["points"] if p["trial"] == result["front"][0]["trial"]}
-    wanted = evaluator.task_data.error(packed(network, 4, product="int8"), evaluator.task_data.test)
+    wanted = evaluator.context.task_data.error(packed(network, 4, product="int8"), evaluator.context.task_data.test)
     assert found[4, "torch int8"]["test_error"] == wanted
     assert found[32, "onnxruntime"]["validation_error"] == pytest.approx(found[32, "torch"]["validation_error"])
 
@@ -81,8 +75,8 @@ def test_the_joint_front_is_not_beaten(studied: Any) -> None:
 @pytest.mark.slow
 def test_an_onnx_file_answers_like_its_network(studied: Any, tmp_path: Path) -> None:
     evaluator = studied[0]
-    network = saved_network(evaluator.run.original)
-    batch = evaluator.task_data.validation[0]
+    network = saved_network(evaluator.context.run.original)
+    batch = evaluator.context.task_data.validation[0]
     piece = Piece(network, tuple(batch.inputs), tmp_path)
     with torch.no_grad():
         wanted = network(**batch.inputs).logits
@@ -93,8 +87,8 @@ def test_an_onnx_file_answers_like_its_network(studied: Any, tmp_path: Path) -> 
 
 def test_what_was_measured_is_not_measured_again(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(run.folder.path, tmp_path / "run")
-    evaluator, part = ground_in(tmp_path / "run"), {**run.result, "front": run.front[:2]}
-    measure, seen = quantization.measured, []
+    evaluator, part = load_evaluator(RunFolder(tmp_path / "run")), {**run.result, "front": run.front[:2]}
+    measure, seen = quantization.measure_forms, []
 
     def interrupted(*args: Any) -> Any:
         if len(seen) == 2:
@@ -102,13 +96,13 @@ def test_what_was_measured_is_not_measured_again(run: Any, tmp_path: Path, monke
         seen.append(args)
         return measure(*args)
 
-    monkeypatch.setattr(quantization, "measured", interrupted)
+    monkeypatch.setattr(quantization, "measure_forms", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        quantized_study(evaluator, part, TORCH)
-    monkeypatch.setattr(quantization, "measured", lambda *args: seen.append(args) or measure(*args))
-    first = quantized_study(evaluator, part, TORCH)
+        measure_quantization(evaluator, part, TORCH)
+    monkeypatch.setattr(quantization, "measure_forms", lambda *args: seen.append(args) or measure(*args))
+    first = measure_quantization(evaluator, part, TORCH)
     assert len(seen) == 3 and len(first["points"]) == 3 * len(TORCH)
-    assert quantized_study(evaluator, part, TORCH) == first and len(seen) == 3
+    assert measure_quantization(evaluator, part, TORCH) == first and len(seen) == 3
 
 
 def test_milliseconds_are_shares_of_one_yardstick(studied: Any) -> None:
@@ -118,14 +112,14 @@ def test_milliseconds_are_shares_of_one_yardstick(studied: Any) -> None:
         {"yardstick_ms": 10.0, "points": [{**point, "latency_share": share}]},
         {"yardstick_ms": 30.0, "points": [{**point, "bytes": 5, "latency_share": share}]},
     ]
-    found = joined(sessions, studied[0])
+    found = join_sessions(sessions, studied[0].context)
     assert [p["latency_ms"]["median"] for p in found["points"]] == [10.0, 10.0]
     assert found["points"][0]["latency_ms"] == pytest.approx({"median": 10.0, "low": 8.0, "high": 12.0})
     assert found["joint_front"] == [1] and "latency_share" in sessions[0]["points"][0]
 
 
 def test_inputs_are_those_of_the_tokenizer(studied: Any) -> None:
-    network = saved_network(studied[0].run.original)
+    network = saved_network(studied[0].context.run.original)
     inputs = typical_inputs(network, ("input_ids", "attention_mask"), 9, np.random.default_rng(0))
     assert list(inputs) == ["input_ids", "attention_mask"] and inputs["input_ids"].shape == (1, 9)
     more = typical_inputs(network, ("input_ids", "attention_mask", "other"), 9, np.random.default_rng(0))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.search import load_evaluator
+from archwright.compression.methods import load_evaluator
 from archwright.errors import BadInput
 from archwright.parallel.ray_cluster import check_ray
 from archwright.search import EPOCHS
@@ -67,7 +67,7 @@ def test_a_node_dies_and_nothing_is_lost(
     cluster: Any, tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     told: list[int] = []
-    monkeypatch.setattr("archwright.compression.search.Counter.told", dying(cluster, told))
+    monkeypatch.setattr("archwright.compression.search.TrialCounter.update", dying(cluster, told))
     far = compressed(tmp_path / "far", **given, **OPTIONS, ray=cluster.address)
     assert len(told) > 3 and cluster.victim is None
     monkeypatch.undo()
@@ -97,7 +97,7 @@ def dying(cluster: Any, told: list[int]) -> Callable[[Any, Any], None]:
 
 
 def test_ray_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archwright.compression.ray_search.find_spec", lambda name: None)
+    monkeypatch.setattr("archwright.parallel.ray_cluster.find_spec", lambda name: None)
     with pytest.raises(BadInput, match=r"archwright\[ray\]"):
         check_ray("local")
 

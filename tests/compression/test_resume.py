@@ -53,7 +53,7 @@ def test_other_threads_and_checkpoints_are_no_other_run(copied: Path, options: d
 def test_more_trials_go_on_where_it_ended(
     copied: Path, options: dict[str, Any], run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finetuning, "train", None)  # nothing is trained again
+    monkeypatch.setattr(finetuning, "train_network", None)  # nothing is trained again
     more = compressed(copied, **{**options, "trials": 20}).result
     assert [row["values"] for row in more["trials"]][:14] == [row["values"] for row in run.result["trials"]]
     assert len(more["trials"]) == len(study_of(copied).trials) == 20

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.methods.standard import design_name
-from archwright.compression.search import load_evaluator
+from archwright.compression.methods import load_evaluator
+from archwright.compression.weights import design_name
 from archwright.networks.load import saved_network
 from archwright.search import EPOCHS, config_of
 from archwright.search.encoding import key_of
@@ -83,7 +83,7 @@ def check_rungs(configs: list[dict[str, Any]], rungs: list[float]) -> None:
 
 def undisturbed(evaluator: Any, config: dict[str, Any], folder: Path) -> float:
     """The error of this design trained from the start, here and at once."""
-    evaluator.home.checkpoints(config).remove()
-    evaluator.home.train(config, folder)
-    error: float = evaluator.task_data.error(saved_network(folder), evaluator.task_data.validation)
+    evaluator.weights.checkpoints(config).remove()
+    evaluator.weights.train(config, folder)
+    error: float = evaluator.context.task_data.error(saved_network(folder), evaluator.context.task_data.validation)
     return error

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.search import load_evaluator
+from archwright.compression.methods import load_evaluator
 from archwright.objectives.error import error
 from archwright.search import config_of
 from archwright.search.history import RETRY_OF

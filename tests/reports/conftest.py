@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archwright.compression.protocol import protocol_of
+from archwright.compression.studies.protocol import compare_runs
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = (
@@ -292,7 +292,7 @@ def compared() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def protocol() -> dict[str, Any]:
     """Everything the protocol can show; tests may read but not change it."""
-    return protocol_of(synthetic_documents())
+    return compare_runs(synthetic_documents())
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.protocol import protocol_of
+from archwright.compression.studies.protocol import compare_runs
 from archwright.reports import compare_html, compare_plot, compare_table, front_plot, front_table, report_html
 from archwright.reports.compare import compare_headline
 from archwright.reports.measures import DASH, MEASURES, NUMBER, SHARE, measure_of
@@ -50,7 +50,7 @@ def test_a_method_without_anything_has_a_row_of_dashes(compared: dict[str, Any])
     compared["methods"]["empty"] = {"front": [], "trials": [], "hypervolume": None, "note": "no network fits"}
     shown = printed(compare_table(compared), 140)
     assert DASH in next(line for line in shown.splitlines() if line.startswith("empty"))
-    assert "no network fits" in compare_html(compared, protocol_of([compared]))
+    assert "no network fits" in compare_html(compared, compare_runs([compared]))
 
 
 def embedded(page: str) -> Any:
@@ -60,7 +60,7 @@ def embedded(page: str) -> Any:
 
 
 def test_page_holds_everything_and_loads_nothing(compared: dict[str, Any]) -> None:
-    page = compare_html(compared, protocol_of([compared]))
+    page = compare_html(compared, compare_runs([compared]))
     ours = page[: page.index("plotly.js v")]
     assert not re.search(r"<(script|img|iframe)[^>]+src=|<link[^>]+href=\"(?!data:)|@import|url\(", ours)
     assert "{{ " not in ours
@@ -75,7 +75,7 @@ def test_without_protocol_or_test_errors_a_sentence_stands_in(compared: dict[str
     for method in compared["methods"].values():
         for member in method["front"]:
             member["test_error"] = None
-    view = embedded(compare_html(compared, protocol_of([compared])))
+    view = embedded(compare_html(compared, compare_runs([compared])))
     assert view["sections"][2]["blocks"][0]["kind"] == "notice"
     assert [words for words, _ in view["sections"][0]["blocks"][0]["figures"]][1] == ["parameters", "validation"]
 

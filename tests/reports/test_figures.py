@@ -5,7 +5,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from archwright.compression.protocol import protocol_of
+from archwright.compression.studies.protocol import compare_runs
 from archwright.reports.figures import FIGURES
 from archwright.reports.figures.checks import honesty_figure, quantized_figure
 from archwright.reports.figures.curves import volume_curves
@@ -34,7 +34,7 @@ def test_every_figure_is_drawn_and_valid(number: str, protocol: dict[str, Any]) 
 
 @pytest.mark.parametrize("number", FIGURES)
 def test_without_runs_there_is_no_figure(number: str) -> None:
-    assert FIGURES[number](protocol_of([])) is None
+    assert FIGURES[number](compare_runs([])) is None
     assert FIGURES[number].needs and FIGURES[number].title and FIGURES[number].caption
 
 
@@ -61,7 +61,7 @@ def test_fronts_have_one_point_per_member(protocol: dict[str, Any], compared: di
 
 
 def test_three_tasks_in_figure_nine_and_all_in_figure_ten(compared: dict[str, Any]) -> None:
-    protocol = protocol_of([compared | {"task": task} for task in "abcde"])
+    protocol = compare_runs([compared | {"task": task} for task in "abcde"])
     nine, ten = FIGURES["9"](protocol), FIGURES["10"](protocol)
     assert nine and ten
     assert (nine["layout"]["meta"]["panels"], ten["layout"]["meta"]["panels"]) == (3, 5)
@@ -98,10 +98,10 @@ def test_bins_mark_ninety_and_ninety_five_percent(protocol: dict[str, Any]) -> N
 
 
 def test_one_seed_has_no_band(compared: dict[str, Any], result: dict[str, Any]) -> None:
-    protocol = protocol_of([result])
+    protocol = compare_runs([result])
     figure = FIGURES["12"](protocol)
     assert figure is not None and len(figure["data"]) == 1
-    bins = FIGURES["8"](protocol_of([compared]))
+    bins = FIGURES["8"](compare_runs([compared]))
     assert bins is not None and all("error_y" not in trace for trace in bins["data"])
 
 

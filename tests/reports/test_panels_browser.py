@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from archwright.compression.protocol import protocol_of
+from archwright.compression.studies.protocol import compare_runs
 from archwright.reports import compare_html, protocol_html, report_html
 from archwright.reports.figures import FIGURES
 from tests.reports.conftest import check_width, synthetic_studies, wait_until
@@ -15,7 +15,7 @@ FRONTS = "#fronts-0-plot"
 
 
 def compare_page(compared: dict[str, Any]) -> str:
-    return compare_html(compared, protocol_of([compared]))
+    return compare_html(compared, compare_runs([compared]))
 
 
 def pick(page: Any, name: str, value: str) -> None:
@@ -86,7 +86,7 @@ def test_protocol_draws_every_figure_once(show: Show, protocol: dict[str, Any]) 
 
 
 def test_protocol_of_one_run_says_what_is_missing(show: Show, result: dict[str, Any]) -> None:
-    page = show(protocol_html(protocol_of([result])))
+    page = show(protocol_html(compare_runs([result])))
     missing = page.locator("#missing").inner_text()
     assert "only seed 0" in missing and "Figure 5 (hypervolume of the search spaces) needs" in missing
     assert page.locator("#figure-12 .plot .main-svg").count()
@@ -94,8 +94,8 @@ def test_protocol_of_one_run_says_what_is_missing(show: Show, result: dict[str, 
 
 
 def test_protocol_of_nothing_opens(show: Show, preview: dict[str, Any]) -> None:
-    assert "needs" in show(protocol_html(protocol_of([]))).locator("#missing").inner_text()
-    page = show(protocol_html(protocol_of([preview])))
+    assert "needs" in show(protocol_html(compare_runs([]))).locator("#missing").inner_text()
+    page = show(protocol_html(compare_runs([preview])))
     assert page.locator("#figure-2 .heatmaplayer .hm").count() == len(preview["spaces"])
 
 
@@ -117,7 +117,7 @@ def test_hostile_names_are_shown_as_text(show: Show, compared: dict[str, Any]) -
     hostile = compared | dict.fromkeys(("model", "task"), name) | {"methods": methods}
     page = show(compare_page(hostile))
     assert page.locator("#fronts .names label").first.inner_text() == name
-    assert name in show(protocol_html(protocol_of([hostile]))).locator("h1").inner_text()
+    assert name in show(protocol_html(compare_runs([hostile]))).locator("h1").inner_text()
 
 
 def test_every_number_may_be_missing(show: Show, compared: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ def test_every_number_may_be_missing(show: Show, compared: dict[str, Any]) -> No
     page = show(compare_page(nothing))
     body = page.locator("body").inner_text()
     assert "NaN" not in body and "null" not in body and "No method has a network" in body
-    assert "NaN" not in show(protocol_html(protocol_of([nothing]))).locator("body").inner_text()
+    assert "NaN" not in show(protocol_html(compare_runs([nothing]))).locator("body").inner_text()
 
 
 def test_narrow_windows_do_not_scroll_sideways(show: Show, compared: dict[str, Any], protocol: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
 """`archwright compress`: from a checkpoint and a task to a Pareto front of smaller models."""
 
-from archwright.compression.comparison import MethodComparison, compare_methods
 from archwright.compression.pipeline import run_compression
-from archwright.compression.preview import Preview, preview_spaces
 from archwright.compression.run import FinishedRun
+from archwright.compression.studies.comparison import MethodComparison, compare_methods
+from archwright.compression.studies.preview import Preview, preview_spaces
 from archwright.configs.compress import CompressConfig
 
 

@@ -1,59 +1,50 @@
 """`archwright export`: a sub-network of a run as an ordinary checkpoint or ONNX, with a parity report."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from archwright.compression.export import ExportResult, check_run, export_subnet
+from archwright.compression.export import ORIGINAL, ExportResult, export_subnet, export_trained
 from archwright.compression.run import open_finished
-from archwright.compression.trained_export import export_trained
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
+from archwright.store import RunFolder, is_run
+from archwright.training.plan import COMMAND
 from archwright.training.students import MODEL
-
-if TYPE_CHECKING:
-    pass
 
 DESIGN = "design.json"
 
 
 def export(config: o.ExportConfig) -> ExportResult:
     """Writes one network of the run, or the network that was trained, and proves it."""
-    run, which, export, target = config.source, config.network, config.export, config.target
-    if export.to is None:
+    source, network, to, int8 = config.source.run, config.network, config.export.to, config.export.int8
+    if to is None:
         raise BadInput(f"--to is needed: one of {', '.join(FORMATS)}.")
-    model = model_in(run.run)
-    check_which(which, trained=model is not None)
+    model = find_model(source)
     if model is not None:
-        place = target.out or model.with_name(f"{model.name}-{export.to}")
-        return ExportResult(
-            place, export_trained(model, export.to, folder=place, int8=export.int8, against=which.against)
-        )
-    if which.trial is None:
-        raise BadInput(
-            f"--trial is needed for {run.run}, a run of compress: a number of its front, -1 is the original."
-        )
-    found = open_finished(run.run)
-    return export_subnet(
-        found.folder, which.trial, export.to, folder=target.out, int8=export.int8, recovered=which.recovered
-    )
-
-
-def check_which(which: o.NetworkOptions, *, trained: bool) -> None:
-    """Refuses what only the other kind of folder has an answer to."""
-    if trained and (which.trial is not None or which.recovered):
-        raise BadInput("--trial and --recovered choose among networks of compress; this folder has one.")
-    if not trained and which.against is not None:
+        if network.trial is not None or network.recovered:
+            raise BadInput("--trial and --recovered choose among networks of compress; this folder has one.")
+        folder = config.target.out or model.with_name(f"{model.name}-{to}")
+        return export_trained(model, to=to, folder=folder, int8=int8, against=network.against)
+    if network.against is not None:
         raise BadInput("--against is for trained networks; those of compress are timed against their original.")
+    if network.trial is None:
+        raise BadInput(f"--trial is needed for {source}, a run of compress: a number of its front, -1 is the original.")
+    run, trial, recovered = open_finished(source), network.trial, network.recovered
+    subnet = None if recovered or trial == ORIGINAL else run.member(trial).config
+    return export_subnet(run.folder, trial, subnet, to=to, folder=config.target.out, int8=int8, recovered=recovered)
 
 
-def model_in(folder: Path) -> Path | None:
-    """The folder of the trained network in a folder: itself or the one that `train` makes; None: it has none."""
-    found = next((place for place in (folder, folder / MODEL) if (place / "config.json").is_file()), None)
-    if found is None and (folder.name == DESIGN or (folder / DESIGN).is_file()):
+def find_model(folder: Path) -> Path | None:
+    """The folder of the trained network in a folder: itself or the one that `train` makes; None: a run of compress."""
+    for path in (folder, folder / MODEL):
+        if (path / "config.json").is_file():
+            return path
+    if folder.name == DESIGN or (folder / DESIGN).is_file():
         raise BadInput(f"{folder} has a design and no weights; train it first: archwright train --design.")
-    if found is None and any(folder.glob("*.safetensors")):
+    if any(folder.glob("*.safetensors")):
         raise BadInput(f"{folder} has weights and no config.json: it was not written to its end; write it again.")
-    if found is None:
-        check_run(folder)
-    return found
+    if not is_run(folder):
+        raise BadInput(f"{folder} is no run of `train` or `compress` and no network: no run.json, no config.json.")
+    if RunFolder(folder).settings.get("command") == COMMAND:
+        raise BadInput(f"{folder} has no network: its training is not at its end, or one folder further down.")
+    return None

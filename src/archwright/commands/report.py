@@ -1,12 +1,12 @@
 """`archwright report RUN...`: finished runs and comparisons under the paper's protocol, as a page and as numbers."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archwright.compression.protocol import protocol_of
+from archwright.compression.studies.protocol import compare_runs
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.reports import protocol_html, protocol_table
@@ -41,25 +41,20 @@ class ReportResult:
         console.print(f"report: {self.page}", soft_wrap=True, highlight=False)
 
 
-def report(reports: o.ReportConfig) -> ReportResult:
-    """The page and the numbers of these runs, compared per task and model."""
-    protocol = protocol_of(documents_of(reports.runs), seed=reports.seed)
-    reports.out.mkdir(parents=True, exist_ok=True)
-    page = reports.out / PAGE
+def report(config: o.ReportConfig) -> ReportResult:
+    """The page and the numbers of these runs, compared per task and model; a run that is given twice counts once."""
+    if not config.runs:
+        raise BadInput("at least one run is needed: `archwright report RUN...` with folders of `archwright compress`.")
+    files = dict.fromkeys(result_file(Path(path)).resolve() for path in config.runs)
+    protocol = compare_runs([read_document(file) for file in files], seed=config.seed)
+    config.out.mkdir(parents=True, exist_ok=True)
+    page = config.out / PAGE
     write_whole(page, protocol_html(protocol))
     return ReportResult(protocol, page)
 
 
-def documents_of(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """The documents in these folders and files, each once."""
-    files = dict.fromkeys(file_of(Path(path)).resolve() for path in paths)
-    if not files:
-        raise BadInput("at least one run is needed: `archwright report RUN...` with folders of `archwright compress`.")
-    return [document_of(file) for file in files]
-
-
-def file_of(path: Path) -> Path:
-    """The result of a run or comparison folder, or the file itself."""
+def result_file(path: Path) -> Path:
+    """The result in the folder of a run or comparison, or the file itself."""
     file = path / RESULT if path.is_dir() else path
     if not file.is_file():
         raise BadInput(
@@ -69,7 +64,7 @@ def file_of(path: Path) -> Path:
     return file
 
 
-def document_of(file: Path) -> dict[str, Any]:
+def read_document(file: Path) -> dict[str, Any]:
     """A result that can be compared."""
     try:
         document = json.loads(file.read_text("utf-8"))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.export import ExportResult, export_subnet
-from archwright.compression.recovery import recover_subnet
+from archwright.compression.finetuning import recover_subnet
+from archwright.compression.methods import load_evaluator
 from archwright.compression.run import Selection, open_finished
 from archwright.configs import compress as o
 from archwright.errors import BadInput
@@ -39,81 +40,79 @@ class SelectResult:
     def show(self, console: "Console") -> None:
         result = self.pick.run.result
         lines = [
-            described("selected", self.pick.entry, result),
-            *(described("beside", neighbour, result) for neighbour in self.pick.neighbours),
+            describe_member("selected", self.pick.entry, result),
+            *(describe_member("beside", neighbour, result) for neighbour in self.pick.neighbours),
         ]
         if self.recovery:
-            before, after = (self.recovery[key] for key in ("before", "after"))
-            lines.append(f"recovered in {self.recovery['epochs']:g} epochs: {changes(before, after, result)}")
-        lines += self.export.lines() if self.export else [f"next: {self.command()}"]
+            before, after, word = self.recovery["before"], self.recovery["after"], measure_of(result).word
+            changes = ", ".join(
+                f"{rows} {word} {format_error(before, key, result)} -> {format_error(after, key, result)}"
+                for rows, key in (("validation", "validation_error"), ("test", "test_error"))
+            )
+            lines.append(f"recovered in {self.recovery['epochs']:g} epochs: {changes}")
+        if self.export:
+            lines += self.export.lines()
+        else:
+            run, recovered = self.pick.run.folder.path, " --recovered" if self.recovery else ""
+            lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} --to compact")
         for line in lines:
             console.print(line, soft_wrap=True, highlight=False)
 
-    def command(self) -> str:
-        recovered = " --recovered" if self.recovery else ""
-        return (
-            f"archwright export {self.pick.run.folder.path} --trial {self.pick.entry['trial']}{recovered} --to compact"
-        )
-
 
 def select(config: o.SelectConfig) -> SelectResult:
-    """The best member of the front within the budget."""
-    run, budget, loss, recovery = config.run, config.budget, config.loss, config.recovery
-    export, target = config.export, config.target
-    check_export(export, target)
+    """The best member of the front within the budget, trained a little more and exported where that is wanted."""
+    budget, recovery, export = config.budget, config.recovery, config.export
+    validate(config)
     if recovery.recover_epochs or recovery.threads:
         choose_threads(recovery.threads)
-    found = open_finished(run.run)
-    pick = found.select(
-        params=budget.params, latency_ms=budget.latency_ms, max_loss=loss.max_loss, total_params=budget.total_params
+    run = open_finished(config.run.run)
+    pick = run.select(
+        params=budget.params,
+        latency_ms=budget.latency_ms,
+        max_loss=config.loss.max_loss,
+        total_params=budget.total_params,
     )
-    trial = pick.entry["trial"]
-    trained = recover_subnet(found.folder, trial, pick.config, recovery) if recovery.recover_epochs else None
-    written = None
+    trial, recovered, exported = pick.entry["trial"], None, None
+    if recovery.recover_epochs:
+        evaluator = load_evaluator(run.folder, device=run.folder.settings["device"])
+        recovered = recover_subnet(evaluator.context, evaluator.extract(pick.config), trial, recovery)
     if export.to is not None:
-        written = export_subnet(
-            found.folder, trial, export.to, folder=target.out, int8=export.int8, recovered=trained is not None
+        exported = export_subnet(
+            *(run.folder, trial, pick.config),
+            to=export.to,
+            folder=config.target.out,
+            int8=export.int8,
+            recovered=recovered is not None,
         )
-    return SelectResult(pick, trained, written)
+    return SelectResult(pick, recovered, exported)
 
 
-def check_export(export: o.ExportOptions, target: o.TargetOptions) -> None:
+def validate(config: o.SelectConfig) -> None:
     """Before anything is trained."""
+    export = config.export
     if export.to is not None:
         format_named(export.to, int8=export.int8)
-    elif export.int8 or target.out is not None:
+    elif export.int8 or config.target.out is not None:
         raise BadInput(f"--out and --int8 are about the export; say --to {', '.join(FORMATS)} as well.")
 
 
-def described(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """One line about a member of the front against the original."""
     original, measure = result["original"], measure_of(result)
     milliseconds = entry["latency_ms"]["median"]
     lost = 100 * measure.lost(entry["validation_error"], original["validation_error"])
+    config = str(entry["config"])
+    if len(config) >= 400:  # a row of thousands of switches
+        config = f"heads and units per layer {entry['keep']}"
     return (
         f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
-        f"({entry['parameters']:,} in all), validation {measure.word} {shown(entry, 'validation_error', result)} "
-        f"({lost:+.1f} {measure.unit}), test {measure.word} {shown(entry, 'test_error', result)}, "
+        f"({entry['parameters']:,} in all), validation {measure.word} {format_error(entry, 'validation_error', result)}"
+        f" ({lost:+.1f} {measure.unit}), test {measure.word} {format_error(entry, 'test_error', result)}, "
         f"{milliseconds:.2f} ms ({milliseconds / original['latency_ms']['median']:.0%} of the original), "
-        f"config {config_text(entry)}"
+        f"config {config}"
     )
 
 
-def shown(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:
+def format_error(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:
     """An error as it is written in text that one may search: with ordinary spaces, and none before a percent sign."""
     return measure_of(result).show(entry[key], 2).replace(SPACE, "")
-
-
-def config_text(entry: Mapping[str, Any]) -> str:
-    """The config, or how much of each layer is left when the config is a row of thousands of switches."""
-    words = str(entry["config"])
-    return words if len(words) < 400 else f"heads and units per layer {entry['keep']}"
-
-
-def changes(before: Mapping[str, float], after: Mapping[str, float], result: Mapping[str, Any]) -> str:
-    """Both errors before and after."""
-    word = measure_of(result).word
-    parts = {f"validation {word}": "validation_error", f"test {word}": "test_error"}
-    return ", ".join(
-        f"{name} {shown(before, key, result)} -> {shown(after, key, result)}" for name, key in parts.items()
-    )

@@ -1,6 +1,9 @@
-"""A sub-network of a run as a checkpoint or ONNX file, compared with the sub-network and timed beside the original."""
+"""A network as a checkpoint or ONNX file, compared with where it came from and timed beside it.
 
-from collections.abc import Callable, Mapping
+It is a sub-network of a run of `compress`, on real texts of its task, or a network that `train` wrote, on a few texts.
+"""
+
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,35 +12,54 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedTokenizerBase
 
-from archwright.compression.recovery import standing_alone
-from archwright.compression.run import open_finished
-from archwright.compression.search import SubnetEvaluator, load_evaluator
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.methods import load_evaluator
 from archwright.data.batching import Encoded, batch_of
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.exporting.card import sizes_of
-from archwright.exporting.checkpoint import export as write
-from archwright.exporting.parity import Parity
+from archwright.exporting.checkpoint import export
+from archwright.exporting.kinds import KINDS
+from archwright.exporting.parity import Inputs, Parity, varied_batches
+from archwright.exporting.subjects import Subject, subject
+from archwright.networks.embedded import resolve_model
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_interleaved
-from archwright.store import RunFolder, is_run
+from archwright.search import Config
+from archwright.spaces.checkpoints import load_any_network, load_network
+from archwright.store import RunFolder
 from archwright.subnet.slicing import subnetwork
-from archwright.training.plan import COMMAND
+from archwright.subnet.spec import SubnetSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
+Forward = Callable[[Inputs], Any]
 ORIGINAL = -1
-
-
-Logits = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
+"""Number that stands for the fine-tuned original among the trials."""
+TRAINED_LENGTH = 64
+"""Tokens of the longest text that a trained network is compared on."""
+TRAINED_ROUNDS = 20
+TEXTS = (
+    "No.",
+    "It rained.",
+    "The film was lovely.",
+    "She read the letter twice and put it away.",
+    "In the north the winters are long, and the days are short.",
+    "Nobody knew who had written the song, but everyone in the village could sing it.",
+    "The company said on Monday that it would close two of its plants by the end of next year.",
+    "After the war he returned to the town where he was born and opened a small shop near the station.",
+)
+"""Of all lengths; what they say does not matter, for it is the difference of two networks that counts."""
+QUESTIONS = ("What?", "Who read the letter?", "Where are the winters long?", "When did the company say that?") * 2
 
 
 @dataclass(frozen=True)
 class ExportResult:
-    """A checkpoint and the proof that it computes what the sub-network computed."""
+    """A checkpoint and the proof that it computes what the network computed."""
 
     folder: Path
     parity: Parity
@@ -71,106 +93,160 @@ class ExportResult:
         return lines
 
 
-def check_run(folder: Path) -> None:
-    """Refuses what is no run of `compress` either."""
-    if not is_run(folder):
-        raise BadInput(f"{folder} is no run of `train` or `compress` and no network: no run.json, no config.json.")
-    if RunFolder(folder).settings.get("command") == COMMAND:
-        raise BadInput(f"{folder} has no network: its training is not at its end, or one folder further down.")
-
-
 def export_subnet(
-    run: RunFolder, trial: int, to: str, *, folder: Path | None = None, int8: bool = False, recovered: bool = False
+    run: RunFolder,
+    trial: int,
+    config: Config | None,
+    *,
+    to: str,
+    folder: Path | None = None,
+    int8: bool = False,
+    recovered: bool = False,
 ) -> ExportResult:
+    """Writes the sub-network of a trial; its config is needed unless it is recovered or the original."""
     evaluator = load_evaluator(run)
-    network, reference = network_of(evaluator, trial, recovered)
-    place = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
+    task_data = evaluator.context.task_data
+    network, part = find_network(evaluator, trial, config, recovered)
+    standalone = network if part is None or config is None else evaluator.extract(config)
+    folder = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
+    sample = block_batches if network.config.kind == "lm" else mixed_batches
     with one_thread():  # latency is about one thread, in every runtime
-        parity = write(
-            network,
-            evaluator.task_data.tokenizer,
-            place,
+        parity = export(
+            standalone,
+            task_data.tokenizer,
+            folder,
             to=to,
             int8=int8,
-            reference=reference,
-            batches=SHAPES.get(network.config.kind, mixed)(evaluator.task_data.encoded["validation"]),
-            latency=latency_of(evaluator),
+            reference=logits_of(network, part),
+            batches=sample(task_data.encoded["validation"]),
+            latency=lambda exported: time_beside_original(evaluator, exported),
         )
-    return ExportResult(place, parity)
+    return ExportResult(folder, parity)
 
 
-def latency_of(evaluator: SubnetEvaluator) -> Callable[[Logits], Mapping[str, float]]:
-    """Times an exported network beside the original, alternately, on one text of typical length."""
-
-    def latency(exported: Logits) -> Mapping[str, float]:
-        original = saved_network(evaluator.run.original)  # only now: an export needs memory too
-        inputs, whole = timed_inputs(evaluator, original), answers(original, None)
-        calls = {"exported": lambda: exported(inputs), "original": lambda: whole(inputs)}
-        rng = np.random.default_rng(evaluator.seed)
-        timings = time_interleaved(calls, rounds=evaluator.measure.rounds, rng=rng, clock=thread_time)
-        ours, theirs = timings["exported"], timings["original"]
-        return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
-
-    return latency
-
-
-def timed_inputs(evaluator: SubnetEvaluator, original: PrunedNetwork) -> dict[str, torch.Tensor]:
-    """Random tokens under the names that the task's batches have; every token is open to an answer."""
-    drawn = random_inputs(original, batch=1, length=evaluator.length, rng=np.random.default_rng(evaluator.seed))
-    others = {"token_type_ids": torch.zeros_like, "context_mask": torch.ones_like}
-    named = batch_of(evaluator.task_data.encoded["validation"], np.arange(1)).inputs
-    return {name: drawn[name] if name in drawn else others[name](drawn["input_ids"]) for name in named}
-
-
-def network_of(evaluator: SubnetEvaluator, trial: int, recovered: bool) -> tuple[PrunedNetwork, Logits]:
-    """The network to write, and what it is compared with: the sub-network where it was trained."""
+def find_network(
+    evaluator: SubnetEvaluator, trial: int, config: Config | None, recovered: bool
+) -> tuple[PrunedNetwork, SubnetSpec | None]:
+    """Where the weights are that the export is compared with: a network, and what of it is the sub-network."""
+    run = evaluator.context.run
     if recovered:
-        folder = evaluator.run.recovered(trial)
-        if not folder.exists():
+        if not run.recovered(trial).exists():
             raise BadInput(
                 f"trial {trial} has not been recovered; run `archwright select` with --recover-epochs first."
             )
-        network = saved_network(folder)
-        return network, answers(network, None)
-    if trial == ORIGINAL:
-        network = saved_network(evaluator.run.original)
-        return network, answers(network, None)
-    home, keep = evaluator.home(open_finished(evaluator.run.path).member(trial).config)
-    return standing_alone(home, keep), answers(home, keep)
+        return saved_network(run.recovered(trial)), None
+    if config is None:
+        return saved_network(run.original), None
+    return evaluator.weights.locate(config)
 
 
-def answers(network: PrunedNetwork, keep: Any) -> Logits:
-    def logits(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        with torch.no_grad(), nullcontext() if keep is None else subnetwork(network, keep):
-            found: torch.Tensor = network(**{name: tensor.to(network.device) for name, tensor in inputs.items()}).logits
-            return found.cpu()
+def logits_of(network: PrunedNetwork, part: SubnetSpec | None) -> Callable[[Inputs], torch.Tensor]:
+    """The forward pass of a network, or of a part of it."""
 
-    return logits
+    def forward(inputs: Inputs) -> torch.Tensor:
+        with torch.no_grad(), nullcontext() if part is None else subnetwork(network, part):
+            logits: torch.Tensor = network(**{name: x.to(network.device) for name, x in inputs.items()}).logits
+            return logits.cpu()
+
+    return forward
 
 
-def mixed(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
+def time_beside_original(evaluator: SubnetEvaluator, exported: Forward) -> dict[str, float]:
+    """Latency of an exported network and of the original on one text of typical length."""
+    context = evaluator.context
+    original = saved_network(context.run.original)  # only now: an export needs memory too
+    rng = np.random.default_rng(context.seed)
+    tokens = random_inputs(original, batch=1, length=context.length, rng=rng)
+    others = {"token_type_ids": torch.zeros_like, "context_mask": torch.ones_like}  # every token is open to an answer
+    names = batch_of(context.task_data.encoded["validation"], np.arange(1)).inputs
+    inputs = {name: tokens[name] if name in tokens else others[name](tokens["input_ids"]) for name in names}
+    return time_side_by_side(exported, logits_of(original, None), inputs, context.config.measure.rounds, context.seed)
+
+
+def time_side_by_side(exported: Forward, original: Forward, inputs: Inputs, rounds: int, seed: int) -> dict[str, float]:
+    """Milliseconds of one text on one thread, the two networks alternately."""
+    calls = {"exported": lambda: exported(inputs), "original": lambda: original(inputs)}
+    timings = time_interleaved(calls, rounds=rounds, rng=np.random.default_rng(seed), clock=thread_time)
+    ours, theirs = timings["exported"], timings["original"]
+    return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
+
+
+def mixed_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
     """Real texts in several shapes: one short, one long, few and many of mixed lengths."""
     order = np.argsort(encoded.lengths, kind="stable")
     spread = order[np.linspace(0, len(order) - 1, min(16, len(order))).astype(int)]
-    chosen = [order[:1], order[-1:], order[len(order) // 2 :][:3], spread[::2], spread]
-    return [batch_of(encoded, rows).inputs for rows in chosen if len(rows)]
+    choices = [order[:1], order[-1:], order[len(order) // 2 :][:3], spread[::2], spread]
+    return [batch_of(encoded, rows).inputs for rows in choices if len(rows)]
 
 
-def prefixes(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
+def block_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
     """Blocks of real text, which all have one length, and their beginnings; few at once, for logits are large."""
     longest, last = int(encoded.lengths[0]), len(encoded) - 1
-    wanted = [
+    shapes = [
         ([0], longest),
         ([last], max(1, longest // 16)),
         ([0, last // 2, last], max(1, longest // 4)),
         ([0, last], 1),
     ]
-    made = []
-    for rows, length in wanted:
+    batches = []
+    for rows, length in shapes:
         inputs = batch_of(encoded, np.unique(rows)).inputs
-        made.append({name: tensor[:, :length].contiguous() for name, tensor in inputs.items()})
-    return made
+        batches.append({name: tensor[:, :length].contiguous() for name, tensor in inputs.items()})
+    return batches
 
 
-SHAPES: dict[str, Callable[[Encoded], list[dict[str, torch.Tensor]]]] = {"lm": prefixes}
-"""Batches for the parity report of a kind of task, where it is not `mixed`."""
+def export_trained(
+    source: Path, *, to: str, folder: Path, int8: bool = False, against: str | None = None
+) -> ExportResult:
+    """Writes the network that `train` saved in `source`; it is timed against another model, or itself in PyTorch."""
+    network = load_network(source)
+    of, tokenizer = subject(network), load_tokenizer(str(source))
+    batches = text_batches(tokenizer, of)
+
+    def reference(inputs: Inputs) -> torch.Tensor:
+        with torch.no_grad():
+            return KINDS[of.kind].answer(network, inputs)
+
+    other = reference if against is None else load_forward(against)
+    with one_thread():
+        parity = export(
+            network,
+            tokenizer,
+            folder,
+            to=to,
+            int8=int8,
+            reference=reference,
+            batches=batches,
+            latency=lambda exported: time_side_by_side(exported, other, batches[1], TRAINED_ROUNDS, seed=0),
+        )
+    return ExportResult(folder, parity)
+
+
+def load_forward(model: str) -> Forward:
+    """The forward pass of another model, such as the teacher, on inputs of ours."""
+    network = load_any_network(resolve_model(model))
+    rows = network.get_input_embeddings().weight.shape[0]
+
+    def forward(inputs: Inputs) -> Any:
+        flat = {name: inputs[name].flatten(0, -2) for name in ("input_ids", "attention_mask")}
+        flat["input_ids"] = flat["input_ids"] % rows  # which words it reads costs nothing
+        with torch.no_grad():
+            return network(**flat)
+
+    return forward
+
+
+def text_batches(tokenizer: PreTrainedTokenizerBase, of: Subject) -> list[dict[str, torch.Tensor]]:
+    """TEXTS in several shapes as the network reads them."""
+    longest = min(TRAINED_LENGTH, of.room or TRAINED_LENGTH)
+    texts = (QUESTIONS, TEXTS) if of.kind == "qa" else (TEXTS,)
+    names = ("input_ids", "attention_mask", *(() if of.causal else ("token_type_ids",)))
+    batches = []
+    for encoded in varied_batches(tokenizer, *texts, max_length=longest):
+        batch = {name: encoded[name] for name in names if name in encoded}
+        if of.kind == "qa" and "token_type_ids" in batch:  # the tokenizer marks the second text: answers stand there
+            batch["context_mask"] = batch["token_type_ids"] * batch["attention_mask"]
+        if of.kind == "choice":  # two: the text, and the one as far from the end as this is from the beginning
+            batch = {name: torch.stack([tensor, tensor.flip(0)], 1) for name, tensor in batch.items()}
+        batches.append(batch)
+    return batches

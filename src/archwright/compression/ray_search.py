@@ -17,12 +17,12 @@ from tempfile import mkdtemp
 from typing import Any
 
 import torch
+from optuna.trial import FrozenTrial
 
-from archwright.compression.context import load_context
+from archwright.compression.evaluator import ERROR, SubnetEvaluator
 from archwright.compression.finetuning import TimeUp
-from archwright.compression.methods import METHODS
-from archwright.compression.methods.standard import forget
-from archwright.compression.search import ERROR, SubnetEvaluator, limits, objectives, open_run_study
+from archwright.compression.methods import load_evaluator
+from archwright.compression.weights import StandaloneWeights, delete_old_checkpoints
 from archwright.errors import Failed
 from archwright.objectives.table import LatencyTable
 from archwright.parallel.ray_cluster import RETRIES, connect
@@ -39,60 +39,52 @@ class Stopped(Exception):
     """Another thread failed, or the user pressed Ctrl-C."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A network as it comes back from a node."""
-
-    error: float
-    """On the validation rows."""
-    files: dict[str, bytes]
-    checkpoint: bytes | None
-    """Where a later rung goes on; None after the last one."""
-
-
 @contextmanager
 def search_on_ray(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
     """As `search`, given trials, deadline and told, with as many trials at once as the cluster has CPUs."""
-    with connect(str(evaluator.search.ray)) as ray:
-        nodes, told_one_by_one = Nodes(ray, evaluator), threading.Lock()
-        _, *costs = objectives(evaluator, table)
-        measures, bounds = [Objective(ERROR, nodes.error), *costs], limits(evaluator, table)
+    with connect(str(evaluator.context.config.search.ray)) as ray:
+        nodes, lock = RayNodes(ray, evaluator), threading.Lock()
+        _, *costs = evaluator.objectives(table)
+        objectives, constraints = [Objective(ERROR, nodes.error), *costs], evaluator.constraints(table)
 
-        def seek(*, trials: int, deadline: float | None, told: Callable[[Any], None]) -> None:
-            def tell(trial: Any) -> None:
-                with told_one_by_one:
+        def search_trials(*, trials: int, deadline: float | None, told: Callable[[FrozenTrial], None]) -> None:
+            def after_trial(trial: FrozenTrial) -> None:
+                with lock:
                     told(trial)
 
             def work() -> None:
+                study = evaluator.open_study()  # one per thread, as if it were a process
                 with suppress(TimeUp, Stopped):
-                    study = open_run_study(evaluator)  # one per thread, as if it were a process
-                    search(study, evaluator.space, measures, limits=bounds, trials=trials, deadline=deadline, told=tell)
+                    search(
+                        *(study, evaluator.space, objectives),
+                        limits=constraints,
+                        trials=trials,
+                        deadline=deadline,
+                        told=after_trial,
+                    )
 
-            in_threads(min(nodes.cpus, trials), work, stop=nodes.stop)
+            threads = min(nodes.cpus, trials)
+            with ThreadPoolExecutor(threads) as pool:
+                futures = [pool.submit(work) for _ in range(threads)]
+                try:
+                    for future in as_completed(futures):
+                        future.result()
+                except BaseException:  # the first error, or Ctrl-C, stops all threads
+                    nodes.stop()
+                    raise
 
-        yield seek
-
-
-def in_threads(count: int, work: Callable[[], None], *, stop: Callable[[], None]) -> None:
-    """Does the same work in so many threads; the first error, or Ctrl-C, stops all of them."""
-    with ThreadPoolExecutor(count) as pool:
-        futures = [pool.submit(work) for _ in range(count)]
-        try:
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            stop()
-            raise
+        yield search_trials
 
 
-class Nodes:
-    """The cluster as a measure: trains a design somewhere, brings its network home, gives its validation error."""
+class RayNodes:
+    """The nodes of a cluster: train the network of a config, send it back, give its validation error."""
 
     def __init__(self, ray: Any, evaluator: SubnetEvaluator) -> None:
+        assert isinstance(evaluator.weights, StandaloneWeights)  # --ray is refused for other methods
         self._ray = ray
-        self._ground = evaluator
-        self._home: Any = evaluator.home
-        self._kit = ray.put(kit_of(evaluator.run))
+        self._evaluator = evaluator
+        self._weights = evaluator.weights
+        self._run_state = ray.put(run_state(evaluator.context.run))
         self._train = ray.remote(num_cpus=1, max_retries=RETRIES)(train_at_node)
         self._stopped = threading.Event()
 
@@ -104,22 +96,22 @@ class Nodes:
         self._stopped.set()
 
     def error(self, candidate: Candidate) -> float:
-        config, folder = candidate.config, self._home.folder(candidate.config)
-        if folder.exists():  # trained before an interruption, but not told
-            return self._ground.error(config, self._ground.task_data.validation)
-        state, deadline = self._home.checkpoints(config).path, self._ground.run.note("deadline")
-        begun = state.read_bytes() if state.exists() else None
-        trained = self._result(self._train.remote(self._kit, config, begun, deadline))
-        self._bring_home(config, trained)
+        config, context = candidate.config, self._evaluator.context
+        if self._weights.folder(config).exists():  # trained before an interruption, but not told
+            return self._evaluator.error(config, context.task_data.validation)
+        path, deadline = self._weights.checkpoints(config).path, context.run.note("deadline")
+        checkpoint = path.read_bytes() if path.exists() else None
+        trained = self._wait_for(self._train.remote(self._run_state, config, checkpoint, deadline))
+        self._save(config, trained)
         return trained.error
 
-    def _result(self, reference: Any) -> Trained:
+    def _wait_for(self, reference: Any) -> "TrainedFiles":
         while not self._ray.wait([reference], timeout=POLL_SECONDS)[0]:
             if self._stopped.is_set():
                 self._ray.cancel(reference, force=True)
                 raise Stopped
         try:
-            trained: Trained | None = self._ray.get(reference)
+            trained: TrainedFiles | None = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
             raise Failed(f"a node of the Ray cluster could not train: {error.cause}") from error
         except self._ray.exceptions.RayError as error:
@@ -131,19 +123,30 @@ class Nodes:
             raise TimeUp
         return trained
 
-    def _bring_home(self, config: Config, trained: Trained) -> None:
-        with whole_folder(self._home.folder(config)) as beside:
+    def _save(self, config: Config, trained: "TrainedFiles") -> None:
+        with whole_folder(self._weights.folder(config)) as beside:
             for name, content in trained.files.items():
                 write_whole(beside / name, content)
-        state = self._home.checkpoints(config)
+        checkpoints = self._weights.checkpoints(config)
         if trained.checkpoint is None:
-            state.remove()
+            checkpoints.remove()
         else:
-            write_whole(state.path, trained.checkpoint)
-        forget(self._ground.run)
+            write_whole(checkpoints.path, trained.checkpoint)
+        delete_old_checkpoints(self._evaluator.context.run)
 
 
-def kit_of(run: RunFolder) -> str:
+@dataclass(frozen=True)
+class TrainedFiles:
+    """A network as it comes back from a node."""
+
+    error: float
+    """On the validation rows."""
+    files: dict[str, bytes]
+    checkpoint: bytes | None
+    """Where a later rung goes on; None after the last one."""
+
+
+def run_state(run: RunFolder) -> str:
     """What a node needs to know of a run, as JSON; not the address of the store, which may hold a password."""
     notes = {name: noted for name in NOTES if (noted := run.note(name)) is not None}
     return json.dumps(
@@ -152,33 +155,32 @@ def kit_of(run: RunFolder) -> str:
 
 
 def train_at_node(
-    kit: str, config: Config, checkpoint: bytes | None, deadline: dict[str, Any] | None
-) -> Trained | None:
-    """At a node: the design trained to its epochs, on one thread; None when the run's time is over."""
-    evaluator = ground_at_node(kit)
-    home: Any = evaluator.home
-    folder, state = home.folder(config), home.checkpoints(config)
-    evaluator.run.note("deadline", deadline)
+    state: str, config: Config, checkpoint: bytes | None, deadline: dict[str, Any] | None
+) -> TrainedFiles | None:
+    """At a node: the network of the config, trained on one thread; None when the run's time is over."""
+    evaluator = load_at_node(state)
+    assert isinstance(evaluator.weights, StandaloneWeights)
+    folder, checkpoints = evaluator.weights.folder(config), evaluator.weights.checkpoints(config)
+    evaluator.context.run.note("deadline", deadline)
     if checkpoint is not None:
-        write_whole(state.path, checkpoint)
+        write_whole(checkpoints.path, checkpoint)
     try:
         with quiet():
-            error = evaluator.error(config, evaluator.task_data.validation)
+            error = evaluator.error(config, evaluator.context.task_data.validation)
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        return Trained(error, files, state.path.read_bytes() if state.path.exists() else None)
+        return TrainedFiles(error, files, checkpoints.path.read_bytes() if checkpoints.path.exists() else None)
     except TimeUp:
         return None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        state.remove()
+        checkpoints.remove()
 
 
 @lru_cache(maxsize=1)
-def ground_at_node(kit: str) -> SubnetEvaluator:
+def load_at_node(state: str) -> SubnetEvaluator:
     """The run as far as a training needs it, in a folder of this process; model and data are read once."""
     torch.set_num_threads(1)
     run = RunFolder(Path(mkdtemp(prefix="archwright-")))
-    for name, noted in json.loads(kit).items():
+    for name, noted in json.loads(state).items():
         run.note(name, noted)
-    context = load_context(run, device="cpu")
-    return METHODS[context.supernet.method].ground_of(context)
+    return load_evaluator(run)

@@ -26,13 +26,13 @@ class FinishedRun:
 
     @cached_property
     def result(self) -> dict[str, Any]:
-        found = self.folder.note("result")
-        if found is None:
+        result = self.folder.note("result")
+        if result is None:
             raise BadInput(f"{self.folder.path} has no result yet; run the same `archwright compress` command again.")
-        if "front" not in found:
-            runs = ", ".join(str(self.folder.path / name) for name in found.get("methods", ()))
+        if "front" not in result:
+            runs = ", ".join(str(self.folder.path / name) for name in result.get("methods", ()))
             raise BadInput(f"one run is needed, got the comparison {self.folder.path}; take one of {runs}.")
-        return dict(found)
+        return dict(result)
 
     @property
     def front(self) -> list[dict[str, Any]]:
@@ -48,22 +48,34 @@ class FinishedRun:
         total_params: bool = False,
     ) -> "Selection":
         """The best sub-network within the budget; with only `max_loss`, the smallest that is good enough."""
-        tests = budget_tests(self.result, params, latency_ms, max_loss, total_params)
-        fitting = [entry for entry in self.front if all(test(entry) for test in tests)]
+        original, counted = self.result["original"], "parameters" if total_params else "nonembedding_parameters"
+        fitting = self.front
+        if params is not None:
+            most = parse_budget(params, original[counted], option="--params")
+            fitting = [entry for entry in fitting if entry[counted] <= most]
+        if latency_ms is not None:
+            if latency_ms <= 0:
+                raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
+            fitting = [entry for entry in fitting if entry["latency_ms"]["median"] <= latency_ms]
+        if max_loss is not None:
+            most_lost, lost = parse_points(max_loss, option="--max-loss"), measure_of(self.result).lost
+            base = original["validation_error"]
+            fitting = [entry for entry in fitting if lost(entry["validation_error"], base) <= most_lost]
+        if params is None and latency_ms is None and max_loss is None:
+            raise BadInput("a budget is needed: --params 60%, --latency-ms 8 or --max-loss 1%.")
         if not fitting:
-            raise BadInput(nothing_fits(self.result, total_params))
-        by_size = params is None and latency_ms is None and max_loss is not None
-        best = min(
-            fitting, key=lambda e: (e["nonembedding_parameters"] if by_size else e["validation_error"], e["trial"])
-        )
-        return Selection(self, best)
+            raise BadInput(explain_nothing_fits(self.result, counted))
+        by_size = params is None and latency_ms is None
+        key = "nonembedding_parameters" if by_size else "validation_error"
+        return Selection(self, min(fitting, key=lambda entry: (entry[key], entry["trial"])))
 
     def member(self, trial: int) -> "Selection":
-        found = [entry for entry in self.front if entry["trial"] == trial]
-        if not found:
-            known = ", ".join(str(entry["trial"]) for entry in self.front)
-            raise BadInput(f"--trial must be on the front ({known}), got {trial}.")
-        return Selection(self, found[0])
+        """The member of the front with this trial number."""
+        for entry in self.front:
+            if entry["trial"] == trial:
+                return Selection(self, entry)
+        known = ", ".join(str(entry["trial"]) for entry in self.front)
+        raise BadInput(f"--trial must be on the front ({known}), got {trial}.")
 
     def as_json(self) -> dict[str, Any]:
         return self.result
@@ -92,21 +104,21 @@ class Selection:
     def neighbours(self) -> list[dict[str, Any]]:
         """The next smaller and the next larger member of the front."""
         front = self.run.front
-        place = next(i for i, entry in enumerate(front) if entry["trial"] == self.entry["trial"])
-        return front[max(0, place - 1) : place] + front[place + 1 : place + 2]
+        index = [entry["trial"] for entry in front].index(self.entry["trial"])
+        return front[max(0, index - 1) : index] + front[index + 1 : index + 2]
 
     @cached_property
     def network(self) -> "PrunedNetwork":
         """The sub-network as a network of its own."""
-        from archwright.compression.recovery import extract_subnet
+        from archwright.compression.methods import load_evaluator
 
-        return extract_subnet(self.run.folder, self.config)
+        return load_evaluator(self.run.folder).extract(self.config)
 
     def save_pretrained(self, folder: str | Path, to: str = "compact") -> dict[str, Any]:
         """Writes a checkpoint and returns its parity report."""
         from archwright.compression.export import export_subnet
 
-        return export_subnet(self.run.folder, self.entry["trial"], to=to, folder=Path(folder)).as_json()
+        return export_subnet(self.run.folder, self.entry["trial"], self.config, to=to, folder=Path(folder)).as_json()
 
 
 def open_finished(path: Path) -> FinishedRun:
@@ -116,41 +128,15 @@ def open_finished(path: Path) -> FinishedRun:
     return run
 
 
-def budget_tests(
-    result: Mapping[str, Any],
-    params: str | float | None,
-    latency_ms: float | None,
-    max_loss: str | float | None,
-    total_params: bool,
-) -> list[Any]:
-    """What an entry of the front must pass."""
-    original, tests = result["original"], []
-    if params is not None:
-        name = "parameters" if total_params else "nonembedding_parameters"
-        most = parse_budget(params, original[name], option="--params")
-        tests.append(lambda entry: entry[name] <= most)
-    if latency_ms is not None:
-        if latency_ms <= 0:
-            raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
-        tests.append(lambda entry: entry["latency_ms"]["median"] <= latency_ms)
-    if max_loss is not None:
-        most_lost, lost = parse_points(max_loss, option="--max-loss"), measure_of(result).lost
-        base = original["validation_error"]
-        tests.append(lambda entry: lost(entry["validation_error"], base) <= most_lost)
-    if not tests:
-        raise BadInput("a budget is needed: --params 60%, --latency-ms 8 or --max-loss 1%.")
-    return tests
-
-
-def nothing_fits(result: Mapping[str, Any], total_params: bool) -> str:
-    name = "parameters" if total_params else "nonembedding_parameters"
+def explain_nothing_fits(result: Mapping[str, Any], counted: str) -> str:
+    """What the front has instead; `counted` names the parameters that the budget is about."""
     front, original = result["front"], result["original"]
-    least = min(entry[name] for entry in front)
+    least = min(entry[counted] for entry in front)
     fastest = min(entry["latency_ms"]["median"] for entry in front)
     measure = measure_of(result)
     gap = measure.lost(min(entry["validation_error"] for entry in front), original["validation_error"])
     return (
-        f"no sub-network on the front is within the budget; the smallest has {least / original[name]:.1%} of the "
-        f"{name}, the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} {measure.unit}. "
+        f"no sub-network on the front is within the budget; the smallest has {least / original[counted]:.1%} of the "
+        f"{counted}, the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} {measure.unit}. "
         "Loosen the budget, or search longer."
     )

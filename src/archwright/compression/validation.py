@@ -3,72 +3,107 @@
 from dataclasses import fields
 from typing import Any
 
+from archwright.compression.evaluator import ERROR, check_latency, params_bound
 from archwright.compression.methods import METHODS
-from archwright.compression.search import check_latency
+from archwright.compression.studies.fidelity import draw_subnets
 from archwright.configs import compress as o
+from archwright.configs.compress import CompressConfig
 from archwright.errors import BadInput
 from archwright.networks.load import stock_config, supernet_config
+from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import measure_latency
 from archwright.parallel.ray_cluster import check_ray
 from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.spaces.trained import TrainedSpace
+from archwright.store import check_store
 from archwright.subnet.anatomy import anatomy
 from archwright.training.pretrained import check_room, load_checkpoint
 from archwright.training.task_data import TaskData
 
+FEWEST_SUBNETS = 3
+"""Sub-networks below which a rank correlation says nothing."""
 
-def check_method(settings: o.SupernetOptions, search: o.SearchOptions) -> None:
-    """What the method cannot use."""
-    if settings.epochs < settings.min_epochs != o.SupernetOptions.min_epochs:
-        raise BadInput(f"--min-epochs must be at most --epochs, {settings.epochs:g}, got {settings.min_epochs:g}.")
-    usual = usual_values(settings)
-    for name in METHODS[settings.method].unused:
-        if getattr(settings, name) != usual[name]:
+
+def validate(config: CompressConfig, task_data: TaskData) -> None:
+    """BadInput for everything that can be known before the weights are loaded."""
+    validate_method(config.supernet, config.search)
+    validate_fidelity(config.fidelity, method=config.supernet.method)
+    space = build_space(config, task_data)
+    validate_search(config, space)
+    draw_subnets(space, config.fidelity.honesty, task_data.seed)  # refuses more than there are
+
+
+def validate_method(options: o.SupernetOptions, search: o.SearchOptions) -> None:
+    """What the method cannot use, and epochs that contradict each other."""
+    if options.epochs < options.min_epochs != o.SupernetOptions.min_epochs:
+        raise BadInput(f"--min-epochs must be at most --epochs, {options.epochs:g}, got {options.min_epochs:g}.")
+    method, usual = METHODS[options.method], usual_values(options)
+    for name in method.unused:
+        if getattr(options, name) != usual[name]:
             raise BadInput(
-                f"--{name.replace('_', '-')} means nothing for --method {settings.method}, "
-                f"got {getattr(settings, name)!r}; leave it out."
+                f"--{name.replace('_', '-')} means nothing for --method {options.method}, "
+                f"got {getattr(options, name)!r}; leave it out."
             )
-    if search.ray is not None and not METHODS[settings.method].alone:
-        able = " or ".join(name for name, other in METHODS.items() if other.alone)
-        raise BadInput(f"--ray trains networks one by one, so it needs --method {able}, got {settings.method}.")
     if search.ray is not None:
+        if not method.standalone:
+            able = " or ".join(name for name in METHODS if METHODS[name].standalone)
+            raise BadInput(f"--ray trains networks one by one, so it needs --method {able}, got {options.method}.")
         check_ray(search.ray)
 
 
-def usual_values(settings: o.SupernetOptions) -> dict[str, Any]:
-    """The values of the preset where nothing else is said."""
-    return {f.name: o.PRESETS[settings.preset].get(f.name, f.default) for f in fields(settings)}
+def usual_values(options: o.SupernetOptions) -> dict[str, Any]:
+    """The values that the options have when only the preset is given."""
+    return {f.name: o.PRESETS[options.preset].get(f.name, f.default) for f in fields(options)}
 
 
-def space_before(
-    task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions, search: o.SearchOptions
-) -> SubnetSpace | TrainedSpace:
+def validate_fidelity(options: o.FidelityOptions, *, method: str) -> None:
+    """Too few sub-networks for a correlation, and methods without shared weights."""
+    count = options.honesty
+    if 0 < count < FEWEST_SUBNETS:
+        raise BadInput(f"--honesty must be 0 or at least {FEWEST_SUBNETS} sub-networks to rank, got {count}.")
+    if count and not METHODS[method].shared:
+        raise BadInput(
+            f"--honesty is about weights that sub-networks share, got --method {method}; take weight-sharing."
+        )
+
+
+def build_space(config: CompressConfig, task_data: TaskData) -> SubnetSpace | TrainedSpace:
     """The space as it can be known before the weights are loaded."""
-    config = supernet_config(
-        stock_config(task_data.source), kind=task_data.task.kind, labels=task_data.task.labels, grouping=model.grouping
-    )
-    space = subnet_space(settings.space or "small", anatomy(config))
-    if not METHODS[settings.method].alone:
+    options, task = config.supernet, task_data.task
+    source = stock_config(task_data.source)
+    network = supernet_config(source, kind=task.kind, labels=task.labels, grouping=config.model.grouping)
+    space = subnet_space(options.space or "small", anatomy(network))
+    if not METHODS[options.method].standalone:
         return space
-    return TrainedSpace(space, tuple(SAMPLERS[search.sampler].epochs(rungs(settings.min_epochs, settings.epochs))))
+    epochs = SAMPLERS[config.search.sampler].epochs(rungs(options.min_epochs, options.epochs))
+    return TrainedSpace(space, tuple(epochs))
 
 
-def check_network(
-    task_data: TaskData,
-    model: o.ModelOptions,
-    settings: o.SupernetOptions,
-    budget: o.BudgetOptions,
-    measure: o.MeasureOptions,
-) -> None:
-    """What is wrong with the weights, or asks too much of them, found before anything is written."""
-    network = load_checkpoint(task_data, model, settings)
-    check_room(
-        network, {"--max-length": max(e.lengths.max() for e in task_data.encoded.values()), "--length": measure.length}
-    )
-    if budget.latency_ms is None:
-        return
-    space = subnet_space(settings.space or "small", anatomy(network.config))
-    keeps = {"smallest": space.build(smallest(space.choices))}
-    timings = measure_latency(network, keeps, batch=1, length=task_data.length(measure.length), rounds=measure.rounds)
-    check_latency(budget.latency_ms, timings["smallest"].low)
+def validate_search(config: CompressConfig, space: SubnetSpace | TrainedSpace) -> None:
+    """Objectives, sampler and budget of the search."""
+    search = config.search
+    unknown = [name for name in search.objectives if name not in OBJECTIVES]
+    costs = [name for name in search.objectives if name != ERROR]
+    if unknown or not costs or len(set(search.objectives)) < len(search.objectives):
+        raise BadInput(
+            f"--objectives must be {ERROR} and one or more of {', '.join(n for n in OBJECTIVES if n != ERROR)}, "
+            f"each once, got {','.join(search.objectives)!r}."
+        )
+    SAMPLERS[search.sampler](space.choices, seed=0)  # refuses a space that it cannot serve
+    params_bound(config.budget, space)
+
+
+def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
+    """What is wrong with the weights, a budget that they cannot meet, a store that cannot be used."""
+    options, measure, most = config.supernet, config.measure, config.budget.latency_ms
+    network = load_checkpoint(task_data, config.model, options)
+    longest = max(encoded.lengths.max() for encoded in task_data.encoded.values())
+    check_room(network, {"--max-length": longest, "--length": measure.length})
+    if most is not None:
+        space = subnet_space(options.space or "small", anatomy(network.config))
+        specs = {"smallest": space.build(smallest(space.choices))}
+        length = task_data.length(measure.length)
+        timings = measure_latency(network, specs, batch=1, length=length, rounds=measure.rounds)
+        check_latency(most, timings["smallest"].low)
+    check_store(config.search.store)

@@ -1,56 +1,55 @@
-"""Pruning without training after: a rule lists the designs, and the fine-tuned original lends them its weights."""
+"""Pruning without training after: a rule lists what to keep, and the fine-tuned original lends its weights."""
+
+from collections.abc import Callable
 
 import numpy as np
 
 from archwright.compression.context import RunContext
-from archwright.compression.finetuning import finetune_original, sample_batches, space_of
-from archwright.compression.methods.config_list import note_designs, noted_designs
-from archwright.compression.search import SubnetEvaluator
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_pruned
+from archwright.compression.order import sample_batches
+from archwright.compression.weights import SharedWeights
 from archwright.networks.load import saved_network
-from archwright.subnet.anatomy import anatomy
+from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.importance import Order
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
 from archwright.training.losses import task_loss
 
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(9, 0, -1))
 """Of the non-embedding parameters: the sizes that the rules prune to."""
-PRUNING_ROWS = 512
-"""Training rows on which gradients are recorded."""
 RANDOM_STREAM = 7
 
 
-def listed_by_heads(context: RunContext) -> None:
+def prune_heads(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
     """Sizes that no removal of heads alone can reach are left out."""
-    original = finetune_original(context)
     with context.run.phase("prune"):
-        rows = sample_batches(context.task_data, context.supernet.batch_size, rows=PRUNING_ROWS)
-        keeps = head_pruning(original, rows, task_loss, SHARES)
-    note_designs(context, anatomy(original.config), keeps.values())
+        specs = head_pruning(original, sample_batches(context), task_loss, SHARES)
+    write_pruned(context, original, specs.values())
 
 
-def listed_by_magnitude(context: RunContext) -> None:
-    original = finetune_original(context)
+def prune_by_magnitude(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
     with context.run.phase("prune"):
-        keeps = magnitude_pruning(original, SHARES)
-    note_designs(context, anatomy(original.config), keeps.values())
+        specs = magnitude_pruning(original, SHARES)
+    write_pruned(context, original, specs.values())
 
 
-def listed_at_random(context: RunContext) -> None:
-    """As many designs as there are trials, of sizes between nothing and everything."""
-    original = finetune_original(context)
+def prune_at_random(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+    """As many sub-networks as there are trials, of sizes between nothing and everything."""
     rng = np.random.default_rng((context.seed, RANDOM_STREAM))
-    shares = rng.uniform(min(SHARES), max(SHARES), size=context.search.trials - 1).tolist()
-    note_designs(context, anatomy(original.config), random_pruning(original, shares, rng).values())
+    shares = rng.uniform(min(SHARES), max(SHARES), size=context.config.search.trials - 1).tolist()
+    write_pruned(context, original, random_pruning(original, shares, rng).values())
 
 
-def oneshot_ground(context: RunContext) -> SubnetEvaluator:
+def build_evaluator(context: RunContext) -> SubnetEvaluator:
     network = saved_network(context.run.original).to(context.task_data.device)
-    space = space_of(context, network, None)
-    designs = noted_designs(context.run)
-    return SubnetEvaluator(
-        context,
-        network,
-        space,
-        home=lambda config: (network, space.build(config)),
-        first=designs,
-        trials=len(designs),
-    )
+    space = context.space(network)
+    return SubnetEvaluator(context, network, space, SharedWeights(network, space), read_configs(context.run))
+
+
+def one_shot(prepare: Callable[[RunContext, PrunedNetwork, Order | None], None]) -> Method:
+    return Method(spaces=("large",), prepare=prepare, build_evaluator=build_evaluator, unused=ONE_SHOT)
+
+
+HEAD_PRUNING = one_shot(prune_heads)
+MAGNITUDE = one_shot(prune_by_magnitude)
+RANDOM = one_shot(prune_at_random)

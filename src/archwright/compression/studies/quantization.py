@@ -1,8 +1,8 @@
 """`compress --compare quantized`: the original and the front in fewer bits; error, memory and latency of each."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import thread_time
@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from archwright.compression.context import load_context
-from archwright.compression.methods import METHODS
+from archwright.compression.context import RunContext
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.methods import load_evaluator
 from archwright.compression.run import FinishedRun
-from archwright.compression.search import SubnetEvaluator
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_interleaved, timing_of
 from archwright.objectives.quantize import quantized, stored_bytes
 from archwright.progress import progress
 from archwright.statistics import pareto_mask
-from archwright.subnet.extract import extract
+from archwright.training.task_data import TaskData
 
 NOTE = "quantized"
 ORIGINAL_TRIAL = -1
@@ -114,85 +114,74 @@ FORMS = (
 """torch: weights only, products of floats; torch int8: the inputs of every product become bytes too."""
 
 
-def compare_quantized(run: FinishedRun) -> dict[str, Any]:
+def study_quantization(run: FinishedRun) -> dict[str, Any]:
     """The study of a finished run; what an interrupted one has measured is not measured again."""
-    context = load_context(run.folder)
-    return quantized_study(METHODS[context.supernet.method].ground_of(context), run.result)
+    return measure_quantization(load_evaluator(run.folder), run.result)
 
 
-def quantized_study(
+def measure_quantization(
     evaluator: SubnetEvaluator, result: Mapping[str, Any], forms: Sequence[Form] = FORMS
 ) -> dict[str, Any]:
     """Points (error, bytes and latency of the original and each member of the front in every form) and their front.
 
     `joint_front` are the positions of the points that none beats in validation error and bytes.
     """
-    noted: dict[str, Any] = evaluator.run.note(NOTE) or {}
+    run = evaluator.context.run
+    noted: dict[str, Any] = run.note(NOTE) or {}
     entries = [{"trial": ORIGINAL_TRIAL, **result["original"]}, *result["front"]]
-    original = saved_network(evaluator.run.original).cpu()
+    original = saved_network(run.original).cpu()
     with progress("networks in fewer bits", len(entries), unit="networks") as bar:
         for entry in entries:
             key = str(entry["trial"])
             if key not in noted:
-                network = original if entry["trial"] == ORIGINAL_TRIAL else alone(evaluator, entry["config"])
-                noted[key] = measured(evaluator, network, entry, original, forms)
-                evaluator.run.note(NOTE, noted)
+                is_original = entry["trial"] == ORIGINAL_TRIAL
+                network = original if is_original else evaluator.extract(entry["config"]).cpu()
+                noted[key] = measure_forms(evaluator.context, network, entry, original, forms)
+                run.note(NOTE, noted)
             bar.advance()
-    return joined([noted[str(entry["trial"])] for entry in entries], evaluator)
+    return join_sessions([noted[str(entry["trial"])] for entry in entries], evaluator.context)
 
 
-def alone(evaluator: SubnetEvaluator, config: dict[str, Any]) -> PrunedNetwork:
-    """The sub-network as a network of its own on the CPU."""
-    network, keep = evaluator.home(config)
-    return (network if keep is None else extract(network, keep)).cpu().eval()
-
-
-def measured(
-    evaluator: SubnetEvaluator,
+def measure_forms(
+    context: RunContext,
     network: PrunedNetwork,
     entry: Mapping[str, Any],
     original: PrunedNetwork,
     forms: Sequence[Form],
 ) -> dict[str, Any]:
     """All forms of one network, timed in the same rounds as the original in float32, which is the yardstick."""
-    rng = np.random.default_rng((evaluator.seed, entry["trial"] + 1))
-    names = tuple(evaluator.task_data.validation[0].inputs)
-    inputs = typical_inputs(original, names, evaluator.length, rng)
+    rng = np.random.default_rng((context.seed, entry["trial"] + 1))
+    names = tuple(context.task_data.validation[0].inputs)
+    inputs = typical_inputs(original, names, context.length, rng)
     with TemporaryDirectory() as folder, torch.no_grad():
         piece = Piece(network, names, Path(folder))
         built = {form.name: form.build(piece) for form in forms}
-        calls = {name: forward(ready, inputs) for name, (ready, _) in built.items()}
-        timings = time_interleaved(
-            {YARDSTICK: forward(original, inputs), **calls}, rounds=evaluator.measure.rounds, rng=rng, clock=thread_time
-        )
-        points = [
-            {
-                **described(form, entry),
-                **errors(evaluator, built[form.name][0], form, entry),
-                "bytes": built[form.name][1],
-                "latency_share": timing_of(timings.samples[form.name] / timings.samples[YARDSTICK], rng)._asdict(),
-            }
-            for form in forms
-        ]
+        networks: dict[str, Any] = {YARDSTICK: original, **{name: small for name, (small, _) in built.items()}}
+        calls = {name: partial(small, **inputs) for name, small in networks.items()}
+        timings = time_interleaved(calls, rounds=context.config.measure.rounds, rng=rng, clock=thread_time)
+        name, points = "original" if network is original else f"trial {entry['trial']}", []
+        for form in forms:
+            small, size = built[form.name]
+            shares = timings.samples[form.name] / timings.samples[YARDSTICK]
+            points.append(
+                {
+                    "name": f"{name}, {form.name}",
+                    "trial": entry["trial"],
+                    "bits": form.bits,
+                    "runtime": form.runtime,
+                    "nonembedding_share": entry["nonembedding_share"],
+                    **measure_errors(context.task_data, small, form, entry),
+                    "bytes": size,
+                    "latency_share": timing_of(shares, rng)._asdict(),
+                }
+            )
     return {"points": points, "yardstick_ms": timings[YARDSTICK].median}
 
 
-def described(form: Form, entry: Mapping[str, Any]) -> dict[str, Any]:
-    network = "original" if entry["trial"] == ORIGINAL_TRIAL else f"trial {entry['trial']}"
-    return {
-        "name": f"{network}, {form.name}",
-        "trial": entry["trial"],
-        "bits": form.bits,
-        "runtime": form.runtime,
-        "nonembedding_share": entry["nonembedding_share"],
-    }
-
-
-def errors(evaluator: SubnetEvaluator, network: Any, form: Form, entry: Mapping[str, Any]) -> dict[str, float]:
+def measure_errors(task_data: TaskData, network: Any, form: Form, entry: Mapping[str, Any]) -> dict[str, float]:
     """Every form but the one that the run evaluated is evaluated here."""
     if form.known:
         return {name: entry[name] for name in ("validation_error", "test_error")}
-    task_data = evaluator.task_data
     return {
         "validation_error": task_data.error(network, task_data.validation),
         "test_error": task_data.error(network, task_data.test),
@@ -207,22 +196,13 @@ def typical_inputs(
     return {name: inputs.get(name, torch.zeros_like(inputs["input_ids"])) for name in names}
 
 
-def forward(network: Any, inputs: dict[str, Tensor]) -> Callable[[], Any]:
-    return lambda: network(**inputs)
-
-
-def joined(measured: Sequence[Mapping[str, Any]], evaluator: SubnetEvaluator) -> dict[str, Any]:
+def join_sessions(sessions: Sequence[Mapping[str, Any]], context: RunContext) -> dict[str, Any]:
     """One document: shares of the yardstick become milliseconds of its median over all sessions."""
-    reference = float(np.median([session["yardstick_ms"] for session in measured]))
-    points = [dict(point) for point in all_points(measured)]
+    reference = float(np.median([session["yardstick_ms"] for session in sessions]))
+    points = [dict(point) for session in sessions for point in session["points"]]
     for point in points:
         share = point.pop("latency_share")
         point["latency_ms"] = {name: value * reference for name, value in share.items()}
     best = pareto_mask([(point["validation_error"], point["bytes"]) for point in points])
-    latency = {"batch": 1, "length": evaluator.length, "threads": 1, "rounds": evaluator.measure.rounds}
+    latency = {"batch": 1, "length": context.length, "threads": 1, "rounds": context.config.measure.rounds}
     return {"points": points, "joint_front": np.flatnonzero(best).tolist(), "latency": latency}
-
-
-def all_points(measured: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    for session in measured:
-        yield from session["points"]

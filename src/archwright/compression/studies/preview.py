@@ -15,7 +15,7 @@ from archwright.search import Bits, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.store import write_whole
 from archwright.subnet.anatomy import anatomy
-from archwright.subnet.spec import SubnetSpec, count, nonembedding_parameters, parameters, positions
+from archwright.subnet.spec import count, nonembedding_parameters, parameters, positions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +57,7 @@ def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
         "embedding_parameters": of.embeddings,
         "nonembedding_parameters": nonembedding_parameters(of, of.full),
         "smallest_parameters": parameters(of, spaces["small"].build(smallest(spaces["small"].choices))),
-        "spaces": {name: space_facts(space, np.random.default_rng(seed)) for name, space in spaces.items()},
+        "spaces": {name: describe_space(space, np.random.default_rng(seed)) for name, space in spaces.items()},
     }
     page = None
     if out is not None:
@@ -67,21 +67,19 @@ def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     return Preview(facts, page)
 
 
-def space_facts(space: SubnetSpace, rng: np.random.Generator) -> dict[str, Any]:
-    keeps = [space.build(sample(space.choices, rng)) for _ in range(SAMPLES)]
-    of = space.anatomy
+def describe_space(space: SubnetSpace, rng: np.random.Generator) -> dict[str, Any]:
+    """Number of sub-networks, a few examples and the sizes of random ones; `gallery` is 1 for a head that is kept."""
+    of, specs = space.anatomy, [space.build(sample(space.choices, rng)) for _ in range(SAMPLES)]
     whole = nonembedding_parameters(of, of.full)
     return {
         "description": SPACES[space.name].description,
         "size_log10": sum(
             math.log10(2) * c.length if isinstance(c, Bits) else math.log10(len(c)) for c in space.choices.values()
         ),
-        "gallery": [head_mask(keep, of.heads) for keep in keeps[:EXAMPLES]],
-        "unit_shares": [[count(layer.units) / of.units for layer in keep] for keep in keeps[:EXAMPLES]],
-        "shares": [nonembedding_parameters(of, keep) / whole for keep in keeps],
+        "gallery": [
+            [[int(head in set(positions(layer.heads))) for head in range(of.heads)] for layer in spec]
+            for spec in specs[:EXAMPLES]
+        ],
+        "unit_shares": [[count(layer.units) / of.units for layer in spec] for spec in specs[:EXAMPLES]],
+        "shares": [nonembedding_parameters(of, spec) / whole for spec in specs],
     }
-
-
-def head_mask(keep: SubnetSpec, heads: int) -> list[list[int]]:
-    """1 for a head that is kept, layers x heads."""
-    return [[int(head in set(positions(layer.heads))) for head in range(heads)] for layer in keep]

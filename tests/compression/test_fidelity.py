@@ -1,26 +1,27 @@
 """Honesty of the shared weights: which sub-networks, which weights they start from, what is not done twice."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from archwright.compression import fidelity
-from archwright.compression.context import load_context
-from archwright.compression.fidelity import (
-    check_fidelity,
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.finetuning import finetune
+from archwright.compression.methods import load_evaluator
+from archwright.compression.order import load_reordered
+from archwright.compression.studies import fidelity
+from archwright.compression.studies.fidelity import (
     correlations,
     draw_subnets,
     measure_fidelity,
-    pair,
-    trained_epochs,
+    measure_pair,
+    supernet_epochs,
 )
-from archwright.compression.finetuning import finetune
-from archwright.compression.methods import METHODS
-from archwright.compression.methods.standard import ordered
-from archwright.compression.search import SubnetEvaluator
+from archwright.compression.validation import validate_fidelity
+from archwright.configs.compress import FidelityOptions
 from archwright.errors import BadInput
 from archwright.search import largest
 from archwright.spaces.subnetwork import subnet_space
@@ -35,8 +36,14 @@ from tests.compression.runs import compressed
 def evaluator(run: Any, tmp_path: Path) -> SubnetEvaluator:
     """A copy of the finished run, to work in."""
     shutil.copytree(run.folder.path, tmp_path / "run")
-    context = load_context(RunFolder(tmp_path / "run"))
-    return METHODS["weight-sharing"].ground_of(context)
+    return load_evaluator(RunFolder(tmp_path / "run"))
+
+
+def with_options(evaluator: SubnetEvaluator, k: int, epochs: float | None = None) -> SubnetEvaluator:
+    """The same for so many sub-networks."""
+    context = evaluator.context
+    config = replace(context.config, fidelity=FidelityOptions(honesty=k, honesty_epochs=epochs))
+    return replace(evaluator, context=replace(context, config=config))
 
 
 class Trainer:
@@ -73,13 +80,15 @@ def test_a_space_may_be_too_small(evaluator: SubnetEvaluator) -> None:
 
 def test_a_pair_is_of_shared_and_of_own_weights(evaluator: SubnetEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer()
-    monkeypatch.setattr(fidelity, "fine_tuned", trainer)
+    monkeypatch.setattr(fidelity, "finetune", trainer)
     config = largest(evaluator.space.choices)
     part = evaluator.space.build(config)
-    inherited, _, share = pair(evaluator, config, 2.0)
-    assert inherited == evaluator.task_data.error(extract(evaluator.network, part), evaluator.task_data.validation)
+    inherited, _, share = measure_pair(evaluator, config, 2.0)
+    assert inherited == evaluator.context.task_data.error(
+        extract(evaluator.network, part), evaluator.context.task_data.validation
+    )
     assert share == 1.0 and trainer.epochs == [2.0]
-    wanted = extract(ordered(evaluator.context), part).state_dict()
+    wanted = extract(load_reordered(evaluator.context), part).state_dict()
     assert all(torch.equal(tensor, wanted[name]) for name, tensor in trainer.seen[0].items())
     shared = extract(evaluator.network, part).state_dict()
     assert any(not torch.equal(tensor, shared[name]) for name, tensor in trainer.seen[0].items())
@@ -87,16 +96,16 @@ def test_a_pair_is_of_shared_and_of_own_weights(evaluator: SubnetEvaluator, monk
 
 def test_own_weights_are_really_trained(evaluator: SubnetEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[Any] = []
-    monkeypatch.setattr(fidelity, "fine_tuned", lambda *args, **more: trained.append(finetune(*args, **more)))
-    _, alone, _ = pair(evaluator, largest(evaluator.space.choices), 6.0)
-    assert alone == evaluator.task_data.error(trained[0], evaluator.task_data.validation)
+    monkeypatch.setattr(fidelity, "finetune", lambda *args, **more: trained.append(finetune(*args, **more)))
+    _, alone, _ = measure_pair(evaluator, largest(evaluator.space.choices), 6.0)
+    assert alone == evaluator.context.task_data.error(trained[0], evaluator.context.task_data.validation)
     with torch.no_grad():
         before, after = (
             sum(
                 float(task_loss(network(**b.inputs).logits, b.targets))
-                for b in evaluator.task_data.training(16, stream=0)(0)
+                for b in evaluator.context.task_data.training(16, stream=0)(0)
             )
-            for network in (ordered(evaluator.context).eval(), trained[0].eval())
+            for network in (load_reordered(evaluator.context).eval(), trained[0].eval())
         )
     assert after < before
     frozen = [name for name, parameter in trained[0].named_parameters() if not parameter.requires_grad]
@@ -104,24 +113,24 @@ def test_own_weights_are_really_trained(evaluator: SubnetEvaluator, monkeypatch:
 
 
 def test_what_was_trained_is_not_trained_again(evaluator: SubnetEvaluator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fidelity, "fine_tuned", Trainer(stop_after=2))
+    monkeypatch.setattr(fidelity, "finetune", Trainer(stop_after=2))
     with pytest.raises(KeyboardInterrupt):
-        measure_fidelity(evaluator, 4)
+        measure_fidelity(with_options(evaluator, 4))
     trainer = Trainer()
-    monkeypatch.setattr(fidelity, "fine_tuned", trainer)
-    found = measure_fidelity(evaluator, 4)
+    monkeypatch.setattr(fidelity, "finetune", trainer)
+    found = measure_fidelity(with_options(evaluator, 4))
     assert len(trainer.seen) == 2 and len(found["pairs"]) == found["k"] == 4
-    assert measure_fidelity(evaluator, 4) == found and len(trainer.seen) == 2
-    assert measure_fidelity(evaluator, 5)["pairs"][:4] == found["pairs"] and len(trainer.seen) == 3
-    measure_fidelity(evaluator, 3, epochs=0.5)  # another training altogether
+    assert measure_fidelity(with_options(evaluator, 4)) == found and len(trainer.seen) == 2
+    assert measure_fidelity(with_options(evaluator, 5))["pairs"][:4] == found["pairs"] and len(trainer.seen) == 3
+    measure_fidelity(with_options(evaluator, 3, 0.5))  # another training altogether
     assert len(trainer.seen) == 6 and trainer.epochs[-1] == 0.5
 
 
 def test_epochs_are_those_of_the_super_network(evaluator: SubnetEvaluator) -> None:
-    assert trained_epochs(evaluator) == 6.0
-    plan = evaluator.run.note("plan")
-    evaluator.run.note("plan", {**plan, "supernet": plan["supernet"] // 2})
-    assert trained_epochs(evaluator) == 3.0
+    assert supernet_epochs(evaluator.context) == 6.0
+    plan = evaluator.context.run.note("plan")
+    evaluator.context.run.note("plan", {**plan, "supernet": plan["supernet"] // 2})
+    assert supernet_epochs(evaluator.context) == 3.0
 
 
 def test_correlations_of_pairs() -> None:
@@ -132,16 +141,16 @@ def test_correlations_of_pairs() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    check_fidelity(0, None, method="standard", shared=False)
-    check_fidelity(3, 0.5, method="weight-sharing", shared=True)
-    for k, epochs, shared, words in (
-        (2, None, True, "at least 3 .*got 2"),
-        (-1, None, True, "at least 3 .*got -1"),
-        (5, None, False, "--method standard; take weight-sharing"),
-        (5, 0.0, True, "--honesty-epochs must be above zero, got 0"),
+    validate_fidelity(FidelityOptions(), method="standard")
+    validate_fidelity(FidelityOptions(3, 0.5), method="weight-sharing")
+    for k, epochs, method, words in (
+        (2, None, "weight-sharing", "at least 3 .*got 2"),
+        (-1, None, "weight-sharing", "at least 3 .*got -1"),
+        (5, None, "standard", "--method standard; take weight-sharing"),
+        (5, 0.0, "weight-sharing", "--honesty-epochs must be above zero, got 0"),
     ):
         with pytest.raises(BadInput, match=words):
-            check_fidelity(k, epochs, method="standard", shared=shared)
+            validate_fidelity(FidelityOptions(k, epochs), method=method)
 
 
 def test_the_command_reports_it(tmp_path: Path, given: dict[str, Any]) -> None:

@@ -1,0 +1,37 @@
+"""Layer dropping (Sajjad et al. 2022): all but the top n layers, fine-tuned by itself from the pre-trained weights."""
+
+from archwright.compression.context import RunContext
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.methods.method import SUPERNET_ONLY, Method, read_configs, write_configs
+from archwright.compression.weights import StandaloneWeights
+from archwright.networks.pruned import PrunedNetwork
+from archwright.search import EPOCHS
+from archwright.spaces.subnetwork import layer_config
+from archwright.spaces.trained import TrainedSpace
+from archwright.subnet.anatomy import anatomy
+from archwright.subnet.importance import Order
+from archwright.subnet.pruning.baselines import layer_dropping
+from archwright.training.pretrained import load_checkpoint
+
+
+def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+    """A config for every n; the middle ones first, in case the time is short."""
+    specs = sorted(layer_dropping(original), key=lambda spec: abs(sum(map(any, spec)) - len(spec) / 2))
+    of, epochs = anatomy(original.config), {EPOCHS: context.config.supernet.epochs}
+    write_configs(context.run, [layer_config(of, spec) | epochs for spec in (of.full, *specs)])
+
+
+def build_evaluator(context: RunContext) -> SubnetEvaluator:
+    start = load_checkpoint(context.task_data, context.config.model, context.config.supernet)
+    space = TrainedSpace(context.space(start), (context.config.supernet.epochs,))
+    weights = StandaloneWeights(context, start, space)
+    return SubnetEvaluator(context, start, space, weights, read_configs(context.run))
+
+
+LAYER_DROPPING = Method(
+    spaces=("layer",),
+    prepare=prepare,
+    build_evaluator=build_evaluator,
+    standalone=True,
+    unused=(*SUPERNET_ONLY, "order", "min_epochs"),
+)

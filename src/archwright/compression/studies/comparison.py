@@ -1,0 +1,111 @@
+"""`archwright compress --compare`: several methods on one task, with one original, one evaluation and equal time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from archwright.compression.context import to_settings
+from archwright.compression.methods import METHODS
+from archwright.compression.pipeline import default_folder, load_data, resolve_space, run_compression
+from archwright.compression.run import FinishedRun
+from archwright.compression.studies.protocol import compare_runs
+from archwright.compression.studies.quantization import study_quantization
+from archwright.compression.validation import usual_values, validate, validate_new_run
+from archwright.configs.compress import CompressConfig, FidelityOptions
+from archwright.environment import environment
+from archwright.reports import compare_html, compare_plot, compare_table
+from archwright.store import RunFolder, begin, is_run, write_whole
+from archwright.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA = "archwright/compare/1"
+FIRST = "weight-sharing"
+"""Begins, because it is also what a study of quantization starts from."""
+QUANTIZED = "quantized"
+"""What can be compared beside the methods: the first method's run in fewer bits."""
+PER_METHOD = (
+    *("front", "trials", "hypervolume", "hypervolume_over_time"),
+    *("seconds", "seconds_by_phase", "folder", "space", "sampler", "strategy", "order"),
+)
+ALIKE = ("model", "family", "pooling", "task", "task_note", "rows", "metric", "seed", "objectives", "original")
+
+
+@dataclass(frozen=True)
+class MethodComparison:
+    """Several finished runs on one task."""
+
+    folder: RunFolder
+    result: Mapping[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.result)
+
+    def run(self, method: str) -> FinishedRun:
+        """The run of one method, to select and export from."""
+        return FinishedRun(RunFolder(self.folder.path / method))
+
+    def show(self, console: "Console") -> None:
+        console.print(compare_table(self.result))
+        console.print(compare_plot(self.result, min(100, console.width)), highlight=False)
+        console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
+
+
+def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodComparison:
+    """Runs all of these methods, one after another, each in a folder of its own; the same command resumes."""
+    known = dict.fromkeys(name for name in names if name in METHODS)
+    methods = sorted(known, key=lambda name: name != FIRST) or [FIRST]
+    task_data = load_data(config)
+    configs = {method: config_for_method(config, method) for method in methods}
+    for method_config in configs.values():
+        validate(resolve_space(method_config), task_data)
+    folder = config.output.out or default_folder(config, task_data, "compare")
+    settings = to_settings(config) | {"compare": list(names)}
+    if not is_run(folder):
+        validate_new_run(resolve_space(configs[methods[0]]), task_data)
+    run = begin(folder, settings)
+    with run.locked():
+        run.renew(settings)
+        runs = {}
+        for method, method_config in configs.items():
+            output = replace(config.output, out=run.path / method)
+            runs[method] = run_compression(
+                replace(method_config, output=output), task_data, lender=run.path / methods[0]
+            )
+        result = join_results(run, config, {method: finished.result for method, finished in runs.items()})
+        if QUANTIZED in names:
+            result[QUANTIZED] = study_quantization(runs[methods[0]])
+        run.note("result", result)
+        write_whole(run.report, compare_html(result, compare_runs([result])))
+    return MethodComparison(run, result)
+
+
+def config_for_method(config: CompressConfig, method: str) -> CompressConfig:
+    """The config with this method, a space that it serves, and without options that mean nothing to it."""
+    options, record = config.supernet, METHODS[method]
+    space = options.space if options.space in record.spaces else None
+    unused = {name: value for name, value in usual_values(options).items() if name in record.unused}
+    return replace(
+        config,
+        supernet=replace(options, **unused, method=method, space=space),
+        fidelity=config.fidelity if record.shared else FidelityOptions(),
+    )
+
+
+def join_results(run: RunFolder, config: CompressConfig, results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """One document of the results of all methods."""
+    first, descriptions = next(iter(results.values())), METHODS.descriptions()
+    return {
+        "schema": SCHEMA,
+        "archwright": __version__,
+        "run": run.path.resolve().name,
+        "folder": str(run.path),
+        **{key: first[key] for key in ALIKE},
+        "minutes": config.search.minutes,
+        "methods": {
+            name: {**{key: result[key] for key in PER_METHOD}, "note": descriptions[name]}
+            for name, result in results.items()
+        },
+        "environment": environment(),
+    }

@@ -1,0 +1,104 @@
+"""Where the weights of a sub-network are: inside a network that all share, or in a network of its own."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from archwright.compression.context import RunContext, read_deadline
+from archwright.compression.finetuning import extract_trainable, finetune
+from archwright.networks.load import saved_network
+from archwright.networks.pruned import PrunedNetwork
+from archwright.search import EPOCHS, Config
+from archwright.spaces.subnetwork import SubnetSpace
+from archwright.spaces.trained import TrainedSpace
+from archwright.store import RunFolder
+from archwright.store.checkpoints import FileCheckpoints
+from archwright.subnet.spec import SubnetSpec
+from archwright.training.pretrained import save_network
+
+MOST_CHECKPOINTS = 20
+"""Trainings that may still be continued; older ones would begin again, with the same result."""
+
+
+class WeightSource(Protocol):
+    """Finds the weights of a config. It can be pickled, like the networks it holds."""
+
+    def locate(self, config: Config) -> tuple[PrunedNetwork, SubnetSpec | None]:
+        """A network, and what of it is the sub-network; None: all of it."""
+
+
+@dataclass(frozen=True)
+class SharedWeights:
+    """Every sub-network is a part of one network."""
+
+    network: PrunedNetwork
+    space: SubnetSpace
+
+    def locate(self, config: Config) -> tuple[PrunedNetwork, SubnetSpec]:
+        return self.network, self.space.build(config)
+
+
+@dataclass(frozen=True)
+class StandaloneWeights:
+    """Fine-tunes the network of a config from the weights of `start` when it is first needed, into the run folder."""
+
+    context: RunContext
+    start: PrunedNetwork
+    space: TrainedSpace
+
+    def locate(self, config: Config) -> tuple[PrunedNetwork, None]:
+        folder = self.folder(config)
+        if not folder.exists():
+            self.train(config, folder)
+        return saved_network(folder).to(self.context.task_data.device), None
+
+    def folder(self, config: Config) -> Path:
+        """Where the trained network is saved."""
+        return self.context.run.networks / config_name(config)
+
+    def checkpoints(self, config: Config) -> FileCheckpoints:
+        """The state of the training; the same for all rungs of a design."""
+        return self.context.run.checkpoints(f"alone-{design_name(config)}")
+
+    def train(self, config: Config, folder: Path) -> None:
+        """Trains for the config's epochs, going on from an earlier rung; TimeUp at the run's deadline."""
+        context, checkpoints = self.context, self.checkpoints(config)
+        network = extract_trainable(self.start, self.space.build(config))
+        finetune(
+            *(context.task_data, network, context.config.supernet),
+            epochs=config[EPOCHS],
+            checkpoints=checkpoints,
+            deadline=read_deadline(context.run),
+        )
+        save_network(network, context.task_data, folder)
+        if config[EPOCHS] == self.space.epochs[-1]:
+            checkpoints.remove()
+        delete_old_checkpoints(context.run)
+
+    def delete_except(self, keep: Iterable[Config], tried: Iterable[Config]) -> None:
+        """Deletes the networks of tried configs that are not to be kept."""
+        for name in {config_name(config) for config in tried} - {config_name(config) for config in keep}:
+            shutil.rmtree(self.context.run.networks / name, ignore_errors=True)
+
+
+def config_name(config: Config) -> str:
+    """A short name for files, the same for equal configs."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def design_name(config: Config) -> str:
+    """The same for all training lengths of one design."""
+    return config_name({name: value for name, value in config.items() if name != EPOCHS})
+
+
+def delete_old_checkpoints(run: RunFolder) -> None:
+    """Of networks that are trained by themselves, when there are many."""
+    written = {}
+    for file in run.path.glob("checkpoint-alone-*.safetensors"):
+        written[file] = file.stat().st_mtime if file.exists() else 0.0  # another worker may have deleted it by now
+    for file in sorted(written, key=written.__getitem__)[:-MOST_CHECKPOINTS]:
+        file.unlink(missing_ok=True)
