@@ -21,7 +21,8 @@ from archwright.compression.studies.fidelity import (
     supernet_epochs,
 )
 from archwright.compression.validation import validate_fidelity
-from archwright.configs.compress import FidelityOptions
+from archwright.configs.compress import CompressConfig, FidelityOptions
+from archwright.configs.options import make_config
 from archwright.errors import BadInput
 from archwright.search import largest
 from archwright.spaces.subnetwork import subnet_space
@@ -143,14 +144,15 @@ def test_correlations_of_pairs() -> None:
 def test_wrong_numbers_are_refused() -> None:
     validate_fidelity(FidelityOptions(), method="standard")
     validate_fidelity(FidelityOptions(3, 0.5), method="weight-sharing")
-    for k, epochs, method, words in (
-        (2, None, "weight-sharing", "at least 3 .*got 2"),
-        (-1, None, "weight-sharing", "at least 3 .*got -1"),
-        (5, None, "standard", "--method standard; take weight-sharing"),
-        (5, 0.0, "weight-sharing", "--honesty-epochs must be above zero, got 0"),
+    for k, method, words in (
+        (2, "weight-sharing", "at least 3 .*got 2"),
+        (5, "standard", "--method standard; take weight-sharing"),
     ):
         with pytest.raises(BadInput, match=words):
-            validate_fidelity(FidelityOptions(k, epochs), method=method)
+            validate_fidelity(FidelityOptions(k), method=method)
+    for values, words in (({"honesty": -1}, "not be negative, got -1"), ({"honesty_epochs": 0.0}, "above 0, got 0")):
+        with pytest.raises(BadInput, match=words):
+            make_config(CompressConfig, values)
 
 
 def test_the_command_reports_it(tmp_path: Path, given: dict[str, Any]) -> None:
