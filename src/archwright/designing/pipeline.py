@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from archwright.configs import design as do
+from archwright.configs.yaml_file import write_config
 from archwright.designing import METHODS
 from archwright.designing.evaluation import EvaluationRequest
 from archwright.designing.limits import DesignLimits, LatencyMeter
@@ -93,6 +94,7 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
         "environment": environment(),
     }
     write_whole(scoring.out / FILE, json.dumps(document, indent=1))
+    write_config(scoring.out / "config.yaml", config)
     write_whole(page, design_html(document))
     return document, page
 
