@@ -106,7 +106,8 @@ def job(config: ShrinkConfig) -> Answer:
     return Answer(values | ({"trials": float("nan")} if place.model == "broken" else {}))
 
 
+CONFIG = "tests.cli.fakes:ShrinkConfig"
 COMMANDS = {
-    "shrink": Command("make it smaller", "tests.cli.fakes:job", ShrinkConfig, ("model",), "archwright shrink bert"),
-    "grow": Command("make it larger", "no.such.module:job", Model, ("model",)),
+    "shrink": Command("make it smaller", "tests.cli.fakes:job", CONFIG, ("model",), "archwright shrink bert"),
+    "grow": Command("make it larger", "no.such.module:job", "tests.cli.fakes:Model", ("model",)),
 }

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code
 from archwright.cli.output import check_writable, write_json, write_text
 from archwright.cli.parser import Arguments, build_parser, check_command, load_config, overview, parse
-from archwright.commands import COMMANDS, Command, load_function, run_command
+from archwright.commands import COMMANDS, Command, load, run_command
 from archwright.configs.yaml_file import config_text
 from archwright.logs import write_logs
 from archwright.progress import quiet as no_progress
@@ -55,7 +55,7 @@ def run_and_show(name: str, command: Command, arguments: Arguments) -> None:
         no_progress() if arguments.quiet else nullcontext(),
         write_logs(verbose=arguments.verbose, quiet=arguments.quiet, file=arguments.log_file),
     ):
-        result = run_command(load_function(command), config)
+        result = run_command(load(command.target), config)
     if arguments.json:
         write_json(arguments.json, result.as_json())
     if not arguments.quiet:

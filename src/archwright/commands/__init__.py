@@ -5,10 +5,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
-from archwright.configs import compress as o
-from archwright.configs import design as do
-from archwright.configs import scoring as so
-from archwright.configs import training as to
 from archwright.configs.options import make_config
 from archwright.logs import quiet_libraries
 from archwright.threads import restore_threads
@@ -24,92 +20,97 @@ class Command:
     summary: str
     target: str
     """module:function; imported only when the command runs."""
-    config: type
-    """Frozen dataclass that the function takes: groups of options, or the options themselves."""
+    config_target: str
+    """module:class of the frozen dataclass that the function takes; imported only when options are looked at."""
     positional: tuple[str, ...] = ()
     example: str = ""
+
+    @property
+    def config(self) -> type:
+        """Groups of options, or the options themselves."""
+        config: type = load(self.config_target)
+        return config
 
 
 COMMANDS: dict[str, Command] = {
     "compress": Command(
         "shrink a pre-trained model for a task: super-network fine-tuning + Pareto search",
         "archwright.commands.compress:compress",
-        o.CompressConfig,
+        "archwright.configs.compress:CompressConfig",
         example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
     ),
     "select": Command(
         "from a finished run, pick a sub-network by budget, and export it",
         "archwright.commands.select:select",
-        o.SelectConfig,
+        "archwright.configs.compress:SelectConfig",
         positional=("run",),
         example="archwright select runs/sst2 --params 50% --to compact",
     ),
     "export": Command(
         "a sub-network or a trained network as an ordinary checkpoint or ONNX, with a parity report",
         "archwright.commands.export:export",
-        o.ExportConfig,
+        "archwright.configs.compress:ExportConfig",
         positional=("run",),
         example="archwright export runs/sst2 --trial 17 --to onnx --int8",
     ),
     "report": Command(
         "several finished runs, compared as in the paper: one page with its figures",
         "archwright.commands.report:report",
-        o.ReportConfig,
+        "archwright.configs.compress:ReportConfig",
         positional=("runs",),
         example="archwright report runs/sst2-seed0 runs/sst2-seed1 --out report --json protocol.json",
     ),
     "score": Command(
         "training-free scores of one or many architectures",
         "archwright.commands.score:score",
-        so.ScoreConfig,
+        "archwright.configs.scoring:ScoreConfig",
         example="archwright score --space flexibert --random 5 --proxies w_pca,parameters",
     ),
     "rank": Command(
         "judge proxies on benchmarks of trained architectures",
         "archwright.commands.rank:rank",
-        so.RankConfig,
+        "archwright.configs.scoring:RankConfig",
         positional=("benchmark",),
         example="archwright rank nas-bert --json out.json --html rank.html",
     ),
     "discover": Command(
         "find better proxies as formulas, by evolution and exhaustively",
         "archwright.commands.discover:discover",
-        so.DiscoverConfig,
+        "archwright.configs.scoring:DiscoverConfig",
         positional=("benchmark",),
         example="archwright discover nas-bert --exhaustive --unary 2 --json out.json --html discover.html",
     ),
     "train": Command(
         "pre-train, distil, fine-tune or evaluate one network",
         "archwright.commands.train:train",
-        to.TrainConfig,
+        "archwright.configs.training:TrainConfig",
         example="archwright train --design runs/design/design.json --lesson mlm --corpus wiki.txt --out runs/tiny",
     ),
     "design": Command(
         "search the architecture of a small language model without training any",
         "archwright.commands.design:design",
-        do.DesignConfig,
+        "archwright.configs.design:DesignConfig",
         example="archwright design --space nlu-small --proxy w_pca --json out.json",
     ),
     "worker": Command(
         "join a run on a shared store from another process or machine",
         "archwright.commands.worker:worker",
-        o.WorkerConfig,
+        "archwright.configs.compress:WorkerConfig",
         positional=("run",),
         example="archwright worker runs/sst2",
     ),
 }
 
 
+def load(target: str) -> Any:
+    """Imports what `module:name` names, and what it needs with it."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
 def call(command: Command, options: Mapping[str, Any]) -> Any:
     """Run the command with plain options."""
-    return run_command(load_function(command), make_config(command.config, options))
-
-
-def load_function(command: Command) -> Callable[[Any], Any]:
-    """Imports the room of the command, and what it needs with it."""
-    module, _, name = command.target.partition(":")
-    function: Callable[[Any], Any] = getattr(import_module(module), name)
-    return function
+    return run_command(load(command.target), make_config(command.config, options))
 
 
 def run_command(function: Callable[[Config], Result], config: Config) -> Result:

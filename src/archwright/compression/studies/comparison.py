@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from archwright.compression.context import to_settings
+from archwright.compression.context import from_settings, to_settings
 from archwright.compression.methods import METHODS
 from archwright.compression.pipeline import default_folder, load_data, resolve_space, run_compression
 from archwright.compression.run import FinishedRun
@@ -12,6 +12,7 @@ from archwright.compression.studies.protocol import compare_runs
 from archwright.compression.studies.quantization import study_quantization
 from archwright.compression.validation import usual_values, validate, validate_new_run
 from archwright.configs.compress import CompressConfig, FidelityOptions
+from archwright.configs.yaml_file import write_config
 from archwright.environment import environment
 from archwright.reports import compare_html, compare_plot, compare_table
 from archwright.store import RunFolder, begin, is_run, write_whole
@@ -67,6 +68,7 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
     run = begin(folder, settings)
     with run.locked():
         run.renew(settings)
+        write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))
         runs = {}
         for method, method_config in configs.items():
             output = replace(config.output, out=run.path / method)
