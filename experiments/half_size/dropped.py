@@ -17,8 +17,8 @@ from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from archwright.subnet.supernet import plain_update
 from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
-from archwright.training.pretrained import load_checkpoint
 from archwright.training.schedule import Schedule
+from archwright.training.task_data import load_checkpoint
 
 
 def main() -> None:

@@ -23,8 +23,7 @@ from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.statistics import hypervolume_over_time
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import SubnetSpec
-from archwright.training.pretrained import load_checkpoint
-from archwright.training.task_data import TaskData, load_task_data
+from archwright.training.task_data import TaskData, load_checkpoint, load_task_data
 from experiments.speed.ratios import BenchConfig, Ratio, ratio
 
 TRAINING_ROWS, VALIDATION_ROWS, LONGEST = 320, 300, 24

@@ -8,8 +8,8 @@ import pytest
 
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import stream_epochs
-from archwright.training.batch_order import remaining
 from archwright.training.distributed import ProcessGroup
+from archwright.training.loop import remaining_batches
 
 WIDTH = 3
 
@@ -25,7 +25,7 @@ def test_every_process_reads_on(readers: int, accumulate: int) -> None:
     batches, read = stream_epochs(text_of(50), 4, readers), []
     epoch = len(batches(0)) // readers  # batches of one reader
     for rank in range(readers):
-        hands = remaining(batches, 0, 12, accumulate=accumulate, group=ProcessGroup(readers, rank))
+        hands = remaining_batches(batches, 0, 12, accumulate=accumulate, group=ProcessGroup(readers, rank))
         mine: list[Any] = [batch.rows for _, hand in hands for batch in hand]
         for place, (one, following) in enumerate(pairwise(mine), 1):
             assert np.array_equal(following, mine[0] if place % epoch == 0 else one + 1)

@@ -16,10 +16,10 @@ from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.losses import distillation, task_loss
-from archwright.training.objectives.causal import Reading, causal_update
+from archwright.training.objectives.causal import RecurrentStates, causal_update
 from archwright.training.objectives.distill import layerwise_update
 from archwright.training.objectives.electra import electra_update, share_embeddings
-from archwright.training.objectives.layer_matching import projections_for
+from archwright.training.objectives.layers import build_projections
 from archwright.training.objectives.mlm import mlm_update
 from tests.tiny import tiny
 
@@ -162,9 +162,9 @@ def causal(group: ProcessGroup) -> Case:
 
 def recurrent(group: ProcessGroup) -> Case:
     """Four windows of three streams in a row: the states go on from each to the next."""
-    model, reading = spread(cells.untrained(CELLS, seeded(0))), Reading()
+    model, states = spread(cells.untrained(CELLS, seeded(0))), RecurrentStates()
     data = [next_tokens(seed, first=(seed, 10 + seed, 20 + seed)) for seed in range(4)]
-    return Case(model, causal_update(model, reading=reading, group=group), data, carry=reading)
+    return Case(model, causal_update(model, states=states, group=group), data, carry=states)
 
 
 def generator_network(discriminator: Any, size: float = 0.25) -> Any:
@@ -185,7 +185,7 @@ def layerwise(group: ProcessGroup, gamma: float = 0.0) -> Case:
     """A mixed NLU student and a BERT teacher; with gamma, two classifiers."""
     teacher = tiny("bert", seed=5)
     student = mlm_network(NLU) if not gamma else tiny("electra-narrow")
-    projections = projections_for(student, teacher, generator=seeded(2)).double()
+    projections = build_projections(student, teacher, generator=seeded(2)).double()
     model = nn.ModuleDict({"student": student, "projections": projections})
     update = layerwise_update(student, teacher, projections, gamma=gamma, group=group)
     data = [labelled(seed, 3 + seed % 2) for seed in range(4)]

@@ -12,8 +12,15 @@ from transformers import AlbertConfig, AutoModel, GPT2Config, GPT2Model
 from archwright.errors import BadInput
 from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.objectives.distill import layerwise_update, prediction_loss, state_loss
-from archwright.training.objectives.layer_matching import Projections, layer_map, projections_for
-from archwright.training.objectives.layer_outputs import Heard, listening, note_input, note_output
+from archwright.training.objectives.layers import (
+    LayerStates,
+    Projections,
+    build_projections,
+    layer_map,
+    record_input,
+    record_layers,
+    record_output,
+)
 from tests.tiny import ENCODERS, tiny, tiny_batch
 from tests.training.cases import FLEXI, NLU, Rows, labelled, mlm_network, seeded
 
@@ -36,10 +43,10 @@ def test_every_layer_of_the_shorter_one_has_its_own_partner(student: int, teache
     assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs)) and min(pairs[0]) >= 1
 
 
-def heard(embeddings: Any, mixed: list[Any], hidden: list[Any]) -> Heard:
+def heard(embeddings: Any, mixed: list[Any], hidden: list[Any]) -> LayerStates:
     """One row of two tokens with one feature each."""
     one, *rest = (torch.tensor(values, dtype=torch.float32)[None, :, None] for values in (embeddings, *mixed, *hidden))
-    return Heard([one], dict(enumerate(rest[: len(mixed)], 1)), dict(enumerate(rest[len(mixed) :], 1)))
+    return LayerStates([one], dict(enumerate(rest[: len(mixed)], 1)), dict(enumerate(rest[len(mixed) :], 1)))
 
 
 def test_the_loss_of_states_by_hand() -> None:
@@ -81,13 +88,13 @@ def test_every_family_is_heard_as_it_tells_itself(name: str) -> None:
     with torch.random.fork_rng(devices=[]):
         network = AutoModel.from_config(TEACHERS[name]).double().eval()
     batch = tiny_batch("distilbert" if name == "albert" else name)
-    with torch.no_grad(), listening(network) as told:
+    with torch.no_grad(), record_layers(network) as told:
         assert not quiet(network)
         answer = network(**batch.inputs, output_hidden_states=True)
     states = [told.embeddings, *(told.hidden[number] for number in sorted(told.hidden))]
     assert len(states) == 4 and all(map(torch.equal, states, answer.hidden_states))
-    assert sorted(told.mixed) == [1, 2, 3]
-    for mixed in told.mixed.values():  # what a norm gave, weights 1 and bias 0
+    assert sorted(told.attention) == [1, 2, 3]
+    for mixed in told.attention.values():  # what a norm gave, weights 1 and bias 0
         assert torch.allclose(mixed.mean(-1), torch.zeros(()).double(), atol=1e-9)
         assert torch.allclose(mixed.var(-1, correction=0), torch.ones(()).double(), atol=1e-3)
     assert quiet(network)
@@ -97,7 +104,7 @@ def quiet(network: nn.Module) -> bool:
     """Whether none of our hooks is left; transformers has its own."""
     kinds = ("_forward_hooks", "_forward_pre_hooks")
     hooks = [hook for one in network.modules() for kind in kinds for hook in getattr(one, kind).values()]
-    return not any(getattr(hook, "func", None) in (note_input, note_output) for hook in hooks)
+    return not any(getattr(hook, "func", None) in (record_input, record_output) for hook in hooks)
 
 
 UNUSED = {"segments", "token_type_embeddings", "pooler"}
@@ -115,7 +122,7 @@ STUDENTS = {
 @pytest.mark.parametrize("name", STUDENTS)
 def test_gradients_reach_the_student_and_the_matrices_never_the_teacher(name: str) -> None:
     student, teacher = STUDENTS[name](), tiny("bert", seed=5)
-    between = projections_for(student, teacher, generator=seeded(0)).double()
+    between = build_projections(student, teacher, generator=seeded(0)).double()
     before = {key: value.clone() for key, value in teacher.state_dict().items()}
     layerwise_update(student.train(), teacher.train(), between, gamma=0.0)(labelled(0), RNG, 0.0)
     assert all(p.grad is None for p in teacher.parameters()) and not teacher.training and student.training
@@ -127,7 +134,7 @@ def test_gradients_reach_the_student_and_the_matrices_never_the_teacher(name: st
 
 
 def test_mobile_blocks_have_their_own_matrix_and_all_else_is_shared() -> None:
-    between = projections_for(mlm_network(NLU), tiny("bert"), generator=seeded(0))
+    between = build_projections(mlm_network(NLU), tiny("bert"), generator=seeded(0))
     shapes = {name: tuple(matrix.shape) for name, matrix in between.named_parameters()}
     assert shapes == {
         "embeddings.weight": (16, 48),
@@ -136,10 +143,10 @@ def test_mobile_blocks_have_their_own_matrix_and_all_else_is_shared() -> None:
         "mixed.MobileLayer-12.weight": (16, 12),
     }
     assert torch.equal(
-        projections_for(mlm_network(NLU), tiny("bert"), generator=seeded(0)).hidden.weight, between.hidden.weight
+        build_projections(mlm_network(NLU), tiny("bert"), generator=seeded(0)).hidden.weight, between.hidden.weight
     )
     assert not torch.equal(
-        projections_for(mlm_network(NLU), tiny("bert"), generator=seeded(1)).hidden.weight, between.hidden.weight
+        build_projections(mlm_network(NLU), tiny("bert"), generator=seeded(1)).hidden.weight, between.hidden.weight
     )
 
 
@@ -149,7 +156,7 @@ def squared(found: torch.Tensor, aim: torch.Tensor, real: torch.Tensor) -> float
 
 def test_the_whole_loss_by_another_way() -> None:
     student, teacher, batch = tiny("electra-narrow"), tiny("bert", seed=5), labelled(0)
-    between = projections_for(student, teacher, generator=seeded(0)).double()
+    between = build_projections(student, teacher, generator=seeded(0)).double()
     found = float(layerwise_update(student, teacher, between, gamma=0.5)(batch, RNG, 0.0))
     real = batch.inputs["attention_mask"].bool()
     with torch.no_grad():
@@ -177,14 +184,14 @@ def seen(body: Any, batch: Rows) -> tuple[list[torch.Tensor], list[torch.Tensor]
 
 def test_hooks_are_gone_after_an_error() -> None:
     network = tiny("bert")
-    with pytest.raises(KeyboardInterrupt), listening(network):
+    with pytest.raises(KeyboardInterrupt), record_layers(network):
         raise KeyboardInterrupt
     assert quiet(network)
 
 
 def test_what_stands_at_padding_does_not_matter() -> None:
     student, teacher, batch = mlm_network(NLU), tiny("bert", seed=5), labelled(0)
-    between = projections_for(student, teacher, generator=seeded(0)).double()
+    between = build_projections(student, teacher, generator=seeded(0)).double()
     update = layerwise_update(student, teacher, between, gamma=0.0)
     padding = batch.inputs["attention_mask"] == 0
     other = Rows({**batch.inputs, "input_ids": batch.inputs["input_ids"].masked_fill(padding, 9)}, batch.targets)
@@ -195,4 +202,4 @@ def test_what_stands_at_padding_does_not_matter() -> None:
 def test_a_teacher_that_cannot_be_listened_to_is_refused() -> None:
     teacher = GPT2Model(GPT2Config(vocab_size=9, n_embd=8, n_head=2, n_layer=1))
     with pytest.raises(BadInput, match="gpt2"):
-        projections_for(mlm_network(NLU), teacher, generator=seeded(0))
+        build_projections(mlm_network(NLU), teacher, generator=seeded(0))

@@ -12,8 +12,14 @@ from archwright.spaces.flexibert import FLEXIBERT
 from archwright.spaces.nlu import NLU_SMALL
 from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.losses import task_loss
-from archwright.training.objectives.causal import Reading, causal_update
-from archwright.training.objectives.electra import detection, drawn, electra_update, fill_in, share_embeddings
+from archwright.training.objectives.causal import RecurrentStates, causal_update
+from archwright.training.objectives.electra import (
+    electra_update,
+    fill_in,
+    replaced_token_loss,
+    sample_tokens,
+    share_embeddings,
+)
 from archwright.training.objectives.mlm import mlm_update
 from tests.tiny import STOCK
 from tests.training.cases import (
@@ -86,37 +92,39 @@ def streams(rows: int, windows: int, time: int = 6) -> tuple[torch.Tensor, list[
 
 
 def test_a_recurrent_network_reads_on_from_batch_to_batch() -> None:
-    network, reading = spread(cells.untrained(CELLS, seeded(0))), Reading()
+    network, states = spread(cells.untrained(CELLS, seeded(0))), RecurrentStates()
     ids, windows = streams(3, 3)
     whole = task_loss(network(input_ids=ids[:, :-1]).logits, ids[:, 1:])
-    update = causal_update(network, reading=reading)
+    update = causal_update(network, states=states)
     parts = [float(update(batch, RNG, 0.0)) for batch in windows]
     assert np.mean(parts) == pytest.approx(float(whole.detach()), rel=1e-9)
-    begun = float(causal_update(network, reading=Reading())(windows[0], RNG, 0.0))
+    begun = float(causal_update(network, states=RecurrentStates())(windows[0], RNG, 0.0))
     again = [float(update(windows[0], RNG, 0.0)), float(update(windows[2], RNG, 0.0))]
     assert again[0] == begun == parts[0]  # a new epoch begins with empty states
     assert again[1] == float(causal_update(network)(windows[2], RNG, 0.0)) != parts[2]  # and so does a leap
 
 
 def test_what_was_read_survives_being_saved() -> None:
-    network, one, other = spread(cells.untrained(CELLS, seeded(0))), Reading(), Reading()
+    network, one, other = spread(cells.untrained(CELLS, seeded(0))), RecurrentStates(), RecurrentStates()
     _, windows = streams(2, 3)
-    update = causal_update(network, reading=one)
+    update = causal_update(network, states=one)
     update(windows[0], RNG, 0.0)
     other.restore(one.state())
-    assert float(update(windows[1], RNG, 0.0)) == float(causal_update(network, reading=other)(windows[1], RNG, 0.0))
-    fresh = Reading()
-    fresh.restore(Reading().state())
+    assert float(update(windows[1], RNG, 0.0)) == float(causal_update(network, states=other)(windows[1], RNG, 0.0))
+    fresh = RecurrentStates()
+    fresh.restore(RecurrentStates().state())
     assert (fresh.rows, fresh.states) == ([], None)
 
 
 def test_tokens_are_drawn_with_their_probabilities() -> None:
     shares = np.array([0.5, 0.0, 0.3, 0.2])
     logits = torch.tensor(np.log(np.maximum(shares, 1e-30))).expand(20000, 4)
-    found = np.bincount(drawn(logits, np.random.default_rng(1)).numpy(), minlength=4) / 20000
+    found = np.bincount(sample_tokens(logits, np.random.default_rng(1)).numpy(), minlength=4) / 20000
     assert found[1] == 0 and found == pytest.approx(shares, abs=0.015)
-    assert torch.equal(drawn(logits, np.random.default_rng(1)), drawn(logits, np.random.default_rng(1)))
-    assert not torch.equal(drawn(logits, np.random.default_rng(1)), drawn(logits, np.random.default_rng(2)))
+    assert torch.equal(sample_tokens(logits, np.random.default_rng(1)), sample_tokens(logits, np.random.default_rng(1)))
+    assert not torch.equal(
+        sample_tokens(logits, np.random.default_rng(1)), sample_tokens(logits, np.random.default_rng(2))
+    )
 
 
 def test_a_token_that_the_generator_got_right_is_not_replaced() -> None:
@@ -136,7 +144,7 @@ def test_detection_is_the_mean_over_real_tokens() -> None:
     inputs = {"input_ids": torch.zeros(1, 4, dtype=torch.long), "attention_mask": torch.tensor([[1, 1, 1, 0]])}
     replaced = torch.tensor([[False, True, False, False]])
     expected = (np.log(2) - np.log(3 / 4) - np.log(1 / 4)) / 3
-    assert float(detection(Said(), inputs, replaced, SINGLE_PROCESS)) == pytest.approx(expected, rel=1e-6)
+    assert float(replaced_token_loss(Said(), inputs, replaced, SINGLE_PROCESS)) == pytest.approx(expected, rel=1e-6)
 
 
 def pair() -> tuple[Any, Any, nn.ModuleDict]:

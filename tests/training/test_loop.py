@@ -16,11 +16,10 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import supernet_update
-from archwright.training.batch_order import remaining
-from archwright.training.loop import mixed_precision, train_network
+from archwright.training.loop import mixed_precision, remaining_batches, train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.schedule import Schedule, rate
-from archwright.training.state import tensors_of
+from archwright.training.state import model_tensors
 from tests.tiny import TinyBatch, tiny, tiny_batch
 
 ALWAYS = -1.0
@@ -301,10 +300,10 @@ def test_epochs_follow_one_another_and_resuming_skips_what_is_done() -> None:
     def letters(epoch: int) -> list[str]:
         return [f"{epoch}{letter}" for letter in "abc"]
 
-    everything = list(remaining(letters, 0, 7))
+    everything = list(remaining_batches(letters, 0, 7))
     assert everything == list(enumerate([["0a"], ["0b"], ["0c"], ["1a"], ["1b"], ["1c"], ["2a"]]))
-    assert list(remaining(letters, 4, 7)) == everything[4:]
-    assert list(remaining(letters, 7, 7)) == []
+    assert list(remaining_batches(letters, 4, 7)) == everything[4:]
+    assert list(remaining_batches(letters, 7, 7)) == []
 
 
 def test_progress_and_randomness_of_a_step_follow_its_number() -> None:
@@ -410,7 +409,7 @@ def test_what_an_update_remembers_goes_on_with_the_checkpoint() -> None:
 def test_a_checkpoint_of_tied_weights_has_each_tensor_once() -> None:
     network = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6, bias=False))
     network[1].weight = network[0].weight
-    assert list(tensors_of(network)) == ["0.weight"]
+    assert list(model_tensors(network)) == ["0.weight"]
 
 
 @pytest.mark.parametrize(

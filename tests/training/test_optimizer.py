@@ -6,7 +6,7 @@ from torch import nn
 
 from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.loop import train_network
-from archwright.training.optimizer import adamw, factors_of, parameter_groups, set_rates
+from archwright.training.optimizer import build_optimizer, parameter_groups, rate_factors, set_rates
 from archwright.training.schedule import Schedule
 from tests.tiny import tiny
 from tests.training.cases import CASES, NLU, both, mlm_network
@@ -22,35 +22,35 @@ def of(factors: dict[str, float], part: str) -> set[float]:
 @pytest.mark.parametrize("name", ["bert", "distilbert", "electra-narrow"])
 def test_learning_rates_fall_from_the_head_to_the_embeddings(name: str) -> None:
     """As ELECTRA's fine-tuning has it: with three layers the exponents are 5 (embeddings), 4, 3, 2, and 0 (head)."""
-    factors = factors_of(tiny(name), 0.8)
+    factors = rate_factors(tiny(name), 0.8)
     assert of(factors, "embeddings") == {round(0.8**5, 9)}
     assert [of(factors, f"layer.{place}.") for place in range(3)] == [{round(0.8**k, 9)} for k in (4, 3, 2)]
     assert of(factors, "head") == {1.0}
 
 
 def test_networks_of_the_spaces_too() -> None:
-    factors = factors_of(mlm_network(NLU), 0.5)
+    factors = rate_factors(mlm_network(NLU), 0.5)
     assert of(factors, "encoder.embeddings") == {0.5**5} and of(factors, "head.") == {1.0}
     assert [of(factors, f"layers.{place}.") for place in range(3)] == [{0.5**4}, {0.5**3}, {0.5**2}]
-    whole = factors_of(nn.ModuleDict({"student": mlm_network(NLU), "projections": nn.Linear(2, 2)}), 0.5)
+    whole = rate_factors(nn.ModuleDict({"student": mlm_network(NLU), "projections": nn.Linear(2, 2)}), 0.5)
     assert of(whole, "projections") == {1.0} and of(whole, "student.encoder.layers.0.") == {0.5**4}
 
 
 def test_without_layer_decay_all_learn_alike() -> None:
-    assert set(factors_of(nn.Linear(2, 2), 1.0).values()) == {1.0}
+    assert set(rate_factors(nn.Linear(2, 2), 1.0).values()) == {1.0}
     assert len(parameter_groups(tiny("bert"), 0.01, 1.0)) == 2
     with pytest.raises(ValueError, match="list of layers"):
-        factors_of(nn.Linear(2, 2), 0.8)
+        rate_factors(nn.Linear(2, 2), 0.8)
 
 
 def test_every_parameter_is_in_one_group_with_its_rate() -> None:
     model, schedule = tiny("bert"), Schedule(steps=10, learning_rate=0.5, warmup=0.2, layer_decay=0.8)
-    optimizer = adamw(model, schedule)
+    optimizer = build_optimizer(model, schedule)
     assert set_rates(optimizer, 0, schedule) == 0.25
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     grouped = [id(p) for group in optimizer.param_groups for p in group["params"]]
     assert len(grouped) == len(set(grouped)) == len(list(model.parameters()))
-    factors = factors_of(model, 0.8)
+    factors = rate_factors(model, 0.8)
     assert all(rates[id(p)] == pytest.approx(0.25 * factors[name]) for name, p in model.named_parameters())
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from archwright.errors import BadInput
-from archwright.training.batch_order import remaining
 from archwright.training.distributed import ProcessGroup
+from archwright.training.loop import remaining_batches
 
 LETTERS = "abcde"
 
@@ -24,7 +24,7 @@ def one_by_one(epoch: int) -> Iterator[str]:
 def test_batches_are_dealt_like_cards(batches: object, processes: int, accumulate: int) -> None:
     everything = [card for epoch in range(20) for card in letters(epoch)]
     hands = [
-        dict(remaining(batches, 0, 6, accumulate=accumulate, group=ProcessGroup(processes, rank)))
+        dict(remaining_batches(batches, 0, 6, accumulate=accumulate, group=ProcessGroup(processes, rank)))
         for rank in range(processes)
     ]
     for step in range(6):
@@ -32,7 +32,7 @@ def test_batches_are_dealt_like_cards(batches: object, processes: int, accumulat
         cards = everything[step * size : (step + 1) * size]
         assert [hand[step] for hand in hands] == [cards[rank::processes] for rank in range(processes)]
     for rank, hand in enumerate(hands):
-        later = dict(remaining(batches, 4, 6, accumulate=accumulate, group=ProcessGroup(processes, rank)))
+        later = dict(remaining_batches(batches, 4, 6, accumulate=accumulate, group=ProcessGroup(processes, rank)))
         assert later == {step: hand[step] for step in (4, 5)}
 
 
@@ -52,10 +52,10 @@ class Lazy(Sequence):
 
 def test_a_sequence_makes_only_what_is_needed() -> None:
     made: list[int] = []
-    found = list(remaining(lambda epoch: Lazy(made, 5 * epoch), 4, 7, group=ProcessGroup(2, 1)))
+    found = list(remaining_batches(lambda epoch: Lazy(made, 5 * epoch), 4, 7, group=ProcessGroup(2, 1)))
     assert found == [(4, [9]), (5, [11]), (6, [13])] and made == [9, 11, 13]
 
 
 def test_an_epoch_without_a_batch_is_refused() -> None:
     with pytest.raises(BadInput, match="no batch"):
-        list(remaining(lambda _: [], 0, 3))
+        list(remaining_batches(lambda _: [], 0, 3))

@@ -108,7 +108,7 @@ def test_two_go_on_bit_by_bit_from_the_checkpoint_of_the_first(pair: Pair, folde
 def test_a_process_alone_is_alone() -> None:
     group = join_process_group(cpu=True)
     assert (group.processes, group.rank, group.first, group.device.type) == (1, 0, True, "cpu")
-    assert group.everyones({"a": 1}) == [{"a": 1}]
+    assert group.gather({"a": 1}) == [{"a": 1}]
     assert int(group.count(torch.tensor(5), lambda batch: 7)) == 5
 
 

@@ -8,8 +8,8 @@ from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
 from archwright.store import RunFolder, is_run
-from archwright.training.plan import COMMAND
 from archwright.training.students import MODEL
+from archwright.training.validation import COMMAND
 
 DESIGN = "design.json"
 

@@ -15,10 +15,9 @@ from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import plain_update
 from archwright.training.loop import Update, train_network
 from archwright.training.losses import distillation, task_loss
-from archwright.training.pretrained import load_checkpoint, save_network
 from archwright.training.schedule import Schedule
 from archwright.training.state import Carry, Checkpoints
-from archwright.training.task_data import TaskData
+from archwright.training.task_data import TaskData, load_checkpoint, save_network
 
 ORIGINAL_SHARE = 0.25
 """Part of --minutes that the timed steps of the original's fine-tuning may take."""

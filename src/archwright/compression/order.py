@@ -9,7 +9,7 @@ from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Order, reorder, taylor_order
 from archwright.training.losses import task_loss
-from archwright.training.pretrained import load_checkpoint
+from archwright.training.task_data import load_checkpoint
 
 SAMPLE_ROWS = 512
 """Training rows on which importance is measured."""

@@ -15,7 +15,7 @@ from archwright.subnet.strategies import STRATEGIES, Draw
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training.loop import Update
 from archwright.training.losses import distillation, task_loss
-from archwright.training.pretrained import load_checkpoint, save_network
+from archwright.training.task_data import load_checkpoint, save_network
 
 TRAINING_SHARE = 0.75
 """Part of --minutes after which the super-network's training ends; the search has the rest."""

@@ -18,8 +18,7 @@ from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.spaces.trained import TrainedSpace
 from archwright.store import check_store
 from archwright.subnet.anatomy import anatomy
-from archwright.training.pretrained import check_room, load_checkpoint
-from archwright.training.task_data import TaskData
+from archwright.training.task_data import TaskData, check_positions, load_checkpoint
 
 FEWEST_SUBNETS = 3
 """Sub-networks below which a rank correlation says nothing."""
@@ -99,7 +98,7 @@ def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
     options, measure, most = config.supernet, config.measure, config.budget.latency_ms
     network = load_checkpoint(task_data, config.model, options)
     longest = max(encoded.lengths.max() for encoded in task_data.encoded.values())
-    check_room(network, {"--max-length": longest, "--length": measure.length})
+    check_positions(network, {"--max-length": longest, "--length": measure.length})
     if most is not None:
         space = subnet_space(options.space or "small", anatomy(network.config))
         specs = {"smallest": space.build(smallest(space.choices))}

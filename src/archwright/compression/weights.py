@@ -18,7 +18,7 @@ from archwright.spaces.trained import TrainedSpace
 from archwright.store import RunFolder
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.subnet.spec import SubnetSpec
-from archwright.training.pretrained import save_network
+from archwright.training.task_data import save_network
 
 MOST_CHECKPOINTS = 20
 """Trainings that may still be continued; older ones would begin again, with the same result."""

@@ -123,8 +123,8 @@ class TrainConfig:
     """All options of `archwright train`."""
 
     student: StudentOptions = field(default_factory=StudentOptions)
-    lesson: ObjectiveOptions = field(default_factory=ObjectiveOptions)
-    pace: ScheduleOptions = field(default_factory=ScheduleOptions)
-    data: TaskOptions = field(default_factory=TaskOptions)
+    objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    task: TaskOptions = field(default_factory=TaskOptions)
     checks: CheckOptions = field(default_factory=CheckOptions)
     output: o.OutputOptions = field(default_factory=o.OutputOptions)

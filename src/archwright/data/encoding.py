@@ -1,7 +1,7 @@
 """Texts to token ids, kept flat: what all kinds of tasks share before batches are made."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -42,6 +42,12 @@ class Encoded:
         """Tokens of each row, of the longest of its texts."""
         longest: NDArray[np.int64] = np.diff(self.offsets).reshape(-1, self.choices).max(axis=1)
         return longest
+
+    def first(self, rows: int) -> "Encoded":
+        """At most so many rows of plain text."""
+        rows = min(rows, len(self))
+        ids, offsets = self.ids[: self.offsets[rows]], self.offsets[: rows + 1]
+        return replace(self, ids=ids, offsets=offsets, targets=self.targets[:rows])
 
     @property
     def rows(self) -> int:

@@ -33,7 +33,7 @@ from archwright.store import Scores, digest
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.training.loop import train_network
 from archwright.training.schedule import Schedule
-from archwright.training.state import tensors_of
+from archwright.training.state import model_tensors
 
 FILE = "supernet-{digest}.safetensors"
 OF_PROXIES = {"--proxy", "--batch-rows", "--loss", "--initial", "--workers", "--ray"}
@@ -116,7 +116,7 @@ class Supernets:
             checkpoints=checkpoints,
             title="super-network",
         )
-        checkpoints.save({"step": schedule.steps, "model": tensors_of(network), "optimizer": {}, "carry": {}})
+        checkpoints.save({"step": schedule.steps, "model": model_tensors(network), "optimizer": {}, "carry": {}})
         self._trained[repeat] = network.eval()
         return network
 

@@ -1,6 +1,7 @@
 """Scores of several architectures over the steps of their pre-training: how early does the ranking settle?"""
 
 import json
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +11,7 @@ import numpy as np
 
 from archwright.benchmarks.nas_bert import ORIGIN, ablation
 from archwright.configs import training as to
+from archwright.configs.training import TrainConfig
 from archwright.data.public_data import public_data
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS
 from archwright.environment import environment
@@ -19,174 +21,182 @@ from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.ranks import RankStability, rank_stability
 from archwright.store import begin, whole_folder, write_whole
+from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.pipeline import (
+    PHASE,
     SCHEMA,
-    check_folder,
+    decide_schedule,
     fit_plan,
-    locked,
+    prepare_context,
+    run_options,
     run_training,
-    schedule_for,
-    training_context,
 )
-from archwright.training.plan import TrainConfig, TrainingContext, TrainingPlan
+from archwright.training.plan import TrainingContext, TrainingPlan
 from archwright.training.students import MODEL
+from archwright.training.validation import check_folder
 
 FEWEST = 3
 """Architectures that can be ranked."""
-DRAWS = 14
-"""Place that needs random numbers of its own."""
-PUBLISHED = "nas-bert"
+ARCHITECTURES_STREAM = 14
+"""Stream of random numbers of the architectures."""
 
 
-def ablate_steps(options: TrainConfig, folder: Path) -> dict[str, Any]:
-    """One training per architecture, judged at every step asked for."""
-    marks, configs = checked_marks(options), drawn(options)
+def ablate_steps(config: TrainConfig, folder: Path) -> dict[str, Any]:
+    """One training per architecture, evaluated at every number of steps asked for."""
+    steps, configs = check_steps(config), sample_architectures(config)
     check_folder(folder)
-    if judges_by_task(options):
-        check_task(options, configs[0])
-    place = training_context(options, folder)
-    if place.group.first:
-        begin(folder, options.as_options())
-    place.group.wait()
-    rows = [judged_over(options, config, marks, folder / f"architecture-{n}") for n, config in enumerate(configs)]
-    scores = {mark: [row[mark] for row in rows] for mark in marks}
+    by_task = config.task.task is not None or config.task.train is not None
+    if by_task:
+        check_finetuning(config, configs[0])
+    context = prepare_context(config, folder)
+    if context.group.first:
+        begin(folder, run_options(config))
+    context.group.wait()
+    rows = [
+        score_architecture(config, architecture, steps, folder / f"architecture-{n}", by_task=by_task)
+        for n, architecture in enumerate(configs)
+    ]
     document = {
         "schema": SCHEMA,
-        "lesson": options.name,
+        "lesson": context.objective.name,
         "ablation": {
-            "space": options.student.space,
-            "score": "the task's metric" if judges_by_task(options) else "minus the validation loss",
-            "task": options.data.task,
+            "space": config.student.space,
+            "score": "the task's metric" if by_task else "minus the validation loss",
+            "task": config.task.task,
             "architectures": [
-                {"config": config, "scores": {str(mark): row[mark] for mark in marks}}
-                for config, row in zip(configs, rows, strict=True)
+                {"config": architecture, "scores": {str(step): row[step] for step in steps}}
+                for architecture, row in zip(configs, rows, strict=True)
             ],
-            **as_json(rank_stability(scores)),
+            **stability_json(rank_stability({step: [row[step] for row in rows] for step in steps})),
         },
-        "published": published(),
-        "seed": options.output.seed,
+        "published": published_stability(),
+        "seed": config.output.seed,
         "environment": environment(),
     }
-    if place.group.first:
-        place.run.note("result", document)
-        write_whole(place.run.report, train_html(document))
+    if context.group.first:
+        context.run.note("result", document)
+        write_whole(context.run.report, train_html(document))
     return document
 
 
-def checked_marks(options: TrainConfig) -> list[int]:
-    marks = sorted(set(options.checks.ablate_steps))
-    if len(marks) < 2 or marks[0] < 0:
-        raise BadInput(
-            f"--ablate-steps needs two different numbers of steps or more, got {options.checks.ablate_steps}."
-        )
-    if options.checks.random < FEWEST:
-        raise BadInput(f"--random must be at least {FEWEST} to rank architectures, got {options.checks.random}.")
-    if options.student.space is None or options.student.config or options.student.design or options.student.model:
+def check_steps(config: TrainConfig) -> list[int]:
+    """The numbers of steps to evaluate at, in ascending order."""
+    student, checks = config.student, config.checks
+    steps = sorted(set(checks.ablate_steps))
+    if len(steps) < 2 or steps[0] < 0:
+        raise BadInput(f"--ablate-steps needs two different numbers of steps or more, got {checks.ablate_steps}.")
+    if checks.random < FEWEST:
+        raise BadInput(f"--random must be at least {FEWEST} to rank architectures, got {checks.random}.")
+    if student.space is None or student.config or student.design or student.model:
         raise BadInput("--ablate-steps draws architectures of --space; leave out --config, --design and --model.")
-    if options.way.head is None:
+    if OBJECTIVES[objective_name(config.objective)].head is None:
         raise BadInput("--ablate-steps needs a --lesson on a --corpus: mlm, electra, lm or distil.")
-    return marks
+    return steps
 
 
-def judges_by_task(options: TrainConfig) -> bool:
-    return options.data.task is not None or options.data.train is not None
-
-
-def check_task(options: TrainConfig, config: Config) -> None:
-    """Finds what is wrong with the fine-tunings before any pre-training, by setting up the first."""
-    own = None if options.student.tokenizer in TOKENIZER_TRAINERS else options.student.tokenizer
-    with TemporaryDirectory() as beside:
-        file = Path(beside) / "config.json"
-        file.write_text(json.dumps(config))
-        first = tuning(options, replace(options.student, config=file, tokenizer=own, vocabulary=None))
-        first.way(first, training_context(first, Path(beside)))
-
-
-def tuning(options: TrainConfig, student: to.StudentOptions) -> TrainConfig:
-    """Fine-tuning by the preset, but for the size of a batch where one is given."""
-    pace = to.ScheduleOptions(batch_size=options.pace.batch_size, checkpoint_seconds=options.pace.checkpoint_seconds)
-    return replace(options, student=student, lesson=to.ObjectiveOptions(preset=options.lesson.preset), pace=pace)
-
-
-def drawn(options: TrainConfig) -> list[Config]:
+def sample_architectures(config: TrainConfig) -> list[Config]:
     """Different architectures of the space, the same for the same seed."""
-    space = ARCHITECTURES[str(options.student.space)].with_variant(options.student.variant)
-    rng = np.random.default_rng((options.output.seed, DRAWS))
-    found: list[Config] = []
-    while len(found) < options.checks.random:
-        config = space.canonical(space.sample(rng))
-        if config not in found:
-            found.append(config)
-    return found
+    space = ARCHITECTURES[str(config.student.space)].with_variant(config.student.variant)
+    rng = np.random.default_rng((config.output.seed, ARCHITECTURES_STREAM))
+    configs: list[Config] = []
+    while len(configs) < config.checks.random:
+        candidate = space.canonical(space.sample(rng))
+        if candidate not in configs:
+            configs.append(candidate)
+    return configs
 
 
-def judged_over(options: TrainConfig, config: Config, marks: list[int], folder: Path) -> dict[int, float]:
-    """Scores by number of steps of one architecture, in a folder of its own; what is known is not done again."""
+def check_finetuning(config: TrainConfig, architecture: Config) -> None:
+    """Finds what is wrong with the fine-tunings before any pre-training, by setting up the first."""
+    student = config.student
+    tokenizer = None if student.tokenizer in TOKENIZER_TRAINERS else student.tokenizer
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "config.json"
+        file.write_text(json.dumps(architecture))
+        first = finetuning_config(config, replace(student, config=file, tokenizer=tokenizer, vocabulary=None))
+        context = prepare_context(first, Path(folder))
+        context.objective.plan(context)
+
+
+def finetuning_config(config: TrainConfig, student: to.StudentOptions) -> TrainConfig:
+    """Fine-tuning by the preset, but for the size of a batch where one is given."""
+    schedule = to.ScheduleOptions(
+        batch_size=config.schedule.batch_size, checkpoint_seconds=config.schedule.checkpoint_seconds
+    )
+    objective = to.ObjectiveOptions(preset=config.objective.preset)
+    return replace(config, student=student, objective=objective, schedule=schedule)
+
+
+def score_architecture(
+    config: TrainConfig, architecture: Config, steps: list[int], folder: Path, *, by_task: bool
+) -> dict[int, float]:
+    """Scores of one architecture by number of steps, in a folder of its own; what is known is not done again."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "config.json"
-    place = training_context(options, folder)
-    if place.group.first:
-        write_whole(file, json.dumps(config))
-    place.group.wait()
-    one = one_architecture(options, file, marks[-1])
-    known = {int(step): value for step, value in (place.run.note("scores") or {}).items()}
-    if set(marks) <= set(known):
-        return known
-    course = one.way(one, place)
-    with locked(place):
-        course.prepared()
-        for mark in marks:
-            if mark:
-                fit_plan(one, place, course, schedule_for(one, place, course), stop=mark)
-            if mark not in known:
-                known[mark] = scored(one, place, course, mark)
-                if place.group.first:
-                    place.run.note("scores", {str(step): value for step, value in known.items()})
-            place.group.wait()
-    if place.group.first:
-        place.run.checkpoints("training").remove()
-    return {int(step): value for step, value in place.run.note("scores").items()}
-
-
-def one_architecture(options: TrainConfig, config: Path, steps: int) -> TrainConfig:
-    pace = replace(options.pace, steps=steps, epochs=None, minutes=None)
-    return replace(
-        options, student=replace(options.student, config=config), pace=pace, checks=to.CheckOptions(submission=False)
+    own = replace(
+        config,
+        student=replace(config.student, config=file),
+        schedule=replace(config.schedule, steps=steps[-1], epochs=None, minutes=None),
+        checks=to.CheckOptions(submission=False),
     )
+    context = prepare_context(own, folder)
+    run, group = context.run, context.group
+    if group.first:
+        write_whole(file, json.dumps(architecture))
+    group.wait()
+    known = {int(step): value for step, value in (run.note("scores") or {}).items()}
+    if set(steps) <= set(known):
+        return known
+    plan = context.objective.plan(context)
+    with run.locked() if group.first else nullcontext():
+        plan.prepare()
+        for step in steps:
+            if step:
+                fit_plan(context, plan, decide_schedule(context, plan), stop=step)
+            if step not in known:
+                known[step] = score_network(context, plan, step, by_task=by_task)
+                if group.first:
+                    run.note("scores", {str(step): value for step, value in known.items()})
+            group.wait()
+    if group.first:
+        run.checkpoints(PHASE).remove()
+    return {int(step): value for step, value in run.note("scores").items()}
 
 
-def scored(options: TrainConfig, place: TrainingContext, course: TrainingPlan, mark: int) -> float:
+def score_network(context: TrainingContext, plan: TrainingPlan, step: int, *, by_task: bool) -> float:
     """Higher is better: the task's first metric after fine-tuning from here, or minus the validation loss."""
-    if not judges_by_task(options):
-        return -float(course.judged()["loss"]) if place.group.first else 0.0
-    start = place.run.path / f"step-{mark}" / MODEL
-    if place.group.first:
-        with whole_folder(start) as beside:
-            course.network.save_pretrained(beside)
-            course.tokenizer.save_pretrained(beside)
-    place.group.wait()
-    tuned = tuning(options, to.StudentOptions(model=str(start), pooling=options.student.pooling))
-    result = run_training(tuned, place.run.path / f"task-{mark}")
+    group, student = context.group, context.config.student
+    if not by_task:
+        return -float(plan.evaluate()["loss"]) if group.first else 0.0
+    start = context.run.path / f"step-{step}" / MODEL
+    if group.first:
+        with whole_folder(start) as folder:
+            plan.network.save_pretrained(folder)
+            plan.tokenizer.save_pretrained(folder)
+    group.wait()
+    tuning = finetuning_config(context.config, to.StudentOptions(model=str(start), pooling=student.pooling))
+    result = run_training(tuning, context.run.path / f"task-{step}")
     return float(next(iter(result["validation"]["after"].values())))
 
 
-def as_json(found: RankStability) -> dict[str, Any]:
-    return {"moments": [asdict(moment) for moment in found.moments], "settled_at": found.settled_at}
+def stability_json(stability: RankStability) -> dict[str, Any]:
+    return {"moments": [asdict(moment) for moment in stability.moments], "settled_at": stability.settled_at}
 
 
-def published() -> dict[str, Any] | None:
+def published_stability() -> dict[str, Any] | None:
     """The same for the ten architectures of the FlexiBERT benchmark, where its table is there.
 
     Its scores after 50,000 and 100,000 steps are, to the last digit, those after 500,000 and 1,000,000: such copies say
     nothing about an early ranking, so they are left out and told.
     """
     try:
-        folder = public_data(PUBLISHED, origin=ORIGIN, option="ARCHWRIGHT_DATA")
-        rows = ablation(folder, "train")
+        rows = ablation(public_data("nas-bert", origin=ORIGIN, option="ARCHWRIGHT_DATA"), "train")
     except BadInput:
         return None
     steps, names = sorted({int(row["steps"]) for row in rows}), sorted({row["id"] for row in rows})
     table = {(row["id"], int(row["steps"])): row["glue"] for row in rows}
     scores = {step: [table[name, step] for name in names] for step in steps}
     copies = {step: other for step in steps for other in steps if step < other and scores[step] == scores[other]}
-    return as_json(rank_stability({step: scores[step] for step in steps if step not in copies})) | {"copies": copies}
+    return stability_json(rank_stability({step: scores[step] for step in steps if step not in copies})) | {
+        "copies": copies
+    }

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import distributed, nn
+from torch import nn
 
 BUCKET = 2**23
 """Numbers of gradients that are averaged in one message."""
@@ -15,7 +15,12 @@ Targets = Callable[[Any], int]
 
 
 class ProcessGroup:
-    """The processes of one training and this one's place among them; alone unless `join` says otherwise."""
+    """The processes of one training and this one's rank; alone unless `join_process_group` says otherwise.
+
+    Messages go through accelerate. Its `prepare`, which wraps the network in DistributedDataParallel, is not used: a
+    step may train several sub-networks, each with gradients in other parameters, means are over the targets of all
+    processes instead of over processes, and two processes must give the gradients of one with twice the rows.
+    """
 
     def __init__(self, processes: int = 1, rank: int = 0, device: torch.device | None = None):
         self.processes, self.rank, self.device = processes, rank, device or torch.device("cpu")
@@ -24,7 +29,7 @@ class ProcessGroup:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes and talks."""
+        """Whether this is the process that writes and shows progress."""
         return self.rank == 0
 
     @contextmanager
@@ -36,58 +41,62 @@ class ProcessGroup:
         finally:
             self._batches, self._counts = (), {}
 
-    def count(self, here: torch.Tensor, of: Targets) -> torch.Tensor:
+    def count(self, here: torch.Tensor, targets: Targets) -> torch.Tensor:
         """What to divide a sum over the targets `here` by, so that the step's gradient is a mean over all targets.
 
-        `of` counts the same targets in any batch. Every process must ask for the same counts in the same order.
+        `targets` counts the same targets in any batch. Every process must ask for the same counts in the same order.
         """
         if self.processes == 1 and len(self._batches) < 2:
             return here
-        if of not in self._counts:
-            batches = self._batches if len(self._batches) > 1 else ()
-            own = sum(of(batch) for batch in batches) if batches else here
+        if targets not in self._counts:
+            own = sum(targets(batch) for batch in self._batches) if len(self._batches) > 1 else here
             total = torch.as_tensor(own, dtype=torch.float32, device=self.device)
-            self._counts[of] = self.summed(total) / self.processes  # gradients are averaged over processes
-        return self._counts[of].to(here.device)
+            self._counts[targets] = self.sum(total) / self.processes  # gradients are averaged over processes
+        return self._counts[targets].to(here.device)
 
-    def summed(self, here: torch.Tensor) -> torch.Tensor:
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """The sum over all processes."""
-        if self.processes > 1:
-            here = here.clone()
-            distributed.all_reduce(here)
-        return here
+        if self.processes == 1:
+            return tensor
+        from accelerate.utils import reduce
 
-    def everyones(self, here: dict[str, Any]) -> list[dict[str, Any]]:
+        total: torch.Tensor = reduce(tensor, "sum")
+        return total
+
+    def gather(self, values: dict[str, Any]) -> list[dict[str, Any]]:
         """What every process has given, by rank."""
         if self.processes == 1:
-            return [here]
-        found: list[dict[str, Any]] = [{} for _ in range(self.processes)]
-        distributed.all_gather_object(found, here)
-        return found
+            return [values]
+        from accelerate.utils import gather_object
+
+        return list(gather_object([values]))
 
     def share(self, tensors: Iterable[torch.Tensor]) -> None:
         """Everyone has what the first process has in these."""
-        for tensor in tensors if self.processes > 1 else ():
-            distributed.broadcast(tensor, 0)
+        if self.processes > 1:
+            from accelerate.utils import broadcast
+
+            broadcast(list(tensors))
 
     def wait(self) -> None:
         """Until all processes have come here."""
         if self.processes > 1:
-            distributed.barrier()
+            from accelerate import PartialState
+
+            PartialState().wait_for_everyone()
 
     @torch.no_grad()
     def average(self, parameters: Iterable[nn.Parameter]) -> None:
         """Every gradient becomes its mean over processes; one that only others have counts as zero here."""
         if self.processes == 1:
             return
-        known = list(parameters)
-        there = torch.tensor([p.grad is not None for p in known], dtype=torch.float32, device=self.device)
-        wanted = [p for p, found in zip(known, self.summed(there).tolist(), strict=True) if found]
-        for parameter in wanted:
+        every = list(parameters)
+        has_gradient = torch.tensor([p.grad is not None for p in every], dtype=torch.float32, device=self.device)
+        trained = [p for p, count in zip(every, self.sum(has_gradient).tolist(), strict=True) if count]
+        for parameter in trained:
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        for bucket in buckets([p.grad for p in wanted if p.grad is not None]):
-            flat = torch.cat([gradient.flatten() for gradient in bucket])
-            distributed.all_reduce(flat)
+        for bucket in buckets([p.grad for p in trained if p.grad is not None]):
+            flat = self.sum(torch.cat([gradient.flatten() for gradient in bucket]))
             parts = (flat / self.processes).split([gradient.numel() for gradient in bucket])
             torch._foreach_copy_(bucket, [part.view_as(old) for part, old in zip(parts, bucket, strict=True)])
 
@@ -107,7 +116,6 @@ def buckets(tensors: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
 
 
 SINGLE_PROCESS = ProcessGroup()
-"""One process."""
 
 
 def join_process_group(*, cpu: bool = False) -> ProcessGroup:

@@ -106,7 +106,7 @@ SCORES: dict[str, Callable[[TaskData, PrunedNetwork, list[Batch]], dict[str, flo
 """By kind of task."""
 
 
-def more_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Batch]:
+def evaluation_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Batch]:
     """Further rows of the task as batches for evaluation."""
     return evaluation_batches(
         encode(rows, task_data.tokenizer, max_length=max_length), tokens=task_data.evaluation_tokens
@@ -117,5 +117,5 @@ def predict_test_rows(
     task_data: TaskData, network: PrunedNetwork, asked: UnlabelledRows, max_length: int
 ) -> tuple[list[str], list[str]]:
     """Numbers of rows without labels, and the answers as the leaderboard wants them."""
-    found = predictions(network, more_rows(task_data, asked.rows, max_length))
+    found = predictions(network, evaluation_rows(task_data, asked.rows, max_length))
     return asked.index, format_answers(asked.column, found.tolist(), task_data.task.labels)

@@ -1,22 +1,24 @@
-"""The loop: one for everything that is trained."""
+"""The loop: one for everything that is trained, and which batches every step of it learns from."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from archwright.errors import Failed
-from archwright.progress import Bar, progress, quiet
-from archwright.training.batch_order import Epochs, remaining
+from archwright.errors import BadInput, Failed
+from archwright.progress import progress, quiet
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
-from archwright.training.optimizer import adamw, set_rates
+from archwright.training.optimizer import build_optimizer, set_rates
 from archwright.training.schedule import Schedule
-from archwright.training.state import Carry, Checkpoints, resume, snapshot, tensors_of
+from archwright.training.state import Carry, Checkpoints, load_state, model_tensors, training_state
 
+Epochs = Callable[[int], Iterable[Any]]
+"""The data of one epoch; where it is a sequence, batches that are not needed are not even made."""
 Update = Callable[[Any, np.random.Generator, float], float | torch.Tensor]
 """Batch, randomness of this step, share of the training done -> loss; leaves the gradients in the Parameters.
 
@@ -24,7 +26,7 @@ A tensor is as good as a number, and does not make a GPU wait."""
 
 
 class StepRecord(NamedTuple):
-    """What one step has to tell. After an interruption steps come again: the later record counts."""
+    """One step for the log. After an interruption steps come again: the later record counts."""
 
     step: int
     """From 0."""
@@ -56,41 +58,33 @@ def train_network(
     """Number of steps done now; `batches(epoch)` is the data of one epoch, and a checkpoint continues bit by bit.
 
     With `stop` only the schedule's first steps are done and then saved, for a later call to go on. Of several processes
-    all call this with the same arguments (`together` of each its own); the first one alone saves, logs and talks.
+    all call this with the same arguments (`group` of each its own); the first one alone saves, logs and shows progress.
     """
     group = group or SINGLE_PROCESS
     end = schedule.steps if stop is None else min(stop, schedule.steps)
-    optimizer = adamw(model, schedule)
-    start = resume(model, optimizer, checkpoints, carry, group)
-    group.share(tensors_of(model).values())
-    keep = CheckpointTimer(checkpoints, every_seconds, group)
-    step_of = TrainingStep(model, update, schedule, seed, optimizer, group, resumable=checkpoints is not None)
+    optimizer = build_optimizer(model, schedule)
+    start = load_state(model, optimizer, checkpoints, carry, group)
+    group.share(model_tensors(model).values())
+    timer = CheckpointTimer(checkpoints, every_seconds, group)
+    take_step = TrainingStep(model, update, schedule, seed, optimizer, group, resumable=checkpoints is not None)
     optimizer.zero_grad()
     model.train()
-    with talking(group), progress(title, end, unit="steps") as bar, torch.random.fork_rng(devices=[]):
+    shown = nullcontext() if group.first else quiet()
+    with shown, progress(title, end, unit="steps") as bar, torch.random.fork_rng(devices=[]):
         bar.advance(start)
-        for step, own in remaining(batches, start, end, accumulate=schedule.accumulate, group=group):
-            record = step_of(step, own, due=keep.due())
-            tell(record, bar, log if group.first else None)
-            if step_of.due:
-                keep.save(snapshot(model, optimizer, step + 1, carry, group))
+        for step, own in remaining_batches(batches, start, end, accumulate=schedule.accumulate, group=group):
+            record = take_step(step, own, due=timer.due())
+            speed = {"k tokens/s": record.tokens / record.seconds / 1000} if record.tokens else {}
+            bar.advance(1, loss=record.loss, **speed)
+            if log and group.first:
+                log(record)
+            if take_step.due:
+                timer.save(training_state(model, optimizer, step + 1, carry, group))
     if checkpoints and start < end < schedule.steps:
-        keep.save(snapshot(model, optimizer, end, carry, group))
+        timer.save(training_state(model, optimizer, end, carry, group))
     model.eval()
     group.wait()
     return max(0, end - start)
-
-
-def talking(group: ProcessGroup) -> AbstractContextManager[Any]:
-    """Of several processes one shows its progress."""
-    return nullcontext() if group.first else quiet()
-
-
-def tell(record: StepRecord, bar: Bar, log: Callable[[StepRecord], None] | None) -> None:
-    speed = {"k tokens/s": record.tokens / record.seconds / 1000} if record.tokens else {}
-    bar.advance(1, loss=record.loss, **speed)
-    if log:
-        log(record)
 
 
 class CheckpointTimer:
@@ -133,11 +127,11 @@ class TrainingStep:
     def __call__(self, step: int, own: list[Any], *, due: bool) -> StepRecord:
         """The step is done; `due` of the first process becomes `self.due` of all."""
         learning_rate = set_rates(self.optimizer, step, self.schedule)
-        value = self.gradients(step, own)
+        own_loss = self.gradients(step, own)
         self.group.average(self.parameters)
-        slope = nn.utils.clip_grad_norm_(self.parameters, self.schedule.clip)
-        loss, norm, tokens, save = self.agreed(value, slope, sum(map(tokens_of, own)), due)
-        check(loss, norm, step, self.resumable)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.schedule.clip)
+        loss, norm, tokens, save = self.combine(own_loss, norm, sum(map(tokens_of, own)), due)
+        check_finite(loss, norm, step, self.resumable)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.due = save > 0
@@ -146,19 +140,20 @@ class TrainingStep:
 
     def gradients(self, step: int, own: list[Any]) -> Any:
         """The loss, its gradients left in the Parameters."""
-        sow(step_seed(self.seed, step, self.group.rank), self.device)
+        # The first process has the seeds of a process that is alone.
+        streams = (self.seed, step, self.group.rank) if self.group.rank else (self.seed, step)
+        seed_dropout(int(np.random.SeedSequence(streams).generate_state(1)[0]), self.device)
         rng, share = np.random.default_rng((self.seed, step)), step / self.schedule.steps
         with mixed_precision(self.device), self.group.step(own):
             return sum(self.update(batch, rng, share) for batch in own)
 
-    def agreed(self, value: Any, slope: torch.Tensor, tokens: int, due: bool) -> tuple[float, float, float, float]:
+    def combine(self, loss: Any, norm: torch.Tensor, tokens: int, due: bool) -> tuple[float, float, float, float]:
         """Loss, norm of the gradient, tokens and whether to save, of all processes, with one wait for the device."""
-        loss = torch.as_tensor(value, dtype=torch.float32, device=self.device) / self.group.processes
+        loss = torch.as_tensor(loss, dtype=torch.float32, device=self.device) / self.group.processes
         rest = torch.tensor([tokens, due], dtype=torch.float32, device=self.device)
-        loss, tokens, save = self.group.summed(torch.cat([loss.reshape(1), rest])).unbind()
-        found = torch.stack([loss, slope.to(loss), tokens, save])
-        loss, norm, tokens, save = found.tolist()
-        return loss, norm, tokens, save
+        loss, total, save = self.group.sum(torch.cat([loss.reshape(1), rest])).unbind()
+        values = torch.stack([loss, norm.to(loss), total, save]).tolist()
+        return values[0], values[1], values[2], values[3]
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[Any]:
@@ -167,16 +162,11 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[Any]:
     return torch.autocast(device.type, dtype=torch.bfloat16) if fast else nullcontext()
 
 
-def sow(seed: int, device: torch.device) -> None:
-    """Seeds dropout on this device alone: torch.manual_seed does it for every kind there is, half a millisecond."""
+def seed_dropout(seed: int, device: torch.device) -> None:
+    """Seeds this device alone: torch.manual_seed does it for every kind there is, half a millisecond."""
     torch.default_generator.manual_seed(seed)
     if device.type != "cpu":
         torch.get_device_module(device).manual_seed(seed)
-
-
-def step_seed(seed: int, step: int, rank: int = 0) -> int:
-    """The first process has the seeds of a process that is alone."""
-    return int(np.random.SeedSequence((seed, step, rank) if rank else (seed, step)).generate_state(1)[0])
 
 
 def tokens_of(batch: Any) -> int:
@@ -187,9 +177,51 @@ def tokens_of(batch: Any) -> int:
     return int(inputs["input_ids"].numel()) if "input_ids" in inputs else 0
 
 
-def check(loss: float, slope: float, step: int, resumable: bool) -> None:
+def check_finite(loss: float, norm: float, step: int, resumable: bool) -> None:
     """The gradient too: the loss is that of the first sub-network, and another one may have gone wrong."""
-    if not (np.isfinite(loss) and np.isfinite(slope)):
+    if not (np.isfinite(loss) and np.isfinite(norm)):
         kept = "the last good checkpoint is kept; " if resumable else ""
-        found = f"the loss became {loss} and the norm of its gradient {slope} at step {step}"
-        raise Failed(f"{found}; {kept}lower the learning rate and run again.")
+        raise Failed(
+            f"the loss became {loss} and the norm of its gradient {norm} at step {step}; {kept}lower the learning rate "
+            "and run again."
+        )
+
+
+def remaining_batches(
+    batches: Epochs, start: int, steps: int, *, accumulate: int = 1, group: ProcessGroup = SINGLE_PROCESS
+) -> Iterator[tuple[int, list[Any]]]:
+    """Step number and this process's batches from `start` on, epoch after epoch.
+
+    Batches are dealt like cards: of the `processes` x `accumulate` batches of a step, process r has r, r + processes,
+    and so on. A step may begin at the end of one epoch and end in the next, so all steps are of one size.
+    """
+    per_step = accumulate * group.processes
+    own = batches_at(batches, range(start * per_step + group.rank, steps * per_step, group.processes))
+    for step in range(start, steps):
+        yield step, list(islice(own, accumulate))
+
+
+def batches_at(batches: Epochs, positions: range) -> Iterator[Any]:
+    """The batches at these positions of all epochs in a row."""
+    epoch, before = 0, 0
+    while positions:
+        size = yield from epoch_batches(batches(epoch), positions, before)
+        if size == 0:
+            raise BadInput(f"epoch {epoch} of the training data has no batch; give more text or a smaller batch size.")
+        before, epoch = before + size, epoch + 1
+        positions = positions[len(range(positions.start, min(before, positions.stop), positions.step)) :]
+
+
+def epoch_batches(data: Iterable[Any], positions: range, before: int) -> Generator[Any, None, int]:
+    """Those of one epoch, which begins at position `before`; returns how many batches the epoch has."""
+    if isinstance(data, Sequence):
+        inside = positions[: len(range(positions.start, before + len(data), positions.step))]
+        yield from (data[position - before] for position in inside)
+        return len(data)
+    size = 0
+    for size, batch in enumerate(data, 1):
+        if before + size - 1 in positions:
+            yield batch
+        if before + size - 1 >= positions[-1]:
+            break
+    return size

@@ -24,9 +24,9 @@ def task_loss(logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup =
     """
     wanted = targets.flatten()
     if logits.shape[-1] == 1:
-        return squares(logits.flatten(), wanted) / group.count(size_of(wanted), numbers_in)
+        return squared_error(logits.flatten(), wanted) / group.count(size_of(wanted), numbers_in)
     count = group.count((wanted != NO_TARGET).sum(), targets_in)
-    return mean_of(cross_entropies, logits.flatten(0, -2), wanted, count=count)
+    return mean_in_pieces(cross_entropy, logits.flatten(0, -2), wanted, count=count)
 
 
 def distillation(
@@ -36,8 +36,8 @@ def distillation(
     flat, aims = logits.flatten(0, -2), teacher.flatten(0, -2)
     count = group.count(size_of(flat), numbers_in)
     if logits.shape[-1] == 1:
-        return squares(flat, aims) / count
-    return mean_of(partial(divergences, temperature=temperature), flat, aims, count=count)
+        return squared_error(flat, aims) / count
+    return mean_in_pieces(partial(divergence, temperature=temperature), flat, aims, count=count)
 
 
 def targets_in(batch: Any) -> int:
@@ -54,15 +54,15 @@ def size_of(rows: torch.Tensor) -> torch.Tensor:
     return torch.tensor(len(rows), device=rows.device)
 
 
-def squares(found: torch.Tensor, aims: torch.Tensor) -> torch.Tensor:
+def squared_error(found: torch.Tensor, aims: torch.Tensor) -> torch.Tensor:
     return nn.functional.mse_loss(found, aims.to(found.dtype), reduction="sum")
 
 
-def cross_entropies(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return nn.functional.cross_entropy(logits, targets, ignore_index=NO_TARGET, reduction="sum")
 
 
-def divergences(logits: torch.Tensor, teacher: torch.Tensor, *, temperature: float) -> torch.Tensor:
+def divergence(logits: torch.Tensor, teacher: torch.Tensor, *, temperature: float) -> torch.Tensor:
     soft, target = (torch.log_softmax(x / temperature, dim=-1) for x in (logits, teacher))
     return nn.functional.kl_div(soft, target, log_target=True, reduction="sum")
 
@@ -70,7 +70,7 @@ def divergences(logits: torch.Tensor, teacher: torch.Tensor, *, temperature: flo
 Total = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def mean_of(total: Total, logits: torch.Tensor, aims: torch.Tensor, *, count: torch.Tensor) -> torch.Tensor:
+def mean_in_pieces(total: Total, logits: torch.Tensor, aims: torch.Tensor, *, count: torch.Tensor) -> torch.Tensor:
     """`total` over all positions by `count`; for many logits in pieces, so that its temporaries stay small."""
     if logits.numel() <= PIECE:
         return total(logits, aims) / count

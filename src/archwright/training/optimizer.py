@@ -8,8 +8,8 @@ from torch import nn
 from archwright.training.schedule import Schedule, rate
 
 
-def adamw(model: nn.Module, schedule: Schedule) -> torch.optim.AdamW:
-    """The optimizer; every group knows its `factor`, the share of the learning rate that its depth gets."""
+def build_optimizer(model: nn.Module, schedule: Schedule) -> torch.optim.AdamW:
+    """AdamW; every group knows its `factor`, the share of the learning rate that its depth gets."""
     groups = parameter_groups(model, schedule.weight_decay, schedule.layer_decay)
     return torch.optim.AdamW(groups, lr=schedule.learning_rate, betas=schedule.betas, eps=schedule.eps, fused=True)
 
@@ -24,41 +24,36 @@ def set_rates(optimizer: torch.optim.Optimizer, step: int, schedule: Schedule) -
 
 def parameter_groups(model: nn.Module, decay: float, layer_decay: float) -> list[dict[str, Any]]:
     """Parameters by factor of the learning rate; matrices are decayed, biases and norms are not."""
-    factors = factors_of(model, layer_decay)
+    factors = rate_factors(model, layer_decay)
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     return [
-        {"params": found, "weight_decay": decay if matrices else 0.0, "factor": factor}
+        {"params": parameters, "weight_decay": decay if matrices else 0.0, "factor": factor}
         for factor in sorted(set(factors.values()))
         for matrices in (True, False)
-        if (found := [p for name, p in trained if factors[name] == factor and (p.dim() > 1) is matrices])
+        if (parameters := [p for name, p in trained if factors[name] == factor and (p.dim() > 1) is matrices])
     ]
 
 
-def factors_of(model: nn.Module, layer_decay: float) -> dict[str, float]:
+def rate_factors(model: nn.Module, layer_decay: float) -> dict[str, float]:
     """Share of the learning rate by name of parameter: decay ** (layers + 2 - depth), as ELECTRA's fine-tuning has it.
 
     Embeddings have depth 0, layers 1, 2, and so on; the head learns at the full rate. So the last layer is two steps
-    below the head.
+    below the head. What is registered before the layers feeds them, what follows reads them.
     """
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     if layer_decay == 1.0:
         return dict.fromkeys(names, 1.0)
-    path, layers = stack_of(model)
-    top = layers + 2
-    return {name: layer_decay ** (top - depth) for name, depth in depths(names, path, top).items()}
-
-
-def depths(names: list[str], path: str, top: int) -> dict[str, int]:
-    """How far each parameter is from the input: what is registered before the layers feeds them, what follows reads."""
-    found, seen = {}, False
+    path, layers = find_layers(model)
+    factors, behind = {}, False
     for name in names:
         inside = name.startswith(f"{path}.")
-        seen = seen or inside
-        found[name] = int(name[len(path) + 1 :].split(".")[0]) + 1 if inside else top if seen else 0
-    return found
+        behind = behind or inside
+        depth = int(name[len(path) + 1 :].split(".")[0]) + 1 if inside else layers + 2 if behind else 0
+        factors[name] = layer_decay ** (layers + 2 - depth)
+    return factors
 
 
-def stack_of(model: nn.Module) -> tuple[str, int]:
+def find_layers(model: nn.Module) -> tuple[str, int]:
     """Where the network has its layers, and how many: the list of modules with the most parameters."""
     lists = {name: module for name, module in model.named_modules() if isinstance(module, nn.ModuleList)}
     if not lists:

@@ -77,7 +77,7 @@ PRESETS: dict[str, RecipePreset] = {
 """W-PCA says nothing about the length of its pre-training; 100,000 steps are those of the FlexiBERT benchmark."""
 
 
-def recipe_of(preset: str, stage: str, task: str | None, given: Mapping[str, Any]) -> Recipe:
+def merge_recipe(preset: str, stage: str, task: str | None, given: Mapping[str, Any]) -> Recipe:
     """The recipe of a preset for a stage and a task, with what the user gave (None: nothing) over it."""
     found: Recipe | None = getattr(PRESETS[preset], stage)
     if found is None:

@@ -25,7 +25,7 @@ class Carry(Protocol):
     def restore(self, state: dict[str, Any]) -> None: ...
 
 
-def snapshot(
+def training_state(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     step: int,
@@ -33,51 +33,45 @@ def snapshot(
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> dict[str, Any]:
     """Everything to go on with; what is carried is that of all processes, of which every one must ask."""
-    remembered = carry.state() if carry else {}
+    carried = group.gather(carry.state() if carry else {})
     return {
         "step": step,
-        "model": tensors_of(model),
+        "model": model_tensors(model),
         "optimizer": optimizer.state_dict()["state"],
         "carry": {
-            prefix(rank) + name: value
-            for rank, each in enumerate(group.everyones(remembered))
-            for name, value in each.items()
+            rank_prefix(rank) + name: value for rank, values in enumerate(carried) for name, value in values.items()
         },
     }
 
 
-def prefix(rank: int) -> str:
+def rank_prefix(rank: int) -> str:
     """Before the names of what a process carries; a process alone has none."""
     return f"{rank}/" if rank else ""
 
 
-def tensors_of(model: nn.Module) -> dict[str, torch.Tensor]:
+def model_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by name, each once however many modules share it."""
     saved = model.state_dict().keys()
     named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     return {name: tensor.detach() for name, tensor in named.items() if name in saved}
 
 
-def resume(
+def load_state(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     checkpoints: Checkpoints | None,
     carry: Carry | None,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> int:
-    """The step to go on with, after the last checkpoint has been put into model, optimizer and memory."""
+    """The step to go on with, after the last checkpoint has been put into model, optimizer and carry."""
     state = checkpoints.load() if checkpoints else None
     if state is None:
         return 0
-    for name, tensor in tensors_of(model).items():
+    for name, tensor in model_tensors(model).items():
         tensor.copy_(state["model"][name])
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state["optimizer"]})
     if carry:
-        carry.restore(carried(state["carry"], group.rank))
+        own = rank_prefix(group.rank)
+        parts = ((key, *key.rpartition("/")) for key in state["carry"])
+        carry.restore({name: state["carry"][key] for key, rank, slash, name in parts if rank + slash == own})
     return int(state["step"])
-
-
-def carried(everything: dict[str, Any], rank: int) -> dict[str, Any]:
-    """A process's part of what was saved."""
-    parts = (name.rpartition("/") for name in everything)
-    return {name: everything[before + slash + name] for before, slash, name in parts if before + slash == prefix(rank)}

@@ -19,12 +19,13 @@ from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace, change_plan
 from archwright.spaces.checkpoints import space_of_model
 from archwright.spaces.config_files import read_configs
-from archwright.training.objectives import CAUSAL
 
-MODEL, GENERATOR = "model", "generator"
-"""Folders of the trained network, and of ELECTRA's generator, inside a run folder."""
-WEIGHTS = 11
-"""Place that needs random numbers of its own."""
+MODEL = "model"
+"""Folder of the trained network inside a run folder."""
+WEIGHTS_STREAM = 11
+"""Stream of random numbers of a new network's first weights."""
+CAUSAL_HEAD = "lm"
+"""Head of networks in which a token sees those before it alone."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +49,36 @@ def student_design(student: to.StudentOptions) -> StudentDesign | None:
     if student.model is not None:
         return None
     if student.design is not None:
-        return written_design(student.design, larger=student.scaled_up)
+        return read_design(student.design, larger=student.scaled_up)
     if student.space is None or student.config is None:
         raise BadInput("--config needs --space, the space it is a config of.")
     configs = read_configs(student.config)
     if len(configs) != 1:
         raise BadInput(f"--config must hold one config to train, {student.config} has {len(configs)}.")
-    return checked(StudentDesign(ARCHITECTURES[student.space].with_variant(student.variant), configs[0]))
+    design = StudentDesign(ARCHITECTURES[student.space].with_variant(student.variant), configs[0])
+    design.space.check(design.config)
+    return design
 
 
-def written_design(file: Path, *, larger: bool = False) -> StudentDesign:
-    """What `archwright design` found."""
+def read_design(file: Path, *, larger: bool = False) -> StudentDesign:
+    """The architecture that `archwright design` wrote."""
     try:
-        found = json.loads(file.read_text("utf-8"))
-        name, config = found["space"], found["config"]
+        document = json.loads(file.read_text("utf-8"))
+        name, config = document["space"], document["config"]
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
         raise BadInput(f"--design must be a design.json of `archwright design`, got {file} ({error!r}).") from error
     if name not in ARCHITECTURES or not isinstance(config, dict):
         raise BadInput(f"--design must name one of the spaces {', '.join(ARCHITECTURES)}, {file} has {name!r}.")
-    plan = larger_plan(found, file) if larger else None
-    return checked(StudentDesign(ARCHITECTURES[name].with_variant(found.get("variant")), config, plan))
+    plan = scaled_up_plan(document, file) if larger else None
+    design = StudentDesign(ARCHITECTURES[name].with_variant(document.get("variant")), config, plan)
+    design.space.check(design.config)
+    return design
 
 
-def larger_plan(found: Any, file: Path) -> Any:
+def scaled_up_plan(document: Any, file: Path) -> Any:
     """What `design --scale-up` made of the design."""
     try:
-        values = dict(found["scaled_up"]["config"])
+        values = dict(document["scaled_up"]["config"])
         space = space_of_model(values["model_type"])
         if space is None:
             raise KeyError(values["model_type"])
@@ -83,17 +88,12 @@ def larger_plan(found: Any, file: Path) -> Any:
         raise BadInput(f"{file} has no larger architecture ({error!r}); {way}.") from error
 
 
-def checked(design: StudentDesign) -> StudentDesign:
-    design.space.check(design.config)
-    return design
-
-
 def build_student(design: StudentDesign, head: str, *, vocabulary: int, seed: int) -> Any:
     """The untrained network with this head, BadInput when the space has no such head."""
     if head not in design.space.losses:
         known = ", ".join(design.space.losses)
         raise BadInput(f"networks of {design.space.name} learn by {known} or from a teacher, not by {head}.")
-    draws = generator(seed, WEIGHTS)
+    draws = generator(seed, WEIGHTS_STREAM)
     if design.plan is not None:
         words = {"vocab_size": vocabulary} | ({"loss": head} if hasattr(design.plan, "loss") else {})
         return design.space.plan_network(change_plan(design.plan, words), generator=draws)
@@ -113,10 +113,10 @@ STOCK: dict[str, Any] = {"mlm": AutoModelForMaskedLM, "lm": AutoModelForCausalLM
 def load_student(source: str, head: str, *, seed: int) -> Any:
     """The network in a folder or on the hub, with this head; where it had another one the head is new."""
     try:
-        config = config_in(source)
+        config = read_config(source)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = class_for(config, head, source).from_pretrained(source, config=config, dtype=torch.float32)
+            network = network_class(config, head, source).from_pretrained(source, config=config, dtype=torch.float32)
     except UNREADABLE as error:
         if isinstance(error, BadInput):
             raise
@@ -126,7 +126,7 @@ def load_student(source: str, head: str, *, seed: int) -> Any:
     return network
 
 
-def config_in(source: str) -> Any:
+def read_config(source: str) -> Any:
     """The config of a checkpoint, ours or another's."""
     try:
         kind = json.loads((Path(source) / "config.json").read_text()).get("model_type")
@@ -137,30 +137,22 @@ def config_in(source: str) -> Any:
     return AutoConfig.from_pretrained(source, trust_remote_code=False)  # else it may ask on the terminal
 
 
-def is_new(source: str, head: str) -> bool:
-    """Whether the network of our spaces in this folder learnt with another head."""
-    return bool(getattr(config_in(source), "loss", head) != head)
-
-
-def class_for(config: Any, head: str, source: str) -> Any:
+def network_class(config: Any, head: str, source: str) -> Any:
     """The class that gives the network of this config this head."""
     if (space := space_of_model(config.model_type)) is not None:
-        causal = not hasattr(config, "loss") or config.loss in CAUSAL
-        if causal != (head in CAUSAL):
+        causal = not hasattr(config, "loss") or config.loss == CAUSAL_HEAD
+        if causal != (head == CAUSAL_HEAD):
             raise BadInput(f"{source} is {'a causal network' if causal else 'an encoder'}: it cannot learn by {head}.")
         if not causal:
             config.loss = head
         return space.classes[0]
-    if head in CAUSAL and sees_ahead(config):
+    # transformers has a causal head for encoders, too, and only warns.
+    encoder = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
+    if head == CAUSAL_HEAD and encoder:
         raise BadInput(f"{source} is an encoder, whose tokens see the next ones: it cannot learn by {head}.")
     if head not in STOCK:
         raise BadInput(f"{head} needs a network of the spaces, as `train` wrote it, got {config.model_type!r}.")
     return STOCK[head]
-
-
-def sees_ahead(config: Any) -> bool:
-    """Whether a stock network is an encoder; transformers has a causal head for those, too, and only warns."""
-    return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
 
 
 def load_teacher(source: str) -> Any:
@@ -171,23 +163,3 @@ def load_teacher(source: str) -> Any:
         raise BadInput(
             f"--teacher must be a folder or hub id of an encoder, got {source!r}: {first_line(error)}"
         ) from error
-
-
-def generator_beside(source: str, *, seed: int) -> Any:
-    """The generator that was trained with this discriminator; None where it is not there."""
-    folder = Path(source).parent / GENERATOR
-    return load_student(str(folder), "mlm", seed=seed) if (folder / "config.json").is_file() else None
-
-
-def generator_for(network: Any, *, size: float, seed: int) -> Any:
-    """ELECTRA's generator: the same architecture, every width and number of heads times `size`."""
-    space = space_of_model(network.config.model_type)
-    plan = None if space is None else space.generator_plan(network.config, size)
-    if space is None or plan is None:
-        raise BadInput(f"ELECTRA needs a network of the spaces with an encoder, got {type(network.config).__name__}.")
-    return space.plan_network(plan, generator=generator(seed, WEIGHTS, 1))
-
-
-def room_for(network: Any) -> int | None:
-    """How many tokens a row may have; None for as many as one likes."""
-    return getattr(network.config, "max_position_embeddings", None)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.networks.kinds import has_head
-from archwright.networks.load import stock_config
+from archwright.networks.load import freeze_embeddings, load_supernet, room_of, stock_config
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import error
+from archwright.store import whole_folder
 from archwright.subnet.spec import SubnetSpec
 
 EVALUATION_TOKENS = 3072
@@ -138,3 +140,32 @@ def names_match(config: Any, task: Task) -> bool:
 
 def head_names(config: Any) -> list[str]:
     return [str(config.id2label[i]).casefold() for i in range(config.num_labels)]
+
+
+def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions) -> PrunedNetwork:
+    """The checkpoint as it was given, with a head for the task."""
+    network = load_supernet(
+        task_data.source,
+        kind=task_data.task.kind,
+        labels=task_data.task.labels,
+        pooling=model.pooling,
+        grouping=model.grouping,
+        seed=task_data.seed,
+        keep_head=task_data.fitted,
+    )
+    freeze_embeddings(network, not settings.train_embeddings)
+    return network.to(task_data.device)
+
+
+def save_network(network: PrunedNetwork, task_data: TaskData, folder: Path) -> None:
+    """The network and its tokenizer on disk, whole or not at all."""
+    with whole_folder(folder) as beside:
+        network.save_pretrained(beside)
+        task_data.tokenizer.save_pretrained(beside)
+
+
+def check_positions(network: PrunedNetwork, lengths: dict[str, int]) -> None:
+    room = room_of(network)
+    for option, length in lengths.items():
+        if length > room:
+            raise BadInput(f"{option} must be at most {room}, the positions of this model, got {length} tokens.")

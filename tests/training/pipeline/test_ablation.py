@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from archwright.errors import BadInput
-from archwright.training.ablation import published
+from archwright.training.ablation import published_stability
 from tests.training.pipeline.lessons import QUICK, trained
 
 
@@ -46,7 +46,7 @@ def test_with_a_task_each_is_fine_tuned(text: Path, rows: Path, minilm: Path, tm
 
 
 def test_the_published_table(data_dir: Path) -> None:
-    found = published()
+    found = published_stability()
     assert found is not None
     assert found["copies"] == {50_000: 500_000, 100_000: 1_000_000}  # of every architecture and task
     assert len(found["moments"]) == 19

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from archwright.errors import BadInput
-from archwright.training.pipeline import edges
-from archwright.training.recipes import PRESETS, recipe_of
+from archwright.training.pipeline import edge_losses
+from archwright.training.recipes import PRESETS, merge_recipe
 
 STATED: list[tuple[str, str, str | None, dict[str, Any]]] = [
     ("wpca", "pretraining", None, {"batch_size": 256, "learning_rate": 1e-4}),
@@ -27,23 +27,23 @@ STATED: list[tuple[str, str, str | None, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("preset", "stage", "task", "values"), STATED)
 def test_stated(preset: str, stage: str, task: str | None, values: dict[str, Any]) -> None:
-    found = recipe_of(preset, stage, task, {})
+    found = merge_recipe(preset, stage, task, {})
     assert {name: getattr(found, name) for name in values} == values
     assert found.betas == (0.9, 0.999)
 
 
 def test_what_is_given_wins_and_steps_stand_for_epochs() -> None:
-    found = recipe_of("wpca", "finetuning", "glue/CoLA", {"steps": 7, "learning_rate": None, "batch_size": 8})
+    found = merge_recipe("wpca", "finetuning", "glue/CoLA", {"steps": 7, "learning_rate": None, "batch_size": 8})
     assert (found.steps, found.epochs, found.batch_size, found.learning_rate) == (7, None, 8, 5e-5)
-    found = recipe_of("electra-flexibert", "pretraining", None, {"epochs": 2.0})
+    found = merge_recipe("electra-flexibert", "pretraining", None, {"epochs": 2.0})
     assert (found.steps, found.epochs) == (None, 2.0)
 
 
 def test_every_preset_can_fine_tune() -> None:
     for name in PRESETS:
-        assert recipe_of(name, "finetuning", None, {}).epochs
+        assert merge_recipe(name, "finetuning", None, {}).epochs
     with pytest.raises(BadInput, match="has no pretraining; take default, wpca, electra-flexibert, spos"):
-        recipe_of("plm-pruning", "pretraining", None, {})
+        merge_recipe("plm-pruning", "pretraining", None, {})
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_every_preset_can_fine_tune() -> None:
     [([], None, None), ([3.0], 3.0, 3.0), ([9.0, 5.0, 1.0], 9.0, 1.0), ([4.0] * 20 + [2.0] * 10, 4.0, 2.0)],
 )
 def test_a_short_training_has_a_beginning_and_an_end(losses: list[float], first: Any, last: Any) -> None:
-    assert edges([{"loss": loss} for loss in losses]) == {"first": first, "last": last}
+    assert edge_losses([{"loss": loss} for loss in losses]) == {"first": first, "last": last}

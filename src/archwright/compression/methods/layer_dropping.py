@@ -11,7 +11,7 @@ from archwright.spaces.trained import TrainedSpace
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.importance import Order
 from archwright.subnet.pruning.baselines import layer_dropping
-from archwright.training.pretrained import load_checkpoint
+from archwright.training.task_data import load_checkpoint
 
 
 def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:

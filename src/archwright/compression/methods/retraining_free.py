@@ -17,7 +17,7 @@ from archwright.subnet.importance import Order
 from archwright.subnet.pruning.baselines import retraining_free
 from archwright.subnet.pruning.tuning import fold
 from archwright.training.losses import task_loss
-from archwright.training.pretrained import save_network
+from archwright.training.task_data import save_network
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,77 @@
 """Layer-wise distillation (Wang 2025, W-PCA, Appendix C, Equations 5 to 7)."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
+from archwright.data.batching import Batch
+from archwright.data.epochs import shuffled_epochs
+from archwright.data.text.tokenizer_training import read_tokenizer
+from archwright.errors import BadInput
+from archwright.random_streams import generator
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
-from archwright.training.losses import mean_of, numbers_in, size_of, squares
-from archwright.training.objectives.layer_matching import Projections, layer_map
-from archwright.training.objectives.layer_outputs import Heard, answer, listening, posts
+from archwright.training.losses import mean_in_pieces, numbers_in, size_of, squared_error
+from archwright.training.objectives.layers import (
+    LayerStates,
+    Projections,
+    build_projections,
+    encoder_layers,
+    layer_map,
+    record_layers,
+    run_network,
+)
+from archwright.training.objectives.pretraining import (
+    VALIDATION,
+    VALIDATION_BATCH,
+    Losses,
+    check_same_tokens,
+    evaluate_losses,
+    load_corpus,
+    pretraining_plan,
+)
+from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan
+from archwright.training.students import checkpoint_source, load_teacher
+
+PROJECTIONS_STREAM = 12
+"""Stream of random numbers of the projections' first values."""
+
+
+def plan_distillation(context: TrainingContext) -> TrainingPlan:
+    """Gamma 0: only states, no tokens."""
+    corpus, name = load_corpus(context), context.config.objective.teacher
+    if name is None:
+        raise BadInput("--lesson distil needs --teacher, for example minilm.")
+    student, teacher = corpus.network, load_teacher(checkpoint_source(name)).to(context.device)
+    check_same_tokens(corpus.tokenizer, read_tokenizer(checkpoint_source(name)), name)
+    projections = build_projections(student, teacher, generator=generator(context.seed, PROJECTIONS_STREAM))
+    pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
+
+    def losses(batch: Batch, rng: np.random.Generator) -> Losses:
+        with record_layers(teacher) as targets:
+            run_network(teacher, batch.inputs, logits=False)
+        with record_layers(student) as states:
+            run_network(student, batch.inputs, logits=False)
+        real = real_tokens(batch)
+        loss = state_loss(states, targets, projections, pairs, real, SINGLE_PROCESS)
+        return {"loss": (float(loss), int(real.sum()))}
+
+    validation = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION))(0)
+    return pretraining_plan(
+        context,
+        corpus,
+        model=nn.ModuleDict({"student": student, "projections": projections}),
+        batches=shuffled_epochs(corpus.train, context.recipe.batch_size, (context.seed, 0)),
+        update=layerwise_update(student, teacher, projections, gamma=0.0, group=context.group),
+        evaluate=partial(evaluate_losses, student, validation, losses),
+        facts={"teacher": name, "layers": pairs},
+    )
+
+
+OBJECTIVE = TrainingObjective("distil", "pretraining", plan_distillation, head="mlm", teacher=True)
 
 
 def layerwise_update(
@@ -19,18 +81,18 @@ def layerwise_update(
 
     Gamma is 0 in pre-training, where neither network's head is run, and 1 in fine-tuning.
     """
-    pairs = layer_map(len(posts(student)), len(posts(teacher)))
+    pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
     teacher.eval()
 
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
         batch = batch.to(next(student.parameters()).device)
-        with torch.no_grad(), listening(teacher) as told:
-            aim = answer(teacher, batch.inputs, logits=gamma > 0)
-        with listening(student) as heard:
-            found = answer(student, batch.inputs, logits=gamma > 0)
-        loss = state_loss(heard, told, projections, pairs, real_tokens(batch), group)
-        if found is not None and aim is not None:
-            loss = loss + gamma * prediction_loss(found, aim, group)
+        with torch.no_grad(), record_layers(teacher) as targets:
+            target_logits = run_network(teacher, batch.inputs, logits=gamma > 0)
+        with record_layers(student) as states:
+            logits = run_network(student, batch.inputs, logits=gamma > 0)
+        loss = state_loss(states, targets, projections, pairs, real_tokens(batch), group)
+        if logits is not None and target_logits is not None:
+            loss = loss + gamma * prediction_loss(logits, target_logits, group)
         loss.backward()
         return loss.detach()
 
@@ -44,29 +106,34 @@ def real_tokens(batch: Any) -> torch.Tensor:
 
 
 def state_loss(
-    heard: Heard,
-    told: Heard,
+    states: LayerStates,
+    targets: LayerStates,
     projections: Projections,
     pairs: list[tuple[int, int]],
     real: torch.Tensor,
     group: ProcessGroup,
 ) -> torch.Tensor:
     """Sum over the pairs of layers, and the embeddings, of the mean squared errors; padding has no part in them."""
-    both = [(projections.embeddings(heard.embeddings[real]), told.embeddings)]
-    both += [(projections.hidden(heard.hidden[i][real]), told.hidden[j]) for i, j in pairs]
-    both += [(projections.attention(i, heard.mixed[i][real]), told.mixed[j]) for i, j in pairs if i in heard.mixed]
+    both = [(projections.embeddings(states.embeddings[real]), targets.embeddings)]
+    both += [(projections.hidden(states.hidden[i][real]), targets.hidden[j]) for i, j in pairs]
+    both += [
+        (projections.attention(i, states.attention[i][real]), targets.attention[j])
+        for i, j in pairs
+        if i in states.attention
+    ]
     count = group.count(real.sum(), tokens_of)
-    return torch.stack([squares(found, aim[real]) / (count * aim.shape[-1]) for found, aim in both]).sum()
+    errors = [squared_error(state, target[real]) / (count * target.shape[-1]) for state, target in both]
+    return torch.stack(errors).sum()
 
 
 def prediction_loss(logits: torch.Tensor, teacher: torch.Tensor, group: ProcessGroup) -> torch.Tensor:
     """Soft cross-entropy, mean over positions, or mean squared error for a single output."""
-    flat, aims = logits.flatten(0, -2), teacher.flatten(0, -2)
+    flat, targets = logits.flatten(0, -2), teacher.flatten(0, -2)
     count = group.count(size_of(flat), numbers_in)
     if logits.shape[-1] == 1:
-        return squares(flat, aims) / count
-    return mean_of(soft_cross_entropies, flat, aims, count=count)
+        return squared_error(flat, targets) / count
 
+    def soft_cross_entropy(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(logits, teacher.softmax(-1), reduction="sum")
 
-def soft_cross_entropies(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.cross_entropy(logits, teacher.softmax(-1), reduction="sum")
+    return mean_in_pieces(soft_cross_entropy, flat, targets, count=count)

@@ -1,14 +1,47 @@
-"""Masked language modelling (Devlin et al. 2019): which token stood here?"""
+"""Masked language modelling (Devlin et al. 2019), without BERT's second task: which token stood here?"""
 
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import nn
 
+from archwright.data.batching import Batch
+from archwright.data.text.masking import BERT
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.losses import NO_TARGET, task_loss
+from archwright.training.objectives.pretraining import (
+    Losses,
+    evaluate_losses,
+    load_corpus,
+    masked_epochs,
+    pretraining_plan,
+)
+from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan
+
+
+def plan_mlm(context: TrainingContext) -> TrainingPlan:
+    corpus = load_corpus(context)
+    network = corpus.network
+    batches, validation = masked_epochs(context, corpus, BERT)
+
+    def losses(batch: Batch, rng: np.random.Generator) -> Losses:
+        hidden = batch.targets != NO_TARGET
+        loss = task_loss(masked_token_logits(network, batch.inputs, hidden), batch.targets[hidden])
+        return {"loss": (float(loss), int(hidden.sum()))}
+
+    return pretraining_plan(
+        context,
+        corpus,
+        batches=batches,
+        update=mlm_update(network, group=context.group),
+        evaluate=partial(evaluate_losses, network, validation, losses, tokens=True),
+    )
+
+
+OBJECTIVE = TrainingObjective("mlm", "pretraining", plan_mlm, head="mlm")
 
 
 @runtime_checkable
@@ -29,19 +62,19 @@ def mlm_update(network: Any, *, group: ProcessGroup = SINGLE_PROCESS) -> Update:
 
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
         batch = batch.to(network.device)
-        wanted = batch.targets != NO_TARGET
-        loss = task_loss(masked_token_logits(network, batch.inputs, wanted), batch.targets[wanted], group)
+        hidden = batch.targets != NO_TARGET
+        loss = task_loss(masked_token_logits(network, batch.inputs, hidden), batch.targets[hidden], group)
         loss.backward()
         return loss.detach()
 
     return update
 
 
-def masked_token_logits(network: Any, inputs: dict[str, torch.Tensor], wanted: torch.Tensor) -> torch.Tensor:
-    """Logits where they are wanted, places x vocabulary; only those places go through the vocabulary if it can be."""
+def masked_token_logits(network: Any, inputs: dict[str, torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:
+    """Logits at the hidden positions, positions x vocabulary; no others go through the vocabulary where possible."""
     if isinstance(network, Headed):
-        hidden = network(**inputs, loss_alone=True).last_hidden_state
-        found: torch.Tensor = network.head(hidden[wanted], network.encoder.embeddings)
-        return found
-    logits: torch.Tensor = network(**inputs).logits
-    return logits[wanted]
+        states = network(**inputs, loss_alone=True).last_hidden_state
+        logits: torch.Tensor = network.head(states[hidden], network.encoder.embeddings)
+        return logits
+    logits = network(**inputs).logits
+    return logits[hidden]
