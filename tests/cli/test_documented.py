@@ -16,7 +16,7 @@ FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^ {4}(\S.*)$", re.MULTILINE)
 IN_A_SENTENCE = re.compile(r"`(archwright [^`]+)`")
 TO_TYPE = re.compile(r"(?:\$ |.* -m )?(archwright .*)")
-TO_FILL_IN = re.compile(r"\.\.\.|--\S+ [A-Z]+\b(?!/)")
+TO_FILL_IN = re.compile(r"\.\.\.|archwright [A-Z]+|--\S+ [A-Z]+\b(?!/)")
 """`archwright compress --method NAME` describes lines, and is none."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.configs import scoring as so
-from archwright.configs.options import preset_values
+from archwright.configs.options import make_config, preset_values
 from archwright.configs.scoring import DiscoverConfig
 from archwright.discovery.comparison import after, compared
 from archwright.discovery.evolution import (
@@ -136,10 +136,12 @@ def test_the_papers_settings_are_the_default() -> None:
     assert (share("25%"), share("0.5")) == (0.25, 0.5)
 
 
-@pytest.mark.parametrize(("name", "value"), [("generations", 0), ("population", 1), ("sample", -1), ("seeds", 0)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("generations", 0), ("population", 1), ("sample", -1), ("seeds", 0), ("mutation", 2)]
+)
 def test_bad_settings(name: str, value: int) -> None:
-    with pytest.raises(BadInput, match=f"--{name} must be at least"):
-        settings_of(so.EvolutionOptions(**{name: value}))
+    with pytest.raises(BadInput, match=f"--{name} must (be at least|be between 0 and 1|not be negative)"):
+        make_config(so.DiscoverConfig, {name: value})
 
 
 @pytest.mark.parametrize("parents", ["0%", "ten", "110%", ""])
