@@ -36,6 +36,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         """Entry points of this group are members too, for example archwright.proxies."""
         self._members: dict[str, Member | Lazy] = dict(members)
         self._descriptions = {name: member.description for name, member in members.items() if isinstance(member, Lazy)}
+        self._targets = {name: member.target for name, member in members.items() if isinstance(member, Lazy)}
 
     @cached_property
     def _installed(self) -> dict[str, EntryPoint]:
@@ -70,6 +71,10 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def __len__(self) -> int:
         return len({*self._members, *self._installed})
+
+    def target(self, name: str) -> str:
+        """module:attribute of a member that is lazy or comes from another package."""
+        return self._targets[name] if name in self._targets else self._installed[name].value
 
     def find(self, name: str, *, option: str) -> Member:
         """The member of this name; BadInput with the nearest name when there is none."""

@@ -8,6 +8,7 @@ import pytest
 
 from archwright.exporting.bundle import Bundle, bundled, merged, source_of
 from archwright.networks.cells import CellForCausalLM
+from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertNetwork
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluModel, NluNetwork
@@ -32,10 +33,11 @@ def test_only_what_is_needed_is_in_it() -> None:
     assert not names & {"NluNetwork", "MaskedTokens", "FlexiBertModel"}
 
 
-def test_a_module_taken_whole_brings_its_effects() -> None:
-    text = bundled([HEADS["qa"]], whole=["archwright.networks.nlu.family"])
-    assert "FAMILIES[NluConfig.model_type] = NLU" in text
-    assert text.index("class NluModel") < text.index("FAMILIES[NluConfig.model_type] = NLU")
+def test_of_a_registry_only_the_members_that_are_named() -> None:
+    text = bundled([HEADS["qa"]], registries={"FAMILIES": {"archwright_nlu": FAMILIES.target("archwright_nlu")}})
+    assert 'FAMILIES = {"archwright_nlu": NLU}' in text
+    assert text.index("class NluModel") < text.index('FAMILIES = {"archwright_nlu": NLU}')
+    assert "BERT = " not in text and "Registry" not in text and "import archwright" not in text
 
 
 def test_a_name_means_one_thing() -> None:

@@ -27,14 +27,12 @@ from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
 from archwright.networks.load import (
     default_pooling,
-    embedding_modules,
     freeze_embeddings,
     load_supernet,
     room_of,
     saved_network,
 )
 from archwright.networks.pruned import HEADS, PrunedForSequenceClassification
-from archwright.networks.states import from_stock, to_stock
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork
@@ -165,8 +163,8 @@ def test_the_way_to_a_stock_state_and_back_changes_nothing() -> None:
         model, family = shared_tiny(name), FAMILIES[STOCK[name].model_type]
         state = model.backbone.state_dict()
         stock = AutoModel.from_config(STOCK[name]).double().eval()
-        stock.load_state_dict(to_stock(state, family), strict=name != "bert")  # BERT's has a pooler too
-        again = from_stock(to_stock(state, family), family)
+        stock.load_state_dict(family.to_stock(state), strict=name != "bert")  # BERT's has a pooler too
+        again = family.from_stock(family.to_stock(state))
         assert again.keys() == state.keys()
         assert all(torch.equal(again[key], state[key]) for key in state)
         inputs = tiny_batch(name).inputs
@@ -326,7 +324,7 @@ def test_frozen_embeddings_get_no_gradient(name: str, kind: str) -> None:
     model = tiny(name, kind=kind)
     freeze_embeddings(model)
     model(**BATCHES[kind](name).inputs).logits.sum().backward()
-    frozen = {id(p) for module in embedding_modules(model) for p in module.parameters()}
+    frozen = {id(p) for p in model.parameters() if not p.requires_grad}
     assert frozen
     for parameter in model.parameters():
         assert (parameter.grad is None) == (id(parameter) in frozen)

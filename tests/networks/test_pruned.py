@@ -7,7 +7,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from archwright.networks.families import FAMILIES, GROUPINGS, AttentionShape
+from archwright.networks.families import FAMILIES
+from archwright.networks.families.family import GROUPINGS, AttentionShape
 from archwright.networks.load import supernet_config
 from archwright.networks.pruned import POOLINGS, PrunedConfig
 from archwright.subnet.extract import extract

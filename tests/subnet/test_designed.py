@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from archwright.networks.flexibert.family import MIXINGS
+from archwright.networks.families.flexibert import mixing
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import sample
 from archwright.spaces.subnetwork import SPACES, large_config, subnet_space
@@ -88,7 +88,7 @@ def test_an_operator_without_heads_costs_what_it_says_itself() -> None:
     """Beside its linears, in multiply-adds per token."""
     network = NETWORKS["flexibert"]
     for layer, plan in zip(network.backbone.layers, DESIGNED["flexibert"].plans, strict=True):
-        once, by_length, by_logarithm = MIXINGS[plan.operation](16, plan.heads)
+        once, by_length, by_logarithm = mixing(plan, 16)
         assert once + 6 * by_length + math.log2(6) * by_logarithm == pytest.approx(layer.mixer.products(6))
 
 

@@ -6,7 +6,7 @@ it are refused.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -48,6 +48,8 @@ class Bundle:
     modules: dict[str, set[int]] = field(default_factory=dict)
     homes: dict[str, str] = field(default_factory=dict)
     """Where each name comes from: a module of ours, or the line that imports it."""
+    registries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Registries that become dicts of these members, each given as module:attribute."""
 
     def need(self, module: str, name: str) -> None:
         """Takes a name as a module sees it, with everything it needs in turn."""
@@ -58,7 +60,10 @@ class Bundle:
             self.claim(name, source.theirs[name])
         elif (found := source.of(name)) is not None:
             self.claim(name, module)
-            self.take(source, source.statements.index(found))
+            if name not in self.registries:
+                self.take(source, source.statements.index(found))
+            for target in self.registries.get(name, {}).values():
+                self.need(*target.split(":"))
 
     def take(self, source: Source, number: int) -> None:
         taken = self.modules.setdefault(source.name, set())
@@ -79,20 +84,17 @@ class Bundle:
             source, taken = source_of(module), self.modules[module]
             parts.append(f"# {module}")
             parts += [each.text for number, each in enumerate(source.statements) if number in taken]
+        for name, members in self.registries.items():
+            entries = ", ".join(f'"{key}": {target.partition(":")[2]}' for key, target in members.items())
+            parts.append(f"{name} = {{{entries}}}")
         return "\n\n\n".join(parts) + "\n"
 
 
-def bundled(classes: Sequence[type], *, whole: Sequence[str] = ()) -> str:
-    """The file with these classes, and with all of the modules named `whole`, effects of importing them included."""
-    bundle = Bundle()
+def bundled(classes: Sequence[type], *, registries: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """The file with these classes; in place of a registry it has a dict of the members named, as module:attribute."""
+    bundle = Bundle(registries=registries or {})
     for made in classes:
         bundle.need(made.__module__, made.__name__)
-    for module in whole:
-        source = source_of(module)
-        for number, statement in enumerate(source.statements):
-            for name in statement.defines:
-                bundle.claim(name, module)
-            bundle.take(source, number)
     return bundle.text()
 
 

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.exporting.blocks import Block, State, corner, layer_of, other_tensors, pools_mean, widest
-from archwright.networks.families import Family
+from archwright.networks.families.family import Family
 from archwright.networks.pruned import PrunedNetwork
 
 SHRINK = 2.0**-12

@@ -10,22 +10,21 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from archwright.exporting.blocks import Block, State, corner, layer_of, other_tensors
-from archwright.networks.families import AttentionShape, Family
+from archwright.networks.families.family import AttentionShape, Family
 from archwright.networks.pruned import PrunedNetwork
-from archwright.networks.states import from_stock, to_stock
 
 
 def decoder_state(network: PrunedNetwork, blocks: list[Block], stock: PreTrainedModel) -> State:
     """The state dict of the stock backbone, which says by its own tensors how large they must be."""
     family, shape = network.config.family, shape_of(network, stock)
     state = other_tensors(network)
-    wanted = from_stock(stock.state_dict(), family)
+    wanted = family.from_stock(stock.state_dict())
     for number, block in enumerate(blocks):
         root = f"{family.layers}.{number}."
         ours = dict(block_tensors(network, block, shape, stock_layer=stock.get_submodule(root[:-1])))
         for name in (name.removeprefix(root) for name in wanted if name.startswith(root)):
             state[root + name] = fitted(name, ours.get(name), wanted[root + name])
-    return to_stock(state, family)
+    return family.to_stock(state)
 
 
 def shape_of(network: PrunedNetwork, stock: PreTrainedModel) -> AttentionShape:

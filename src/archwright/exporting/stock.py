@@ -18,7 +18,7 @@ from archwright.exporting.compact import logits_of
 from archwright.exporting.kinds import KINDS
 from archwright.exporting.postnorm import check_first_norm, encoder_state
 from archwright.exporting.prenorm import decoder_state
-from archwright.networks.families import AttentionShape
+from archwright.networks.families.family import AttentionShape
 from archwright.networks.kinds import STOCK_HEADS
 from archwright.networks.pruned import PrunedNetwork
 

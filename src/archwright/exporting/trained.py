@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from archwright.exporting.bundle import bundled
 from archwright.networks.cells import CellForCausalLM
+from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertModel, FlexiBertNetwork
 from archwright.networks.kinds import STOCK_HEADS
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
@@ -79,9 +80,11 @@ def save_trained(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | 
 
 
 def code_of(network: PreTrainedModel, classes: Sequence[type]) -> str:
-    """One file with these classes; a pruned network's body is named in its family alone."""
-    family = network.config.family if isinstance(network, PrunedNetwork) else None
-    return bundled(classes, whole=[] if family is None or family.stock else [family.config.__module__])
+    """One file with these classes; of all families a pruned network needs its own."""
+    if not isinstance(network, PrunedNetwork):
+        return bundled(classes)
+    model_type = network.config.backbone["model_type"]
+    return bundled(classes, registries={"FAMILIES": {model_type: FAMILIES.target(model_type)}})
 
 
 def add_to_config(folder: Path, more: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from transformers import (
     PreTrainedConfig,
 )
 
-from archwright.networks.families import Family
+from archwright.networks.families.family import Family
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,26 @@ from transformers.utils import cached_file
 
 from archwright.errors import BadInput
 from archwright.logs import quiet_libraries
-from archwright.networks import registered as registered
+from archwright.networks.cells import CellConfig
 from archwright.networks.families import FAMILIES
+from archwright.networks.flexibert import FlexiBertModel
 from archwright.networks.kinds import STOCK_HEADS, has_head
+from archwright.networks.lts_gpt2 import LtsGpt2Config
+from archwright.networks.nlu import NluModel
 from archwright.networks.pruned import HEADS, POOLINGS, PrunedConfig, PrunedNetwork, first_token
-from archwright.networks.states import from_stock
 
 UNREADABLE = (
     *(OSError, ValueError, RuntimeError, LookupError, TypeError, ArithmeticError, EOFError, ImportError),
     *(pickle.UnpicklingError, struct.error, SafetensorError, StrictDataclassError),
 )
 """What transformers raises, depending on the way in which a checkpoint is damaged."""
+
+# A config that is registered is read by its own class, whatever code lies beside it. A pruned network is not: with the
+# code beside it transformers runs that code, so that an export can be tried as others will load it.
+for config_class in (CellConfig, LtsGpt2Config, FlexiBertModel.config_class, NluModel.config_class):
+    AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+for body_class in (FlexiBertModel, NluModel):
+    AutoModel.register(body_class.config_class, body_class, exist_ok=True)
 
 
 def load_supernet(
@@ -67,7 +76,7 @@ def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -
     config = model.config
     backbone = stock.base_model if fitted else stock
     state = {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")}
-    model.backbone.load_state_dict(from_stock(state, config.family))
+    model.backbone.load_state_dict(config.family.from_stock(state))
     for ours, theirs in STOCK_HEADS[config.kind].paths(config.family).items() if fitted else ():
         if theirs:
             model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict())
@@ -99,14 +108,14 @@ def supernet_config(
         problem_type=PROBLEMS.get(kind),
         tie_word_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
         **{key: getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")},
-        **named(labels or NAMES.get(kind, ())),
+        **output_names(labels or NAMES.get(kind, ())),
     )
     whole.places = list(range(whole.depth))
     whole.layers = [whole.whole_sizes(place) for place in whole.places]
     return whole
 
 
-def named(labels: tuple[str, ...]) -> dict[str, Any]:
+def output_names(labels: tuple[str, ...]) -> dict[str, Any]:
     """Names of the outputs for a config; nothing where they have none."""
     names = dict(enumerate(labels))
     return {"id2label": names, "label2id": {name: i for i, name in names.items()}} if names else {}
@@ -121,7 +130,7 @@ NAMES = {"regression": ("score",)}
 def size_keys(config: AutoConfig) -> list[str]:
     """Keys that must be written even when they equal the family's default, because counts are read from them."""
     family = FAMILIES[config.model_type]
-    names = [family.width, family.heads, family.units, family.depth, family.plan, family.room, "vocab_size"]
+    names = [family.width, family.heads, family.units, family.depth, family.plan, family.max_length, "vocab_size"]
     others = (family.key_heads, family.head_size, "type_vocab_size", "embedding_size", "inner_size", "layer_types")
     return [name for name in (*names, *others) if name in config.to_dict()]
 
@@ -159,7 +168,7 @@ def has_our_head(source: str) -> bool:
         values = json.loads((Path(source) / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(values, dict) and values.get("model_type") in (PrunedConfig.model_type,)
+    return isinstance(values, dict) and values.get("model_type") == PrunedConfig.model_type
 
 
 def packed(source: str) -> dict[str, str]:
@@ -247,19 +256,17 @@ def room_of(network: PrunedNetwork) -> int:
     """How many tokens a text may have: as many as there are positions."""
     family = network.config.family
     if not family.positions:
-        return int(network.config.backbone[family.room])
+        return int(network.config.backbone[family.max_length])
     table = network.backbone.get_submodule(family.positions)
     return int(table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1))
 
 
-def embedding_modules(network: PrunedNetwork) -> list[nn.Module]:
-    """What no search can remove: tables of word and position vectors, and a language model's output vectors."""
-    found = [network.backbone.get_submodule(path) for path in network.config.family.embeddings]
-    output = network.get_output_embeddings()
-    return found if output is None else [*found, output]
-
-
 def freeze_embeddings(network: PrunedNetwork, frozen: bool = True) -> None:
-    """Whether training leaves the embeddings as they are."""
-    for module in embedding_modules(network):
-        module.requires_grad_(not frozen)
+    """Whether training leaves as they are what no search can remove.
+
+    These are the tables of word and position vectors, and a language model's output vectors.
+    """
+    tables: list[nn.Module | None] = [network.backbone.get_submodule(path) for path in network.config.family.embeddings]
+    for module in (*tables, network.get_output_embeddings()):
+        if module is not None:
+            module.requires_grad_(not frozen)

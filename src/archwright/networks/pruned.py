@@ -15,16 +15,15 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
 )
 
-from archwright.networks.families import (
-    FAMILIES,
+from archwright.networks.families import FAMILIES
+from archwright.networks.families.family import (
     GROUPINGS,
     AttentionShape,
     Family,
     Grouping,
-    Joint,
+    LayerParts,
     NoAttention,
-    Parts,
-    Whole,
+    WholeLayer,
 )
 
 
@@ -80,15 +79,15 @@ class PrunedConfig(PreTrainedConfig):
     @property
     def depth(self) -> int:
         """Layers of the unpruned network."""
-        return self.family.depth_of(self.backbone)
+        return self.family.layer_count(self.backbone)
 
-    def whole(self, place: int) -> Whole:
+    def whole(self, place: int) -> WholeLayer:
         """What the unpruned layer at this place has."""
-        return self.family.whole(self.family, self.backbone, place)
+        return self.family.whole_layer(self.backbone, place)
 
-    def parts(self, place: int) -> Parts:
+    def parts(self, place: int) -> LayerParts:
         """Where the layer at this place of the unpruned network keeps it."""
-        return self.family.parts(self.family, self.backbone, place)
+        return self.family.layer_parts(self.backbone, place)
 
     @property
     def heads_go_by(self) -> Grouping:
@@ -171,7 +170,7 @@ class Placed(NamedTuple):
     layer: nn.Module
     place: int
     """In the unpruned network."""
-    parts: Parts
+    parts: LayerParts
     shape: AttentionShape
     heads: int
     """How many can be removed; none where it mixes tokens in another way."""
@@ -191,10 +190,14 @@ class PrunedNetwork(PreTrainedModel):
         self.backbone = family.body(config.stock())
         if family.pooler:
             self.backbone.pooler = None
-        for layer in self.placed():
-            shrink(layer)
-        for slot, attention in enumerate(caching(self.backbone.get_submodule(family.layers), family)):
-            attention.layer_idx = slot
+        for placed in self.placed():
+            shrink(placed)
+            if placed.heads:
+                family.place_layer(placed.layer, placed.place)
+        layers = self.backbone.get_submodule(family.layers) if family.causal else ()
+        attentions = [layer.get_submodule(family.attention) for layer in layers]
+        for slot, attention in enumerate(each for each in attentions if not isinstance(each, NoAttention)):
+            attention.layer_idx = slot  # where it is in a cache
 
     def placed(self) -> list[Placed]:
         """The layers that are left, with what each has and where."""
@@ -364,12 +367,22 @@ HEADS: dict[str, type[PrunedNetwork]] = {
 """The network for every kind of task."""
 
 
+class JointProjection(nn.Module):
+    """GPT-2's joint projection as three linears, so that heads are cut out of it as in any other family."""
+
+    query: nn.Module
+    key: nn.Module
+    value: nn.Module
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.query(hidden), self.key(hidden), self.value(hidden)], -1)
+
+
 def shrink(placed: Placed) -> None:
     """Give a stock layer linears of these sizes, or none where nothing is left."""
     layer, parts, units = placed.layer, placed.parts, placed.units
     if placed.heads:
         shrink_attention(layer, parts, placed.shape)
-        parts.settle(layer, placed.place)
     else:
         stand_in(layer, parts.without_attention)
     if not units:
@@ -380,21 +393,16 @@ def shrink(placed: Placed) -> None:
     resize(layer, parts.down, inputs=units)
 
 
-def shrink_attention(layer: nn.Module, parts: Parts, shape: AttentionShape) -> None:
+def shrink_attention(layer: nn.Module, parts: LayerParts, shape: AttentionShape) -> None:
     if parts.joint:
         joint = layer.get_submodule(parts.joint)
-        layer.set_submodule(parts.joint, Joint())
+        layer.set_submodule(parts.joint, JointProjection())
         for path in (parts.query, parts.key, parts.value):
             layer.set_submodule(path, joint)
     resize(layer, parts.query, outputs=shape.inner)
     for path in (parts.key, parts.value):
         resize(layer, path, outputs=shape.key_inner)
     resize(layer, parts.mix, inputs=shape.inner)
-    note_shape(layer, parts, shape)
-
-
-def note_shape(layer: nn.Module, parts: Parts, shape: AttentionShape) -> None:
-    """Tell a stock attention how many heads it has."""
     for path, number in parts.follows.items():
         owner, _, name = path.rpartition(".")
         setattr(layer.get_submodule(owner), name, number(shape))
@@ -406,12 +414,6 @@ def resize(layer: nn.Module, path: str, *, inputs: int | None = None, outputs: i
     whole_in, whole_out = (old.in_features, old.out_features) if isinstance(old, nn.Linear) else tuple(old.weight.shape)
     new = nn.Linear(inputs or whole_in, outputs or whole_out, bias=old.bias is not None)
     layer.set_submodule(path, new)
-
-
-def caching(layers: Any, family: Family) -> list[nn.Module]:
-    """The attentions that fill a cache, in order; encoders have none."""
-    found = [layer.get_submodule(family.attention) for layer in layers if family.causal]
-    return [attention for attention in found if not isinstance(attention, NoAttention)]
 
 
 def stand_in(layer: nn.Module, replacements: Mapping[str, type[nn.Module]]) -> None:

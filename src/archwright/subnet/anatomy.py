@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from transformers.initialization import no_init_weights
 
-from archwright.networks.families import Parts
+from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
 from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, Outlet, Removable
 
@@ -74,13 +74,13 @@ def layer_anatomy(placed: Placed, config: PrunedConfig) -> LayerAnatomy:
     )
 
 
-def cut_with_heads(parts: Parts, config: PrunedConfig) -> set[str]:
+def cut_with_heads(parts: LayerParts, config: PrunedConfig) -> set[str]:
     """Parameters that lose a share with every head."""
     writers = (parts.query, *((parts.key, parts.value) if config.heads_go_by.takes_keys else ()))
     return {f"{parts.mix}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
 
 
-def cut_with_units(parts: Parts) -> set[str]:
+def cut_with_units(parts: LayerParts) -> set[str]:
     writers = filter(None, (parts.up, parts.gate))
     return {f"{parts.down}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
 

@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from archwright.networks.families import Parts
+from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
 from archwright.subnet.slicing import cut_heads
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
@@ -92,6 +92,6 @@ def chosen(
     return rows, cols, gone_paths(parts, part)
 
 
-def gone_paths(parts: Parts, part: LayerSpec) -> list[str]:
+def gone_paths(parts: LayerParts, part: LayerSpec) -> list[str]:
     attention = [] if count(part.heads) else list(parts.without_attention)
     return attention + ([] if count(part.units) else list(parts.without_ffn))

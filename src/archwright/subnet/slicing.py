@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from archwright.networks.families import AttentionShape
+from archwright.networks.families.family import AttentionShape
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
 from archwright.subnet.spec import LayerSpec, Part, SubnetSpec, count, positions, simplest
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from transformers import Cache
 
-from archwright.networks.families import Parts
+from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import Placed, PrunedNetwork
 from archwright.subnet.importance import evaluating
 from archwright.subnet.pruning.gradients import Reader, head_reader, unit_reader
@@ -30,9 +30,9 @@ class Sublayer:
     """The linear that reads its heads or units in the layer at this place."""
     size: Callable[[Placed], int]
     """How many of them there are."""
-    norm: Callable[[Parts], str]
+    norm: Callable[[LayerParts], str]
     """Path of its own norm."""
-    next_norm: Callable[[Parts], str]
+    next_norm: Callable[[LayerParts], str]
     """Path of the norm of the sub-layer after it in the same layer; empty: it is the last."""
 
 

@@ -1,26 +1,29 @@
 """NLU bodies as a family that can be pruned: heads and units of every layer, in both kinds of block."""
 
 from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from archwright.networks.families import FAMILIES, AttentionShape, Backbone, Family, PassResidual, Whole
+from archwright.networks.families.family import AttentionShape, Backbone, Family, PassResidual, WholeLayer
 from archwright.networks.nlu.config import BlockPlan, NluConfig
 from archwright.networks.nlu.network import NluModel
 
-WIDTHS = {"base": "hidden_size", "mobile": "inner_size"}
-"""The config key that says how wide the attention of a block is."""
+
+class NluFamily(Family):
+    """Attention is as wide as the stream of its block."""
+
+    def whole_layer(self, backbone: Backbone, place: int) -> WholeLayer:
+        plan, heads = BlockPlan(*backbone["layers"][place]), backbone["heads"]
+        width = backbone["hidden_size" if plan.block == "base" else "inner_size"]
+        return WholeLayer(AttentionShape(heads, 1, width // heads), plan.units)
+
+    def config(self, values: Backbone) -> NluConfig:
+        return NluConfig(**{key: value for key, value in values.items() if key != "model_type"})
+
+    def body(self, config: PreTrainedConfig) -> PreTrainedModel:
+        return NluModel(config)
 
 
-def nlu_whole(family: Family, backbone: Backbone, place: int) -> Whole:
-    plan = BlockPlan(*backbone["layers"][place])
-    heads = backbone["heads"]
-    return Whole(AttentionShape(heads, 1, backbone[WIDTHS[plan.block]] // heads), plan.units)
-
-
-def nlu_config(values: Backbone) -> NluConfig:
-    return NluConfig(**{key: value for key, value in values.items() if key != "model_type"})
-
-
-NLU = Family(
+NLU = NluFamily(
     layers="layers",
     plan="layers",
     query="attention.query",
@@ -43,8 +46,4 @@ NLU = Family(
     units="",
     depth="",
     dropout="dropout",
-    whole=nlu_whole,
-    config=nlu_config,
-    body=NluModel,
 )
-FAMILIES[NluConfig.model_type] = NLU

@@ -1,0 +1,22 @@
+"""Families of networks that can be pruned, by the model_type of their config; one file each."""
+
+from archwright.networks.families.family import Family
+from archwright.registry import Lazy, Registry
+
+FAMILIES: Registry[Family] = Registry(
+    "model family",
+    {
+        "bert": Lazy("archwright.networks.families.bert:BERT"),
+        "roberta": Lazy("archwright.networks.families.roberta:ROBERTA"),
+        "electra": Lazy("archwright.networks.families.electra:ELECTRA"),
+        "distilbert": Lazy("archwright.networks.families.distilbert:DISTILBERT"),
+        "gpt2": Lazy("archwright.networks.families.gpt2:GPT2"),
+        "llama": Lazy("archwright.networks.families.llama:LLAMA"),
+        "qwen2": Lazy("archwright.networks.families.llama:LLAMA"),
+        "qwen3": Lazy("archwright.networks.families.llama:LLAMA"),
+        "mistral": Lazy("archwright.networks.families.llama:LLAMA"),
+        "archwright_flexibert": Lazy("archwright.networks.families.flexibert:FLEXIBERT"),
+        "archwright_nlu": Lazy("archwright.networks.families.nlu:NLU"),
+    },
+    group="archwright.families",
+)

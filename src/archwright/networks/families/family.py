@@ -1,0 +1,216 @@
+"""What is known of a family of networks that can be pruned, and what stands in for parts that were removed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from transformers import AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+
+class AttentionShape(NamedTuple):
+    """The heads of one layer: `groups` key/value heads, each read by `queries` query heads of `size` features."""
+
+    groups: int
+    queries: int
+    size: int
+
+    @property
+    def inner(self) -> int:
+        """Features of all query heads."""
+        return self.groups * self.queries * self.size
+
+    @property
+    def key_inner(self) -> int:
+        """Features of all key heads, and of all value heads."""
+        return self.groups * self.size
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What goes as one when several query heads read one key/value head: that unit is what we call a head.
+
+    Either a key/value head with all of its query heads; or the same query head of every group, keys and values staying.
+    """
+
+    takes_keys: bool
+    """Whether keys and values go with a head."""
+
+    def units(self, whole: AttentionShape) -> int:
+        """How many units a layer has."""
+        return whole.groups if self.takes_keys else whole.queries
+
+    def left(self, whole: AttentionShape, units: int) -> AttentionShape:
+        """The shape with so many units left."""
+        return whole._replace(groups=units) if self.takes_keys else whole._replace(queries=units)
+
+    def query_heads(self, whole: AttentionShape, units: Sequence[int]) -> list[int]:
+        """The query heads of these units, in the order in which the layer that keeps only them has them."""
+        groups, queries = (units, range(whole.queries)) if self.takes_keys else (range(whole.groups), units)
+        return [group * whole.queries + query for group in groups for query in queries]
+
+    def key_heads(self, whole: AttentionShape, units: Sequence[int]) -> list[int]:
+        return list(units) if self.takes_keys else list(range(whole.groups))
+
+
+GROUPINGS = {"groups": Grouping(takes_keys=True), "queries": Grouping(takes_keys=False)}
+
+
+class PassOn(nn.Module):
+    """Stands in for BERT's attention block: the hidden states go on unchanged, LayerNorm included."""
+
+    def forward(self, hidden: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, None]:
+        return hidden, None
+
+
+class PassResidual(nn.Module):
+    """Stands in for a block that adds to a residual and norms: only the residual goes on."""
+
+    def forward(self, _: Any, residual: torch.Tensor, *__: Any) -> torch.Tensor:
+        return residual
+
+
+class NoAttention(nn.Module):
+    """Stands in for an attention whose residual and norm lie outside of it."""
+
+    def forward(self, *_: Any, **__: Any) -> tuple[float, None]:
+        return 0.0, None
+
+
+class NoFfn(nn.Module):
+    """Stands in for an FFN whose residual and norm lie outside of it."""
+
+    def forward(self, _: torch.Tensor) -> float:
+        return 0.0
+
+
+class Mixing(NamedTuple):
+    """Multiply-adds of an operator that mixes tokens, for each token of a row, beside its linears."""
+
+    per_token: float = 0.0
+    per_length: float = 0.0
+    """Times the length of the row."""
+    per_logarithm: float = 0.0
+    """Times the length's logarithm to the base 2."""
+
+
+class WholeLayer(NamedTuple):
+    """What can go from an unpruned layer: its heads, none of them where it mixes tokens in another way; its units."""
+
+    attention: AttentionShape
+    units: int
+    mixing: Mixing = Mixing()
+    """Of an operator that stays as long as the layer does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerParts:
+    """Where a layer keeps what can be cut: attribute paths relative to it."""
+
+    query: str
+    key: str
+    value: str
+    mix: str
+    up: str
+    down: str
+    attention_norm: str
+    ffn_norm: str
+    without_attention: Mapping[str, type[nn.Module]]
+    """What to put where when no head is left; nothing where the layer mixes tokens without removable heads."""
+    without_ffn: Mapping[str, type[nn.Module]]
+    """What to put where when no unit is left."""
+    gate: str = ""
+    """In a gated FFN the linear whose activation multiplies what `up` gives."""
+    joint: str = ""
+    """The module that holds query, key and value where the stock layer has one linear for all three."""
+    attention: str = ""
+    """The module that fills the cache of a decoder; empty: an encoder."""
+    follows: Mapping[str, Callable[[AttentionShape], int]] = field(default_factory=dict)
+    """Numbers that a stock attention has noted and that depend on its heads, by path."""
+
+
+Backbone = Mapping[str, Any]
+"""The values of an unpruned network's config, its model_type among them."""
+StateDict = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family(LayerParts):
+    """A family of networks that can be pruned: where it keeps its parts, and what its config calls them.
+
+    Parts of a layer are as most of its layers have them. The methods hold for stock families, whose layers are all
+    alike; a family in which that is not so overrides them.
+    """
+
+    layers: str
+    head_dense: str
+    """The first linear of the stock classification head, from the stock classifier; empty: there is none."""
+    head_out: str
+    head_activation: str
+    choice_dense: str = ""
+    """The first linear of the stock multiple choice head."""
+    embeddings: tuple[str, ...] = ("embeddings",)
+    """Where the embeddings are, word vectors first."""
+    embedding_norm: str = ""
+    positions: str = "embeddings.position_embeddings"
+    """The table of position vectors; empty where positions are rotations."""
+    pooler: bool = False
+    """Whether the stock backbone builds a pooler that we replace by our own head."""
+    pooling: str = "cls"
+    """What stock heads read."""
+    width: str = "hidden_size"
+    heads: str = "num_attention_heads"
+    key_heads: str = ""
+    head_size: str = ""
+    units: str = "intermediate_size"
+    depth: str = "num_hidden_layers"
+    plan: str = ""
+    """The key with one entry per layer, where layers differ by design; then it says the depth."""
+    max_length: str = "max_position_embeddings"
+    norm_eps: str = "layer_norm_eps"
+    dropout: str = "hidden_dropout_prob"
+    head_dropout: str = "classifier_dropout"
+
+    @property
+    def causal(self) -> bool:
+        return bool(self.attention)
+
+    @property
+    def stock(self) -> bool:
+        """Whether it is transformers' own, whose layers are all alike."""
+        return not self.plan
+
+    def layer_count(self, backbone: Backbone) -> int:
+        return len(backbone[self.plan]) if self.plan else int(backbone[self.depth])
+
+    def whole_layer(self, backbone: Backbone, place: int) -> WholeLayer:
+        """What the unpruned layer at this place has."""
+        heads = backbone[self.heads]
+        groups = backbone[self.key_heads] if self.key_heads else heads
+        size = backbone.get(self.head_size) or backbone[self.width] // heads
+        return WholeLayer(AttentionShape(groups, heads // groups, size), backbone[self.units])
+
+    def layer_parts(self, backbone: Backbone, place: int) -> LayerParts:
+        """Where the layer at this place has it."""
+        return self
+
+    def config(self, values: Backbone) -> PreTrainedConfig:
+        """The config of a backbone; a stock one is of the class that transformers knows by its model_type."""
+        rest = {key: value for key, value in values.items() if key != "model_type"}
+        return CONFIG_MAPPING[values["model_type"]](**rest)
+
+    def body(self, config: PreTrainedConfig) -> PreTrainedModel:
+        return AutoModel.from_config(config, attn_implementation="sdpa")
+
+    def place_layer(self, layer: nn.Module, place: int) -> None:
+        """Tells a layer with attention what it must know of its place in the unpruned network."""
+
+    def from_stock(self, state: StateDict) -> StateDict:
+        """A stock backbone's tensors as ours has them."""
+        return state
+
+    def to_stock(self, state: StateDict) -> StateDict:
+        """The way back, for tensors that fit into a stock backbone."""
+        return state
