@@ -77,7 +77,7 @@ ROOMS = {
     "search": room("", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy moocore"),
     "store": room("", "optuna sqlalchemy safetensors numpy"),
-    "reports": room("", "plotly rich numpy"),
+    "reports": room("", "plotly rich numpy jinja2 markupsafe"),
 }
 
 # Names of a package that only some rooms may use, although others may import the package.

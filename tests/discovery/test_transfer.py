@@ -10,7 +10,7 @@ import pytest
 from archwright.commands import COMMANDS, call
 from archwright.discovery.published_proxies import marked
 from archwright.errors import BadInput
-from archwright.reports.discover import discover_html
+from archwright.reports.discover.page import render_discover_page
 
 LOGS = Path("nas-bench-nlp/train_logs_wikitext-2/logs.zip")
 RECIPES = 26
@@ -49,7 +49,7 @@ def test_there_and_back(options: dict[str, Any], small_data: Path, monkeypatch: 
     known = {row["proxy"]: row["on"] for row in rows if "proxy" in row}
     assert known["snip"]["nas-bert"]["held_out"]["value"] is not None
     assert "missing" in known["softmax_confidence"]["nas-bench-nlp"]
-    page = discover_html(found)
+    page = render_discover_page(found)
     assert "Transfer between benchmarks" in page and back[0]["formula"].split("(")[0] in page
 
 

@@ -12,9 +12,20 @@ from archwright.discovery.comparison import compared
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, at_random, evolve
 from archwright.discovery.fitness import FitnessFunction
 from archwright.proxies.formulas.formula import parse
-from archwright.reports.discover import discover_html
-from archwright.reports.discover_evolution import EVOLUTION_SECTIONS, by_evaluation, family_section
-from archwright.reports.formula_tree import BOTH, FIRST, NEW, SECOND, family_svg, formula_svg, nodes_of, origins
+from archwright.reports.discover.evolution import curves_by_evaluation, evolution_sections, family_section
+from archwright.reports.discover.formula_tree import (
+    BOTH,
+    FIRST,
+    NEW,
+    SECOND,
+    family_svg,
+    formula_nodes,
+    formula_svg,
+    part_origins,
+)
+from archwright.reports.discover.page import render_discover_page
+from archwright.reports.page import Text
+from archwright.reports.tables import ReportTable
 from archwright.spaces.formulas import FormulaSpace
 from tests.discovery import toys
 
@@ -56,21 +67,21 @@ def document() -> dict[str, Any]:
 
 
 def test_every_section_is_there(document: dict[str, Any]) -> None:
-    found = {made["id"]: made for make in EVOLUTION_SECTIONS if (made := make(document))}
+    found = {part.id: part for part in evolution_sections(document) if part}
     assert found.keys() >= {"tree", "curves", "ablations"}
-    tables = [block for block in found["ablations"]["blocks"] if block["kind"] == "table"]
-    assert [len(block["rows"]) for block in tables] == [3, 3, 1]
-    page = discover_html(document)
+    tables = [block for block in found["ablations"].blocks if isinstance(block, ReportTable)]
+    assert [len(block.rows) for block in tables] == [3, 3, 1]
+    page = render_discover_page(document)
     assert "Figure 13 and Table 5" in page and "minus random search" in page
 
 
 def test_nothing_is_shown_of_what_is_not_there() -> None:
-    assert [make({}) for make in EVOLUTION_SECTIONS] == [None] * len(EVOLUTION_SECTIONS)
+    assert evolution_sections({}) == [None] * 4
 
 
 def test_curves_by_different_formulas_end_where_the_first_run_does(document: dict[str, Any]) -> None:
     runs = document["evolution"]["evolution with PPS"]
-    x, curves = by_evaluation(runs)
+    x, curves = curves_by_evaluation(runs)
     assert x[-1] == min(one["evaluations"][-1] for one in runs)
     shortest = min(runs, key=lambda one: one["evaluations"][-1])
     assert curves[runs.index(shortest), -1] == shortest["curve"][-1]
@@ -95,18 +106,18 @@ def test_a_child_is_coloured_by_where_its_parts_come_from() -> None:
         parse(text).as_json()
         for text in ("sum(exp(A) + log(J))", "sum(sqrt(A) - abs(S))", "sum(sqrt(A) + abs(S))", "sum(sqrt(A) + relu(S))")
     )
-    found = origins(crossed, [one, other], 2)
+    found = part_origins(crossed, [one, other], 2)
     assert (found["binary"], found["left 0"], found["left input"], found["right input"]) == (
         FIRST,
         SECOND,
         BOTH,
         SECOND,
     )
-    assert set(origins(one, [one, other], 0).values()) == {FIRST}
+    assert set(part_origins(one, [one, other], 0).values()) == {FIRST}
     drawn = family_svg([one, other], crossed, child, "family")
     assert drawn.count('class="new"') == 1 and f'fill="{NEW}"' in drawn
     assert all(f">{words}</text>" in drawn for words in ("one parent", "the other parent", "crossover", "mutation"))
-    assert nodes_of(child)["right 0"] == "relu"
+    assert formula_nodes(child)["right 0"] == "relu"
 
 
 def test_the_family_is_that_of_the_best(document: dict[str, Any]) -> None:
@@ -114,4 +125,5 @@ def test_the_family_is_that_of_the_best(document: dict[str, Any]) -> None:
     born = [one for one in families if one["parents"]]
     assert born and all(one["child"]["fitness"] > max(of["fitness"] or -1 for of in one["parents"]) for one in born)
     made = family_section(document)
-    assert made and any(one["child"]["formula"] in made["blocks"][1]["paragraphs"][0] for one in born)
+    assert made and isinstance(made.blocks[1], Text)
+    assert any(one["child"]["formula"] in made.blocks[1].paragraphs[0] for one in born)

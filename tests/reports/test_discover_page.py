@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from archwright.reports.discover import discover_html, discover_table, estimate
-from archwright.reports.discover_transfer import transfer_table
-from archwright.reports.measures import DASH
+from archwright.reports.discover.page import discover_table, render_discover_page
+from archwright.reports.discover.transfer import transfer_table
+from archwright.reports.numbers import DASH, estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 NOTHING = {"value": None, "low": None, "high": None}
@@ -58,12 +58,12 @@ SECTIONS = {
 
 @pytest.mark.parametrize(("key", "words"), SECTIONS.items())
 def test_a_section_is_there_when_its_data_is(document: dict[str, Any], key: str, words: str) -> None:
-    assert words in discover_html(document)
-    assert words not in discover_html({**document, key: None})
+    assert words in render_discover_page(document)
+    assert words not in render_discover_page({**document, key: None})
 
 
 def test_names_stay_text(document: dict[str, Any]) -> None:
-    assert HOSTILE not in discover_html(document)
+    assert HOSTILE not in render_discover_page(document)
 
 
 def test_numbers_with_their_intervals() -> None:
@@ -87,4 +87,4 @@ def test_the_terminal_has_what_is_found_on_every_benchmark(document: dict[str, A
 
 
 def test_nothing_found_is_said() -> None:
-    assert "none is usable" in discover_html({"schema": "archwright/discover/1"})
+    assert "none is usable" in render_discover_page({"schema": "archwright/discover/1"})

@@ -6,12 +6,13 @@ import plotly.graph_objects as go
 import pytest
 
 from archwright.compression.studies.protocol import compare_runs
-from archwright.reports.figures import FIGURES
-from archwright.reports.figures.checks import honesty_figure, quantized_figure
 from archwright.reports.figures.curves import volume_curves
-from archwright.reports.figures.fronts import undominated
-from archwright.reports.figures.parts import styles_of
-from archwright.reports.measures import NUMBER, SHARE
+from archwright.reports.figures.fronts import pareto_front
+from archwright.reports.figures.panels import assign_styles
+from archwright.reports.figures.panels import figure as panel_figure
+from archwright.reports.figures.paper import FIGURES
+from archwright.reports.figures.studies import fidelity_figure, fidelity_panel, quantization_figure
+from archwright.reports.numbers import PERPLEXITY, SHARE
 
 
 def named(figure: dict[str, Any], name: str, **wanted: Any) -> list[dict[str, Any]]:
@@ -24,7 +25,7 @@ def named(figure: dict[str, Any], name: str, **wanted: Any) -> list[dict[str, An
 
 @pytest.mark.parametrize("number", FIGURES)
 def test_every_figure_is_drawn_and_valid(number: str, protocol: dict[str, Any]) -> None:
-    figure = FIGURES[number](protocol)
+    figure = FIGURES[number].draw(protocol)
     assert figure is not None
     checked = go.Figure(figure)  # raises on a name or value that plotly does not know
     assert len(checked.data) == len(figure["data"]) > 0
@@ -34,13 +35,13 @@ def test_every_figure_is_drawn_and_valid(number: str, protocol: dict[str, Any]) 
 
 @pytest.mark.parametrize("number", FIGURES)
 def test_without_runs_there_is_no_figure(number: str) -> None:
-    assert FIGURES[number](compare_runs([])) is None
+    assert FIGURES[number].draw(compare_runs([])) is None
     assert FIGURES[number].needs and FIGURES[number].title and FIGURES[number].caption
 
 
 @pytest.mark.parametrize("number", FIGURES)
 def test_each_name_stands_once_in_the_legend_and_looks_the_same(number: str, protocol: dict[str, Any]) -> None:
-    figure = FIGURES[number](protocol)
+    figure = FIGURES[number].draw(protocol)
     assert figure is not None
     listed = [trace["legendgroup"] for trace in figure["data"] if trace["showlegend"]]
     assert len(listed) == len(set(listed))
@@ -52,7 +53,7 @@ def test_each_name_stands_once_in_the_legend_and_looks_the_same(number: str, pro
 
 
 def test_fronts_have_one_point_per_member(protocol: dict[str, Any], compared: dict[str, Any]) -> None:
-    figure = FIGURES["9"](protocol)
+    figure = FIGURES["9"].draw(protocol)
     assert figure is not None
     for name, method in compared["methods"].items():
         (points,) = named(figure, name, mode="markers", xaxis="x")
@@ -62,13 +63,13 @@ def test_fronts_have_one_point_per_member(protocol: dict[str, Any], compared: di
 
 def test_three_tasks_in_figure_nine_and_all_in_figure_ten(compared: dict[str, Any]) -> None:
     protocol = compare_runs([compared | {"task": task} for task in "abcde"])
-    nine, ten = FIGURES["9"](protocol), FIGURES["10"](protocol)
+    nine, ten = FIGURES["9"].draw(protocol), FIGURES["10"].draw(protocol)
     assert nine and ten
     assert (nine["layout"]["meta"]["panels"], ten["layout"]["meta"]["panels"]) == (3, 5)
 
 
 def test_rectangles_sum_to_the_hypervolume_of_the_front(protocol: dict[str, Any]) -> None:
-    figure = FIGURES["4"](protocol)
+    figure = FIGURES["4"].draw(protocol)
     assert figure is not None
     (run, *_) = protocol["groups"][0]["runs"]
     shapes = [shape for shape in figure["layout"]["shapes"] if shape["type"] == "rect"]
@@ -77,7 +78,7 @@ def test_rectangles_sum_to_the_hypervolume_of_the_front(protocol: dict[str, Any]
 
 
 def test_regret_curves_show_mean_and_band(protocol: dict[str, Any]) -> None:
-    figure = FIGURES["12"](protocol)
+    figure = FIGURES["12"].draw(protocol)
     assert figure is not None
     names = protocol["groups"][0]["comparisons"]["samplers"]["names"]
     for name, entry in names.items():
@@ -89,7 +90,7 @@ def test_regret_curves_show_mean_and_band(protocol: dict[str, Any]) -> None:
 
 
 def test_bins_mark_ninety_and_ninety_five_percent(protocol: dict[str, Any]) -> None:
-    figure = FIGURES["8"](protocol)
+    figure = FIGURES["8"].draw(protocol)
     assert figure is not None
     heights = [shape["y0"] for shape in figure["layout"]["shapes"] if shape["yref"] == "y"]
     assert heights == [1.0, 0.95, 0.9]
@@ -99,26 +100,26 @@ def test_bins_mark_ninety_and_ninety_five_percent(protocol: dict[str, Any]) -> N
 
 def test_one_seed_has_no_band(compared: dict[str, Any], result: dict[str, Any]) -> None:
     protocol = compare_runs([result])
-    figure = FIGURES["12"](protocol)
+    figure = FIGURES["12"].draw(protocol)
     assert figure is not None and len(figure["data"]) == 1
-    bins = FIGURES["8"](compare_runs([compared]))
+    bins = FIGURES["8"].draw(compare_runs([compared]))
     assert bins is not None and all("error_y" not in trace for trace in bins["data"])
 
 
 def test_names_stay_text() -> None:
-    figure = honesty_figure({"pairs": [[0.1, 0.2, 0.3]]}, SHARE, "<b>x</b>")
+    figure = panel_figure([fidelity_panel({"pairs": [[0.1, 0.2, 0.3]]}, SHARE, "<b>x</b>")])
     assert "&lt;b&gt;x" in figure["layout"]["annotations"][0]["text"]
 
 
 def test_perplexities_have_a_logarithmic_axis() -> None:
-    figure = honesty_figure({"pairs": [[40.0, 35.0, 0.3]]}, NUMBER)
+    figure = fidelity_figure({"pairs": [[40.0, 35.0, 0.3]]}, PERPLEXITY)
     assert figure["layout"]["yaxis"]["type"] == figure["layout"]["xaxis"]["type"] == "log"
     assert "perplexity" in figure["layout"]["xaxis"]["title"]["text"]
 
 
 def test_quantized_points_without_latency_or_test_error() -> None:
     points = [{"name": "a", "bits": 8, "validation_error": 0.2, "bytes": 100, "trial": None, "latency_ms": None}]
-    figure = quantized_figure({"points": points}, SHARE)
+    figure = quantization_figure({"points": points}, SHARE)
     go.Figure(figure)
     assert figure["data"][0]["y"] == [0.2] and figure["data"][1]["x"] == [None]
     assert figure["data"][0]["legendgroup"] == "unpruned, 8 bit"
@@ -126,7 +127,7 @@ def test_quantized_points_without_latency_or_test_error() -> None:
 
 def test_the_joint_front_is_a_line_over_memory() -> None:
     points = [{"bits": b, "validation_error": e, "bytes": s, "trial": 1} for b, e, s in ((8, 0.2, 50), (4, 0.3, 30))]
-    figure = quantized_figure({"points": points, "joint_front": [0, 1]}, SHARE)
+    figure = quantization_figure({"points": points, "joint_front": [0, 1]}, SHARE)
     (line,) = named(figure, "joint front")
     assert (line["x"], line["y"], line["xaxis"]) == ([30, 50], [0.3, 0.2], "x")
 
@@ -143,9 +144,9 @@ def test_time_includes_the_training_before_the_search() -> None:
 
 
 def test_the_staircase_by_hand() -> None:
-    assert undominated([(3, 1), (1, 3), (2, 4), (1, 5), (2, 2)]) == [(1, 3), (2, 2), (3, 1)]
+    assert pareto_front([(3, 1), (1, 3), (2, 4), (1, 5), (2, 2)]) == [(1, 3), (2, 2), (3, 1)]
 
 
 def test_eight_names_look_different() -> None:
-    looks = styles_of("abcdefgh")
-    assert len(set(looks.values())) == 8 and styles_of("ab" * 3).keys() == {"a", "b"}
+    looks = assign_styles("abcdefgh")
+    assert len(set(looks.values())) == 8 and assign_styles("ab" * 3).keys() == {"a", "b"}

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from archwright.compression.studies.protocol import compare_runs
-from archwright.reports import compare_html, protocol_html, report_html
-from archwright.reports.figures import FIGURES
+from archwright.reports.compress.compare import render_compare_page
+from archwright.reports.compress.page import render_compress_page
+from archwright.reports.compress.protocol import render_protocol_page
+from archwright.reports.figures.paper import FIGURES
 from tests.reports.conftest import check_width, synthetic_studies, wait_until
 from tests.reports.test_compare import as_perplexities
 from tests.reports.test_report_browser import nulled
@@ -15,7 +17,7 @@ FRONTS = "#fronts-0-plot"
 
 
 def compare_page(compared: dict[str, Any]) -> str:
-    return compare_html(compared, compare_runs([compared]))
+    return render_compare_page(compared, compare_runs([compared]))
 
 
 def pick(page: Any, name: str, value: str) -> None:
@@ -68,7 +70,7 @@ def test_axes_are_chosen_apart_and_hover_says_which_network(show: Show, compared
 
 def test_studies_have_a_panel_in_both_pages(show: Show, compared: dict[str, Any], result: dict[str, Any]) -> None:
     studies = synthetic_studies()
-    for html in (compare_page(compared | studies), report_html(result | studies)):
+    for html in (compare_page(compared | studies), render_compress_page(result | studies)):
         page = show(html)
         assert points(page, "#honesty-0-plot") == len(studies["honesty"]["pairs"])
         assert points(page, "#quantized-0-plot") == 2 * len(studies["quantized"]["points"])
@@ -77,7 +79,7 @@ def test_studies_have_a_panel_in_both_pages(show: Show, compared: dict[str, Any]
 
 
 def test_protocol_draws_every_figure_once(show: Show, protocol: dict[str, Any]) -> None:
-    page = show(protocol_html(protocol))
+    page = show(render_protocol_page(protocol))
     shown = [number for number in FIGURES if page.locator(f"#figure-{number} .plot .main-svg").count()]
     assert shown == [number for number in FIGURES if number != "10"]  # two tasks only: the same as Figure 9
     assert "1,000 bootstrap samples" in page.locator("#protocol").inner_text()
@@ -86,7 +88,7 @@ def test_protocol_draws_every_figure_once(show: Show, protocol: dict[str, Any]) 
 
 
 def test_protocol_of_one_run_says_what_is_missing(show: Show, result: dict[str, Any]) -> None:
-    page = show(protocol_html(compare_runs([result])))
+    page = show(render_protocol_page(compare_runs([result])))
     missing = page.locator("#missing").inner_text()
     assert "only seed 0" in missing and "Figure 5 (hypervolume of the search spaces) needs" in missing
     assert page.locator("#figure-12 .plot .main-svg").count()
@@ -94,13 +96,13 @@ def test_protocol_of_one_run_says_what_is_missing(show: Show, result: dict[str, 
 
 
 def test_protocol_of_nothing_opens(show: Show, preview: dict[str, Any]) -> None:
-    assert "needs" in show(protocol_html(compare_runs([]))).locator("#missing").inner_text()
-    page = show(protocol_html(compare_runs([preview])))
+    assert "needs" in show(render_protocol_page(compare_runs([]))).locator("#missing").inner_text()
+    page = show(render_protocol_page(compare_runs([preview])))
     assert page.locator("#figure-2 .heatmaplayer .hm").count() == len(preview["spaces"])
 
 
 def test_perplexities_are_never_percent(show: Show, result: dict[str, Any], compared: dict[str, Any]) -> None:
-    page = show(report_html(as_perplexities(result)))
+    page = show(render_compress_page(as_perplexities(result)))
     texts = page.locator("#numbers tbody tr").first.inner_text()
     assert f"{10 + 100 * result['original']['validation_error']:.1f}" in texts
     assert page.evaluate("document.getElementById('front-plot').layout.yaxis.type") == "log"
@@ -117,7 +119,7 @@ def test_hostile_names_are_shown_as_text(show: Show, compared: dict[str, Any]) -
     hostile = compared | dict.fromkeys(("model", "task"), name) | {"methods": methods}
     page = show(compare_page(hostile))
     assert page.locator("#fronts .names label").first.inner_text() == name
-    assert name in show(protocol_html(compare_runs([hostile]))).locator("h1").inner_text()
+    assert name in show(render_protocol_page(compare_runs([hostile]))).locator("h1").inner_text()
 
 
 def test_every_number_may_be_missing(show: Show, compared: dict[str, Any]) -> None:
@@ -125,11 +127,11 @@ def test_every_number_may_be_missing(show: Show, compared: dict[str, Any]) -> No
     page = show(compare_page(nothing))
     body = page.locator("body").inner_text()
     assert "NaN" not in body and "null" not in body and "No method has a network" in body
-    assert "NaN" not in show(protocol_html(compare_runs([nothing]))).locator("body").inner_text()
+    assert "NaN" not in show(render_protocol_page(compare_runs([nothing]))).locator("body").inner_text()
 
 
 def test_narrow_windows_do_not_scroll_sideways(show: Show, compared: dict[str, Any], protocol: dict[str, Any]) -> None:
-    for html in (compare_page(compared | {"model": "m" * 120} | synthetic_studies()), protocol_html(protocol)):
+    for html in (compare_page(compared | {"model": "m" * 120} | synthetic_studies()), render_protocol_page(protocol)):
         page = show(html)
         for width in (768, 360):
             check_width(page, width)

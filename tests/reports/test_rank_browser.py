@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from archwright.reports import rank_html, score_html
-from archwright.reports.measures import DASH
+from archwright.reports.numbers import DASH
+from archwright.reports.rank.page import render_rank_page
+from archwright.reports.rank.score import render_score_page
 from tests.reports.conftest import check_width, wait_until, watched
 from tests.reports.rank_documents import rank_document, score_document
 from tests.reports.test_report_browser import nulled
@@ -29,7 +30,7 @@ def ranking() -> dict[str, Any]:
 def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The page of the whole ranking, opened once; a test finds it as others left it."""
     with watched(browser, tmp_path_factory.mktemp("rank")) as open_page:
-        yield open_page(rank_html(_RANKED))
+        yield open_page(render_rank_page(_RANKED))
 
 
 def axis(page: Any, plot: str, name: str = "xaxis") -> str:
@@ -132,7 +133,7 @@ def test_a_plot_is_saved_as_png(opened: Any, tmp_path: Path) -> None:
 def test_many_depths_share_a_scale_of_colours(show: Show, ranking: dict[str, Any]) -> None:
     for place, one in enumerate(ranking["architectures"]):
         one |= {"depth": 2 + place % 15, "cell": None}
-    page = show(rank_html(ranking))
+    page = show(render_rank_page(ranking))
     assert page.locator(f"{SCATTER} .colorbar").count() == 1 and points(page, SCATTER) == 300
     assert page.locator("#cells").count() == 0
 
@@ -144,41 +145,41 @@ def test_hostile_names_are_shown_as_text(show: Show, ranking: dict[str, Any]) ->
     for one in ranking["architectures"]:
         one |= {"id": name, "cell": f"{one['cell']}<b>"}
         one["scores"][name] = one["scores"].pop("w_pca")
-    page = show(rank_html(ranking | {"benchmark": name, "target": name, "notes": [name]}))
+    page = show(render_rank_page(ranking | {"benchmark": name, "target": name, "notes": [name]}))
     assert page.locator("h1").inner_text().startswith(name)
     assert page.locator("#scatter select option:checked").inner_text() == name
     assert page.locator(f"{SCATTER} .xtitle").text_content() == name
     assert page.locator("img").count() == 0
     document = score_document() | {"space": name}
     document["rows"][0]["id"] = name
-    assert name in show(score_html(document)).locator("#table").inner_text()
+    assert name in show(render_score_page(document)).locator("#table").inner_text()
 
 
 def test_every_number_may_be_missing(show: Show, ranking: dict[str, Any]) -> None:
     for document in (nulled(ranking), {"benchmark": "nas-bert", "rows": []}):
-        body = show(rank_html(document)).locator("body").inner_text()
+        body = show(render_rank_page(document)).locator("body").inner_text()
         assert not {"NaN", "null", "undefined"} & set(body.split())
     nothing = nulled(score_document())
-    assert "NaN" not in show(score_html(nothing)).locator("body").inner_text()
+    assert "NaN" not in show(render_score_page(nothing)).locator("body").inner_text()
 
 
 def test_half_of_the_scores_may_be_missing(show: Show, ranking: dict[str, Any]) -> None:
     for place, one in enumerate(ranking["architectures"]):
         one["scores"] = {name: None if place > 1 else value for name, value in one["scores"].items()}
-    page = show(rank_html(ranking))
+    page = show(render_rank_page(ranking))
     assert points(page, SCATTER) == 2 and DASH in page.locator("#scatter .thumbs").inner_text()
 
 
 def test_windows_do_not_scroll_sideways(show: Show, ranking: dict[str, Any]) -> None:
     ranking["benchmark"] = "m" * 120
-    for html in (rank_html(ranking), score_html(score_document())):
+    for html in (render_rank_page(ranking), render_score_page(score_document())):
         page = show(html)
         for width in (1280, 390):
             check_width(page, width)
 
 
 def test_dark_and_light_differ(show: Show, ranking: dict[str, Any]) -> None:
-    page = show(rank_html(ranking), color_scheme="dark")
+    page = show(render_rank_page(ranking), color_scheme="dark")
     grid = f"document.querySelector('{SCATTER}').layout.xaxis.gridcolor"
     dark = page.evaluate(grid)
     page.emulate_media(color_scheme="light")
@@ -186,7 +187,7 @@ def test_dark_and_light_differ(show: Show, ranking: dict[str, Any]) -> None:
 
 
 def test_scores_against_each_other(show: Show) -> None:
-    page = show(score_html(score_document(8)))
+    page = show(render_score_page(score_document(8)))
     assert points(page, PAIR) == 2 * 7  # one score is missing
     choose(page, "pair", "Across", "flops")
     assert axis(page, PAIR) == "flops"

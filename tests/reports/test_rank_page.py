@@ -8,15 +8,22 @@ from typing import Any
 
 import pytest
 
-from archwright.reports import rank_html, score_html
-from archwright.reports.measures import DASH
-from archwright.reports.page import panels_page
-from archwright.reports.rank.axes import axes_of, cells_of, groups_of, rounded
-from archwright.reports.rank.bars import bar_figures
-from archwright.reports.rank.page import SCRIPTS, STYLES
-from archwright.reports.rank.studies import box_figures, eta_figure, powers_figure, reached, scree_figure, shares
-from archwright.reports.rank.tables import parity_table, published_table
-from archwright.reports.rank.xray import xray_figures
+from archwright.reports.numbers import DASH
+from archwright.reports.page import EXPLORE, EXPLORE_STYLES, render_page
+from archwright.reports.rank.axes import depth_groups, large_cells, rank_axes, round_digits
+from archwright.reports.rank.bars import bar_figures, xray_figures
+from archwright.reports.rank.page import render_rank_page
+from archwright.reports.rank.score import render_score_page
+from archwright.reports.rank.studies import (
+    box_figures,
+    cumulative_shares,
+    eta_figure,
+    powers_figure,
+    rank_at,
+    scree_figure,
+)
+from archwright.reports.rank.tables import numbers_table, parity_table, published_table
+from tests.reports.pages import headline, page_data, page_text, section_ids
 from tests.reports.rank_documents import rank_document, score_document
 from tests.reports.test_report_browser import nulled
 
@@ -27,16 +34,6 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 @pytest.fixture
 def ranking() -> dict[str, Any]:
     return copy.deepcopy(_RANKED)
-
-
-def view(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found
-    return json.loads(found[1])
-
-
-def ids(page: str) -> list[str]:
-    return [section["id"] for section in view(page)["sections"]]
 
 
 ALL = [
@@ -59,11 +56,10 @@ ALL = [
 
 
 def test_the_whole_page(ranking: dict[str, Any]) -> None:
-    page = rank_html(ranking)
-    assert ids(page) == ALL
+    page = render_rank_page(ranking)
+    assert section_ids(page) == ALL
     assert "cdn" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL).lower()
-    assert view(page)["lead"].startswith("w_pca ranks best of 38 proxies")
-    assert view(page)["cards"][0][:2] == ["Architectures", "300"]
+    assert headline(page).startswith("w_pca ranks best of 38 proxies") and "Architectures 300" in page_text(page)
 
 
 NEEDS = {
@@ -80,33 +76,37 @@ NEEDS = {
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_section_is_there_when_its_data_is(ranking: dict[str, Any], name: str) -> None:
-    assert ids(rank_html(ranking | dict.fromkeys(NEEDS[name]))) == [other for other in ALL if other != name]
+    assert section_ids(render_rank_page(ranking | dict.fromkeys(NEEDS[name]))) == [
+        other for other in ALL if other != name
+    ]
 
 
 def test_without_architectures_there_are_tables_and_bars_only(ranking: dict[str, Any]) -> None:
     bare = {key: ranking[key] for key in ("schema", "benchmark", "n", "rows", "noise_ceiling")}
-    assert ids(rank_html(bare)) == ["bars", "table", "made"]
-    assert ids(rank_html({"benchmark": "nas-bert"})) == ["table", "made"]
+    assert section_ids(render_rank_page(bare)) == ["bars", "table", "made"]
+    assert section_ids(render_rank_page({"benchmark": "nas-bert"})) == ["table", "made"]
 
 
 def test_every_number_may_be_missing(ranking: dict[str, Any]) -> None:
-    page = rank_html(nulled(ranking))
-    assert "bars" not in ids(page) and "scatter" not in ids(page)
-    assert "No proxy has a rank correlation" in view(page)["lead"]
-    assert "NaN" not in json.dumps(view(page))
+    page = render_rank_page(nulled(ranking))
+    assert "bars" not in section_ids(page) and "scatter" not in section_ids(page)
+    assert "No proxy has a rank correlation" in headline(page)
+    assert "NaN" not in json.dumps(page_data(page))
 
 
 def test_the_table_has_every_number_of_a_row(ranking: dict[str, Any]) -> None:
-    block = view(rank_html(ranking))["sections"][1]["blocks"][0]
-    heads = [head["text"] for head in block["head"]]
-    row = next(row for row in block["rows"] if row["cells"][0]["text"] == "w_pca")
-    cells = dict(zip(heads, row["cells"], strict=True))
+    table = numbers_table(ranking["rows"])
+    row = next(row for row in table.rows if row[0].text == "w_pca")
+    cells = dict(zip([column.head for column in table.columns], row, strict=True))
     source = next(row for row in ranking["rows"] if row["proxy"] == "w_pca")
-    assert cells["Spearman's rho"]["text"] == f"{source['spearman']:.3f}"
-    assert cells["Spearman's rho"]["range"] == f"{source['spearman_low']:.2f} to {source['spearman_high']:.2f}"
-    assert cells["verdict"]["text"] == "adds information beyond depth and width"
-    assert (cells["no gradient"]["text"], cells["n"]["text"], cells["Peak MB"]["text"]) == ("yes", "300", "312")
-    assert sum(bool(row["base"]) for row in block["rows"]) == 7 and len(block["rows"]) == 45
+    assert cells["Spearman's rho"].text == f"{source['spearman']:.3f}"
+    assert cells["Spearman's rho"].interval == f"{source['spearman_low']:.2f} to {source['spearman_high']:.2f}"
+    assert cells["verdict"].text == "adds information beyond depth and width"
+    assert (cells["no gradient"].text, cells["n"].text, cells["Peak MB"].text) == ("yes", "300", "312")
+    assert len(table.styles) == 7 and len(table.rows) == 45
+    shown = page_text(render_rank_page(ranking))
+    rho = cells["Spearman's rho"]
+    assert f"{rho.text} {rho.interval}" in shown
 
 
 def test_hostile_names_never_become_markup(ranking: dict[str, Any]) -> None:
@@ -114,20 +114,23 @@ def test_hostile_names_never_become_markup(ranking: dict[str, Any]) -> None:
     ranking["architectures"][0] |= {"id": HOSTILE, "cell": HOSTILE}
     for row in ranking["rows"][:9]:
         row |= {"proxy": HOSTILE, "verdict": HOSTILE, "missing": {"count": 1, "reason": HOSTILE}}
-    plain = panels_page({"cards": [], "sections": []}, "x", styles=STYLES, scripts=SCRIPTS)
-    for page in (rank_html(ranking), score_html({"space": HOSTILE, "rows": [{"id": HOSTILE, "scores": {HOSTILE: 1}}]})):
+    plain = render_page("x", [], command="", lead="", styles=EXPLORE_STYLES, scripts=EXPLORE)
+    for page in (
+        render_rank_page(ranking),
+        render_score_page({"space": HOSTILE, "rows": [{"id": HOSTILE, "scores": {HOSTILE: 1}}]}),
+    ):
         assert page.count("<script") == plain.count("<script") and "<img" not in page.split("plotly.js")[0]
-        assert HOSTILE in json.dumps(view(page), ensure_ascii=False)
+        assert HOSTILE in page_text(page) and HOSTILE in json.dumps(page_data(page), ensure_ascii=False)
 
 
 def test_a_thousand_architectures_stay_small() -> None:
-    page = rank_html(rank_document(1000))
-    empty = panels_page({"cards": [], "sections": []}, "x", styles=STYLES, scripts=SCRIPTS)
+    page = render_rank_page(rank_document(1000))
+    empty = render_page("x", [], command="", lead="", styles=EXPLORE_STYLES, scripts=EXPLORE)
     assert len(page) - len(empty) < 900_000
 
 
 def test_numbers_keep_six_digits() -> None:
-    assert [rounded(value) for value in (0.123456789, 12345678, math.nan, None, True, math.inf)] == [
+    assert [round_digits(value) for value in (0.123456789, 12345678, math.nan, None, True, math.inf)] == [
         0.123457,
         12345678,
         None,
@@ -139,7 +142,7 @@ def test_numbers_keep_six_digits() -> None:
 
 def test_axes_begin_with_the_trained_score_and_skip_what_nobody_has(ranking: dict[str, Any]) -> None:
     ranking["rows"].append({"proxy": "absent", "origin": "own"})
-    axes = axes_of(ranking)
+    axes = rank_axes(ranking)
     assert axes[0]["name"] == "trained score (glue)" and axes[0]["known"] == 300
     names = [axis["name"] for axis in axes]
     assert "absent" not in names and names.count("parameters") == 1 and "width" in names
@@ -147,17 +150,17 @@ def test_axes_begin_with_the_trained_score_and_skip_what_nobody_has(ranking: dic
 
 
 def test_depths_share_a_colour_or_a_scale(ranking: dict[str, Any]) -> None:
-    groups = groups_of(ranking["architectures"])
+    groups = depth_groups(ranking["architectures"])
     assert [group["name"] for group in groups] == ["depth 2", "depth 4"]
     assert sum(len(group["members"]) for group in groups) == 300
-    (scale,) = groups_of([{"depth": depth} for depth in range(2, 17)])
+    (scale,) = depth_groups([{"depth": depth} for depth in range(2, 17)])
     assert scale["shade"] == list(range(2, 17))
-    assert groups_of([{"depth": None}])[0]["name"] == "depth unknown"
+    assert depth_groups([{"depth": None}])[0]["name"] == "depth unknown"
 
 
 def test_cells_are_ordered_by_depth_and_width_and_small_ones_left_out(ranking: dict[str, Any]) -> None:
     ranking["architectures"][0]["cell"] = "alone"
-    assert [cell["name"] for cell in cells_of(ranking["architectures"])] == ["2x128", "2x256", "4x128", "4x256"]
+    assert [cell["name"] for cell in large_cells(ranking["architectures"])] == ["2x128", "2x256", "4x128", "4x256"]
 
 
 def test_bars_have_both_lines_and_the_ceiling(ranking: dict[str, Any]) -> None:
@@ -188,7 +191,10 @@ def test_boxes_put_ours_beside_the_published(ranking: dict[str, Any]) -> None:
 
 
 def test_the_scree_plot_counts_as_v_pca_does() -> None:
-    assert reached(shares([5.0, 3.0, 1.0, 1.0]), 0.79) == 2 and reached(shares([5.0, 3.0, 1.0, 1.0]), 0.8) == 3
+    assert (
+        rank_at(cumulative_shares([5.0, 3.0, 1.0, 1.0]), 0.79) == 2
+        and rank_at(cumulative_shares([5.0, 3.0, 1.0, 1.0]), 0.8) == 3
+    )
     figure = scree_figure({"id": "a", "layers": [[5.0, 3.0, 1.0, 1.0], [1.0, None, 0.0]], "eta": 0.85})
     assert figure["layout"]["annotations"][1]["text"] == "<b>η = 0.85 needs 3 + 1 = 4</b>"
     assert figure["data"][2]["y"] == [0.5, 0.8, 0.9, 1.0]
@@ -217,18 +223,18 @@ def test_the_xray_has_a_panel_per_choice(ranking: dict[str, Any]) -> None:
 def test_papers_that_disagree_stand_side_by_side(ranking: dict[str, Any]) -> None:
     block = published_table(ranking)
     saliency = next(row["spearman"] for row in ranking["rows"] if row["proxy"] == "synaptic_saliency")
-    assert [head["text"] for head in block["head"]][2:5] == ["W-PCA", "LPZero", "ours"]
-    assert [cell["text"] for cell in block["rows"][0]][2:5] == ["0.266", "0.157", f"{saliency:.3f}"]
-    assert [cell["bold"] for cell in block["rows"][0]][2:5] == [True, True, False]
-    assert [cell["text"] for cell in block["rows"][1]][2] == DASH
-    assert block["rows"][0][-1]["text"] == "W-PCA, Table 1; LPZero, Table 3: absolute value"
+    assert [column.head for column in block.columns][2:5] == ["W-PCA", "LPZero", "ours"]
+    assert [cell.text for cell in block.rows[0]][2:5] == ["0.266", "0.157", f"{saliency:.3f}"]
+    assert [cell.bold for cell in block.rows[0]][2:5] == [True, True, False]
+    assert [cell.text for cell in block.rows[1]][2] == DASH
+    assert block.rows[0][-1].text == "W-PCA, Table 1; LPZero, Table 3: absolute value"
 
 
 def test_a_paper_may_contradict_itself_or_name_a_proxy_we_lack() -> None:
     paper = {"paper": "A", "table": "1", "statistic": "pearson-called-spearman", "proxy": "x"}
     entries = [paper | {"value": 0.27}, paper | {"value": 0.3}, paper | {"proxy": "", "printed": "Other", "value": 0.1}]
-    rows = published_table({"published": entries, "rows": [{"proxy": "x", "pearson": 0.25, "spearman": 0.9}]})["rows"]
-    assert [[cell["text"] for cell in row][:4] for row in rows] == [
+    rows = published_table({"published": entries, "rows": [{"proxy": "x", "pearson": 0.25, "spearman": 0.9}]}).rows
+    assert [[cell.text for cell in row][:4] for row in rows] == [
         ["x", "pearson-called-spearman", "0.270 / 0.300", "0.250"],
         ["Other", "pearson-called-spearman", "0.100", DASH],
     ]
@@ -244,7 +250,7 @@ def test_parity_shows_both_against_the_trained_score() -> None:
         "published_kendall_b": None,
     }
     block = parity_table([entry])
-    assert [head["text"] for head in block["head"]] == [
+    assert [column.head for column in block.columns] == [
         "published metric",
         "our proxy",
         "n",
@@ -252,7 +258,7 @@ def test_parity_shows_both_against_the_trained_score() -> None:
         "our tau-b",
         "why",
     ]
-    assert [cell["text"] for cell in block["rows"][0]] == ["M", "m", "300", "0.300", "0.193", ""]
+    assert [cell.text for cell in block.rows[0]] == ["M", "m", "300", "0.300", "0.193", ""]
 
 
 def test_the_xray_shows_the_choices_that_matter() -> None:
@@ -267,14 +273,14 @@ def test_the_xray_shows_the_choices_that_matter() -> None:
 
 
 def test_cells_of_size_are_called_so(ranking: dict[str, Any]) -> None:
-    words = view(rank_html(ranking | {"known": "size"}))
-    assert "networks of equal size" in words["lead"]
-    assert words["sections"][3]["title"] == "Among networks of equal size"
+    page = render_rank_page(ranking | {"known": "size"})
+    assert "networks of equal size" in headline(page)
+    assert 'id="cells-title">Among networks of equal size<' in page
 
 
 def test_the_page_of_scores() -> None:
-    page = score_html(score_document())
-    assert ids(page) == ["table", "pair", "made"]
-    assert "1 score is missing" in view(page)["lead"] and "no layer has attention" in json.dumps(view(page))
-    assert ids(score_html(score_document(2))) == ["table", "made"]
-    assert "No architecture was scored" in view(score_html({"rows": []}))["lead"]
+    page = render_score_page(score_document())
+    assert section_ids(page) == ["table", "pair", "made"]
+    assert "1 score is missing" in headline(page) and "no layer has attention" in page_text(page)
+    assert section_ids(render_score_page(score_document(2))) == ["table", "made"]
+    assert "No architecture was scored" in headline(render_score_page({"rows": []}))

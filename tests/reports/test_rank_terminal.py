@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from archwright.reports import rank_table, score_table
-from archwright.reports.measures import DASH, MINUS
-from archwright.reports.rank.columns import compact, duration, thousand
-from archwright.reports.rank.rows import headline, ranked
-from archwright.reports.rank.terminal import NAME, shortened
+from archwright.reports.numbers import DASH, MINUS, compact_decimal, shorten
+from archwright.reports.rank.rows import rank_headline, seconds_each, sort_rows, time_per_thousand
+from archwright.reports.rank.score import score_table
+from archwright.reports.rank.tables import rank_table
 from tests.reports.rank_documents import rank_document, score_document
 from tests.reports.test_report_browser import nulled
 from tests.reports.test_report_terminal import printed
@@ -31,7 +30,7 @@ def test_every_row_is_there_and_the_largest_spearman_comes_first(ranking: dict[s
     begin = next(place for place, line in enumerate(shown) if line.startswith("proxy"))
     order = [str(row["proxy"]) for row in sorted(ranking["rows"], key=lambda row: -row["spearman"])]
     names = [line.removeprefix("· ").split()[0] for line in shown[begin + 1 : begin + 1 + len(order)]]
-    assert len(names) == 45 and names == [shortened(name) for name in order]
+    assert len(names) == 45 and names == [shorten(name) for name in order]
 
 
 def test_a_row_says_what_was_measured(ranking: dict[str, Any]) -> None:
@@ -67,7 +66,7 @@ def test_it_fits_its_width_with_whole_numbers(ranking: dict[str, Any], width: in
     head = next(line for line in shown.splitlines() if line.startswith("proxy"))
     assert [name for name in HEADS[160] if f" {name}" in head] == list(HEADS[width])
     table = shown[shown.index("\nproxy ") :]
-    assert table.count("…") == sum(len(row["proxy"]) > NAME for row in ranking["rows"])
+    assert table.count("…") == sum(len(row["proxy"]) > 26 for row in ranking["rows"])
 
 
 def test_what_is_left_out_is_named(ranking: dict[str, Any]) -> None:
@@ -95,7 +94,7 @@ def test_every_number_may_be_missing(ranking: dict[str, Any]) -> None:
 
 def test_not_a_number_is_a_dash_and_sorted_last(ranking: dict[str, Any]) -> None:
     ranking["rows"][0] |= {"spearman": float("nan"), "spearman_low": float("inf")}
-    assert ranked(ranking)[-1] is ranking["rows"][0]
+    assert sort_rows(ranking)[-1] is ranking["rows"][0]
     assert "nan" not in printed(rank_table(ranking), 120)
 
 
@@ -106,21 +105,21 @@ def test_hostile_names_stay_text(ranking: dict[str, Any]) -> None:
 
 
 def test_the_headline_tells_the_findings(ranking: dict[str, Any]) -> None:
-    words = headline(ranking)
+    words = rank_headline(ranking)
     rows = {row["proxy"]: row for row in ranking["rows"]}
     assert words.startswith(f"w_pca ranks best of 38 proxies: Spearman {rows['w_pca']['spearman']:.2f} (")
     assert f"Parameters alone reach {rows['parameters']['spearman']:.2f}" in words
     assert f"depth and width reach {rows['depth_width']['spearman']:.2f}" in words
     assert "None of the 38 reliably ranks better than depth and width" in words
     rows["w_pca"]["minus_depth_width_low"] = rows["v_pca"]["minus_depth_width_low"] = 0.01
-    assert "2 of the 38 reliably rank better" in headline(ranking)
+    assert "2 of the 38 reliably rank better" in rank_headline(ranking)
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(0.874, ".87"), (-0.061, f"{MINUS}.06"), (1.0, "1.00"), (-0.001, ".00"), (None, DASH)]
 )
 def test_numbers_are_short(value: float | None, text: str) -> None:
-    assert compact(value) == text
+    assert compact_decimal(value) == text
 
 
 @pytest.mark.parametrize(
@@ -143,14 +142,14 @@ def test_verdicts_are_short(ranking: dict[str, Any], verdict: str, short: str) -
 
 
 def test_times_are_readable() -> None:
-    assert [duration(value) for value in (0.0123, 0.25, None)] == ["0.012", "0.25", DASH]
-    assert [thousand(value) for value in (0.05, 0.25, 73.6, None)] == ["50 s", "4.2 min", "20.4 h", DASH]
+    assert [seconds_each(value) for value in (0.0123, 0.25, None)] == ["0.012", "0.25", DASH]
+    assert [time_per_thousand(value) for value in (0.05, 0.25, 73.6, None)] == ["50 s", "4.2 min", "20.4 h", DASH]
 
 
 def test_long_names_keep_both_ends() -> None:
     name = "large_noise_jacobian_covariance_normalised"
-    assert shortened(name).startswith("large_noise") and shortened(name).endswith("normalised")
-    assert len(shortened(name)) == NAME and shortened("w_pca") == "w_pca"
+    assert shorten(name).startswith("large_noise") and shorten(name).endswith("normalised")
+    assert len(shorten(name)) == 26 and shorten("w_pca") == "w_pca"
 
 
 def test_scores_stand_below_their_architecture() -> None:

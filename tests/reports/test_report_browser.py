@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from archwright.reports import preview_html, report_html
-from archwright.reports.measures import DASH
+from archwright.reports.compress.page import render_compress_page
+from archwright.reports.compress.preview import render_preview_page
+from archwright.reports.numbers import DASH
 from tests.reports.conftest import check_width, wait_until
 
 Show = Callable[..., Any]
@@ -27,7 +28,7 @@ def point(page: Any, index: int) -> tuple[float, float]:
 
 
 def test_everything_is_there(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     assert page.locator("h1").inner_text() == "all-MiniLM-L6-v2, shrunk for glue/SST-2"
     assert "within 2 points" in page.locator("#headline").inner_text()
     assert page.locator("#numbers tbody tr").count() == len(result["front"]) + 2
@@ -39,7 +40,7 @@ def test_everything_is_there(show: Show, result: dict[str, Any]) -> None:
 
 
 def test_rectangles_add_up_to_the_hypervolume(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     pick(page, "view", "whole")
     area = page.evaluate(
         "document.getElementById('front-plot').layout.shapes.filter((s) => s.type === 'rect')"
@@ -50,7 +51,7 @@ def test_rectangles_add_up_to_the_hypervolume(show: Show, result: dict[str, Any]
 
 
 def test_hover_shows_the_numbers_and_click_chooses(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     member = result["front"][2]
     page.mouse.move(*point(page, 2))
     page.locator("#front-plot .hovertext").wait_for()
@@ -62,7 +63,7 @@ def test_hover_shows_the_numbers_and_click_chooses(show: Show, result: dict[str,
 
 
 def test_arrow_keys_walk_the_front(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     page.focus("#front-plot")
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -73,7 +74,7 @@ def test_arrow_keys_walk_the_front(show: Show, result: dict[str, Any]) -> None:
 
 
 def test_slider_gives_the_best_within_the_budget(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     for share in (0.3, 0.6):
         page.evaluate(
             "(share) => { const slider = document.getElementById('budget');"
@@ -89,7 +90,7 @@ def test_slider_gives_the_best_within_the_budget(show: Show, result: dict[str, A
 
 
 def test_axes_switch(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     for value, word in {"parameters": "Parameters", "flops": "FLOPs", "int8": "int8", "latency": "latency"}.items():
         pick(page, "x-axis", value)
         assert word in axis_title(page, "xaxis")
@@ -101,7 +102,7 @@ def test_axes_switch(show: Show, result: dict[str, Any]) -> None:
 
 
 def test_a_heading_sorts_the_table(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     page.get_by_role("button", name="Test error").click()
     first = page.locator("tr[data-member] button").first.inner_text()
     assert first == f"trial {min(result['front'], key=lambda member: float(member['test_error']))['trial']}"
@@ -109,11 +110,11 @@ def test_a_heading_sorts_the_table(show: Show, result: dict[str, Any]) -> None:
 
 def test_hostile_names_are_shown_as_text(show: Show, result: dict[str, Any], preview: dict[str, Any]) -> None:
     name = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-    page = show(report_html(result | dict.fromkeys(("model", "task", "run", "task_note", "sampler"), name)))
+    page = show(render_compress_page(result | dict.fromkeys(("model", "task", "run", "task_note", "sampler"), name)))
     assert page.locator("h1").inner_text() == f"{name}, shrunk for {name}"
     assert page.title().startswith(name)
     spaces = {name: next(iter(preview["spaces"].values()))}
-    assert name in show(preview_html(preview | {"model": name, "spaces": spaces})).locator("h1").inner_text()
+    assert name in show(render_preview_page(preview | {"model": name, "spaces": spaces})).locator("h1").inner_text()
 
 
 def nulled(value: Any) -> Any:
@@ -125,24 +126,26 @@ def nulled(value: Any) -> Any:
 
 
 def test_every_number_may_be_missing(show: Show, result: dict[str, Any], preview: dict[str, Any]) -> None:
-    page = show(report_html(nulled(result)))
+    page = show(render_compress_page(nulled(result)))
     assert DASH in page.locator("#numbers").inner_text()
     assert page.evaluate("document.getElementById('front-plot').layout.yaxis.range") == [0, pytest.approx(1.08)]
     assert "NaN" not in page.locator("body").inner_text() and "null" not in page.locator("body").inner_text()
-    assert "NaN" not in show(preview_html(nulled(preview))).locator("body").inner_text()
+    assert "NaN" not in show(render_preview_page(nulled(preview))).locator("body").inner_text()
 
 
 def test_without_test_set_and_latency(show: Show, result: dict[str, Any]) -> None:
     for network in [result["original"], result["supernet"], *result["front"]]:
         network.update(test_error=None, latency_ms=None)
-    page = show(report_html(result | {"latency": None}))
+    page = show(render_compress_page(result | {"latency": None}))
     assert page.locator("#y-axis input[value=test]").is_disabled()
     assert page.locator("#x-axis input[value=latency]").is_disabled()
     assert "validation error" in page.locator("#headline").inner_text()
 
 
 def test_empty_front_and_no_trials(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result | {"front": [], "trials": [], "hypervolume_over_time": [], "supernet": None}))
+    page = show(
+        render_compress_page(result | {"front": [], "trials": [], "hypervolume_over_time": [], "supernet": None})
+    )
     assert "No sub-network" in page.locator("#chosen").inner_text()
     assert "super-network" not in page.locator("#numbers").inner_text() + page.locator("#key").inner_text()
 
@@ -150,13 +153,13 @@ def test_empty_front_and_no_trials(show: Show, result: dict[str, Any]) -> None:
 def test_layers_that_are_gone_say_so(show: Show, result: dict[str, Any]) -> None:
     result["front"] = result["front"][:1]
     result["front"][0]["keep"] = [[12, 1536], [0, 0], [3, 0], [0, 0], [0, 512], [1, 1]]
-    picture = show(report_html(result)).locator("#layers .stack")
+    picture = show(render_compress_page(result)).locator("#layers .stack")
     assert picture.get_by_text("gone", exact=True).count() == 2
     assert picture.locator("rect.kept").count() == 12 + 3 + 1
 
 
 def test_dark_and_light_differ(show: Show, result: dict[str, Any]) -> None:
-    page = show(report_html(result), color_scheme="dark")
+    page = show(render_compress_page(result), color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
     line = "document.getElementById('front-plot').data[1].line.color"
     dark = page.evaluate(ground), page.evaluate(line)
@@ -168,7 +171,7 @@ def test_dark_and_light_differ(show: Show, result: dict[str, Any]) -> None:
 def test_narrow_windows_do_not_scroll_sideways(
     show: Show, result: dict[str, Any], preview: dict[str, Any], width: int
 ) -> None:
-    for html in (report_html(result | {"model": "m" * 120, "run": "r" * 120}), preview_html(preview)):
+    for html in (render_compress_page(result | {"model": "m" * 120, "run": "r" * 120}), render_preview_page(preview)):
         check_width(show(html), width)
 
 
@@ -182,8 +185,8 @@ def opening_seconds(page: Any) -> float:
 
 
 def test_five_thousand_trials_open_quickly(show: Show, result: dict[str, Any]) -> None:
-    few = opening_seconds(show(report_html(result)))
+    few = opening_seconds(show(render_compress_page(result)))
     result["trials"] = [result["trials"][index % 150] | {"trial": index} for index in range(5000)]
-    page = show(report_html(result))
+    page = show(render_compress_page(result))
     assert opening_seconds(page) < 2 * few
     assert page.evaluate("performance.getEntriesByName('first-contentful-paint').length") == 1

@@ -7,45 +7,41 @@ from typing import Any
 
 import pytest
 
-from archwright.reports import preview_html, report_html
-from archwright.reports.measures import DASH
+from archwright.reports.compress.page import render_compress_page
+from archwright.reports.compress.preview import render_preview_page
+from archwright.reports.compress.summary import half_size_member, headline, member_commands
+from archwright.reports.numbers import DASH, count
 from archwright.reports.page import embed
-from archwright.reports.words import commands, count, half_size, headline
+from tests.reports.pages import page_data
 
 HOSTILE = '<script>alert(1)</script> {{ data }} </title> "quoted" \u2028 \udc80 [bold]'
 
 
-def embedded(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found
-    return json.loads(found[1])
-
-
 def test_page_holds_everything_and_loads_nothing(result: dict[str, Any]) -> None:
-    page = report_html(result)
+    page = render_compress_page(result)
     ours = page[: page.index("plotly.js v")]
     assert 4_000_000 < len(page) < 6_000_000
     assert not re.search(r"<(script|img|iframe)[^>]+src=|<link[^>]+href=\"(?!data:)|@import|url\(", ours)
     assert "{{ " not in ours
-    assert embedded(page)["result"]["front"] == result["front"]
+    assert page_data(page)["result"]["front"] == result["front"]
 
 
 def test_preview_is_small_and_complete(preview: dict[str, Any]) -> None:
-    page = preview_html(preview)
+    page = render_preview_page(preview)
     assert len(page) < 200_000
     assert "{{ " not in page
-    assert embedded(page)["preview"] == preview
+    assert page_data(page)["preview"] == preview
 
 
 def test_hostile_names_stay_text(result: dict[str, Any], preview: dict[str, Any]) -> None:
     for page in (
-        report_html(result | dict.fromkeys(("model", "task", "run"), HOSTILE)),
-        preview_html(preview | {"model": HOSTILE}),
+        render_compress_page(result | dict.fromkeys(("model", "task", "run"), HOSTILE)),
+        render_preview_page(preview | {"model": HOSTILE}),
     ):
         assert "<script>alert" not in page
         assert page[: page.index("<style>")].count("</title>") == 1
         page.encode("utf-8")
-        assert HOSTILE in json.dumps(embedded(page), ensure_ascii=False).replace('\\"', '"')
+        assert HOSTILE in json.dumps(page_data(page), ensure_ascii=False).replace('\\"', '"')
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -54,7 +50,7 @@ def test_numbers_json_does_not_know_become_null(value: float) -> None:
 
 
 def test_headline_speaks_of_the_best_at_half_size(result: dict[str, Any]) -> None:
-    member = half_size(result)
+    member = half_size_member(result)
     small = [entry for entry in result["front"] if entry["nonembedding_share"] <= 0.5]
     assert member is not None
     assert member["validation_error"] == min(entry["validation_error"] for entry in small)
@@ -79,7 +75,7 @@ def test_headline_of_empty_and_of_large_fronts(result: dict[str, Any]) -> None:
 
 def test_commands_are_quoted_and_pick_the_member(result: dict[str, Any]) -> None:
     member = result["front"][3]
-    lines = commands(result | {"run": "my run; rm -rf"}, member)
+    lines = member_commands(result | {"run": "my run; rm -rf"}, member)
     assert lines["export"] == f"archwright export 'my run; rm -rf' --trial {member['trial']} --to compact"
     budget = float(lines["select"].rsplit(" ", 1)[1].rstrip("%")) / 100
     assert member["nonembedding_share"] <= budget < member["nonembedding_share"] + 1e-4 + 1e-12

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from archwright.reports import front_plot, front_table, preview_text
-from archwright.reports.measures import DASH
+from archwright.reports.compress.preview import preview_text
+from archwright.reports.compress.summary import draw_front, front_table
+from archwright.reports.numbers import DASH
 
 
 def printed(renderable: Any, width: int = 110) -> str:
@@ -19,7 +20,7 @@ def printed(renderable: Any, width: int = 110) -> str:
 
 def test_table_has_a_row_per_member_and_the_original(result: dict[str, Any]) -> None:
     table = front_table(result)
-    assert table.row_count == len(result["front"]) + 1
+    assert len(table.rows) == len(result["front"]) + 1
     shown = printed(table)
     assert "original" in shown and "22.7 M" in shown and "✓" in shown
 
@@ -34,7 +35,7 @@ def test_table_shows_dashes_and_brackets_as_they_are(result: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("width", [10, 40, 72, 120])
 def test_plot_fits_its_width(result: dict[str, Any], width: int) -> None:
-    lines = front_plot(result, width).splitlines()
+    lines = draw_front(result, width).splitlines()
     assert max(map(len, lines)) <= max(width, 29)
     assert {"●", "◆", "·", "┤"} <= set("".join(lines))
 
@@ -45,7 +46,7 @@ def test_plot_places_points_where_they_belong(result: dict[str, Any]) -> None:
         {"nonembedding_share": 0.5, "validation_error": 0.1},
     ]
     networks = {"front": corners, "trials": [], "original": {"validation_error": 0.1}, "supernet": None}
-    lines = [line[9:] for line in front_plot(result | networks, 72).splitlines() if "┤" in line]
+    lines = [line[9:] for line in draw_front(result | networks, 72).splitlines() if "┤" in line]
     (top,) = [row for row, line in enumerate(lines) if line.startswith("●")]
     (low,) = [row for row, line in enumerate(lines) if "◆" in line]
     assert top < 2 and low > 11
@@ -53,7 +54,7 @@ def test_plot_places_points_where_they_belong(result: dict[str, Any]) -> None:
 
 
 def test_plot_of_nothing_says_so(result: dict[str, Any]) -> None:
-    assert "Nothing to plot" in front_plot(result | {"front": [], "trials": [], "original": {}, "supernet": {}})
+    assert "Nothing to plot" in draw_front(result | {"front": [], "trials": [], "original": {}, "supernet": {}})
 
 
 def test_preview_names_every_space(preview: dict[str, Any]) -> None:

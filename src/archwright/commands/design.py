@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.configs.design import DesignConfig
 from archwright.designing.pipeline import FILE, design_architecture
-from archwright.reports.design import design_drawing, design_table
+from archwright.reports.architecture import draw_architecture
+from archwright.reports.design import design_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +36,7 @@ class DesignResult:
         return dict(self.document)
 
     def show(self, console: "Console") -> None:
-        console.print(design_drawing(self.document), highlight=False, markup=False)
+        console.print(draw_architecture(self.document.get("layers") or ()), highlight=False, markup=False)
         console.print(design_table(self.document))
         for file in (self.folder / FILE, self.page):
             console.print(f"{file.suffix[1:]}: {file}", soft_wrap=True, highlight=False)

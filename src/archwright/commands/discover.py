@@ -20,8 +20,8 @@ from archwright.discovery.saved_proxies import check_name, commit, save
 from archwright.discovery.transfer import Searched, transferred
 from archwright.environment import environment
 from archwright.errors import BadInput
-from archwright.reports.discover import discover_html, discover_table
-from archwright.reports.discover_transfer import transfer_table
+from archwright.reports.discover.page import discover_table, render_discover_page
+from archwright.reports.discover.transfer import transfer_table
 from archwright.scoring.scorer import check_page
 from archwright.spaces.formulas import MOST_UNARY
 from archwright.store import write_whole
@@ -80,7 +80,7 @@ def discover(config: so.DiscoverConfig) -> DiscoverResult:
         "peak_mb": peak_mb(workers_of(recording)),
         **written(main.land, found),
     }
-    write_whole(page, discover_html(document))
+    write_whole(page, render_discover_page(document))
     saved = save(findings.save, main.best[0], provenance(document)) if findings.save else None
     return DiscoverResult(document, page, saved)
 

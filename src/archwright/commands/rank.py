@@ -10,7 +10,8 @@ import numpy as np
 from archwright.benchmarks import BENCHMARKS, Benchmark
 from archwright.configs import scoring as so
 from archwright.environment import environment
-from archwright.reports import papers_table, rank_html, rank_table, xray_table
+from archwright.reports.rank.page import render_rank_page
+from archwright.reports.rank.tables import papers_table, rank_table, xray_table
 from archwright.scoring.parity import parity, published_ablation
 from archwright.scoring.ranking import (
     RankedRows,
@@ -97,7 +98,7 @@ def rank(config: so.RankConfig) -> RankResult:
         "environment": environment(),
         "notes": field.notes(),
     }
-    write_whole(page, rank_html(document))
+    write_whole(page, render_rank_page(document))
     return RankResult(document, page, judging)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from archwright.compression.studies.protocol import compare_runs
 from archwright.configs import compress as o
 from archwright.errors import BadInput
-from archwright.reports import protocol_html, protocol_table
+from archwright.reports.compress.protocol import protocol_table, render_protocol_page
 from archwright.store import write_whole
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def report(config: o.ReportConfig) -> ReportResult:
     protocol = compare_runs([read_document(file) for file in files], seed=config.seed)
     config.out.mkdir(parents=True, exist_ok=True)
     page = config.out / PAGE
-    write_whole(page, protocol_html(protocol))
+    write_whole(page, render_protocol_page(protocol))
     return ReportResult(protocol, page)
 
 

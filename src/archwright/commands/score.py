@@ -9,7 +9,7 @@ import numpy as np
 from archwright.configs import scoring as so
 from archwright.environment import environment
 from archwright.errors import BadInput
-from archwright.reports import score_html, score_table
+from archwright.reports.rank.score import render_score_page, score_table
 from archwright.scoring.request import ScoreResult
 from archwright.scoring.scorer import check_page, open_scorer, scoring_setup
 from archwright.search import Config
@@ -59,7 +59,7 @@ def score(config: so.ScoreConfig) -> ScoreTable:
     head = {"schema": SCHEMA, "space": designs.space, "variant": space.variant, "n": len(rows), "seed": looks.seed}
     document = {**head, "size": space.size(), "rows": rows, "environment": environment()}
     if designs.html is not None:
-        write_whole(designs.html, score_html(document))
+        write_whole(designs.html, render_score_page(document))
     return ScoreTable(document)
 
 

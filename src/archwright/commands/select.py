@@ -12,7 +12,7 @@ from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.checkpoint import format_named
 from archwright.exporting.formats import FORMATS
-from archwright.reports.measures import SPACE, measure_of
+from archwright.reports.numbers import SPACE, error_format
 from archwright.threads import choose_threads
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class SelectResult:
             *(describe_member("beside", neighbour, result) for neighbour in self.pick.neighbours),
         ]
         if self.recovery:
-            before, after, word = self.recovery["before"], self.recovery["after"], measure_of(result).word
+            before, after, word = self.recovery["before"], self.recovery["after"], error_format(result).word
             changes = ", ".join(
                 f"{rows} {word} {format_error(before, key, result)} -> {format_error(after, key, result)}"
                 for rows, key in (("validation", "validation_error"), ("test", "test_error"))
@@ -98,7 +98,7 @@ def validate(config: o.SelectConfig) -> None:
 
 def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """One line about a member of the front against the original."""
-    original, measure = result["original"], measure_of(result)
+    original, measure = result["original"], error_format(result)
     milliseconds = entry["latency_ms"]["median"]
     lost = 100 * measure.lost(entry["validation_error"], original["validation_error"])
     config = str(entry["config"])
@@ -115,4 +115,4 @@ def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, An
 
 def format_error(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:
     """An error as it is written in text that one may search: with ordinary spaces, and none before a percent sign."""
-    return measure_of(result).show(entry[key], 2).replace(SPACE, "")
+    return error_format(result).show(entry[key], 2).replace(SPACE, "")

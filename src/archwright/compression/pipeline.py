@@ -18,7 +18,7 @@ from archwright.compression.validation import validate, validate_new_run
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.configs.yaml_file import write_config
-from archwright.reports import report_html
+from archwright.reports.compress.page import render_compress_page
 from archwright.store import RunFolder, answering, begin, is_run, whole_folder, write_whole
 from archwright.threads import choose_threads
 from archwright.training.task_data import TaskData, load_task_data
@@ -61,7 +61,7 @@ def run_compression(
             with run.phase("honesty"):
                 result["honesty"] = measure_fidelity(evaluator)
         run.note("result", result)
-        write_whole(run.report, report_html(result))
+        write_whole(run.report, render_compress_page(result))
         run.finish(settings)
     return open_finished(run.path)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.configs.budget import parse_budget, parse_points
 from archwright.errors import BadInput
-from archwright.reports import front_plot, front_table
-from archwright.reports.measures import measure_of
+from archwright.reports.compress.summary import draw_front, front_table
+from archwright.reports.numbers import error_format
 from archwright.store import RunFolder, existing_run
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class FinishedRun:
                 raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
             fitting = [entry for entry in fitting if entry["latency_ms"]["median"] <= latency_ms]
         if max_loss is not None:
-            most_lost, lost = parse_points(max_loss, option="--max-loss"), measure_of(self.result).lost
+            most_lost, lost = parse_points(max_loss, option="--max-loss"), error_format(self.result).lost
             base = original["validation_error"]
             fitting = [entry for entry in fitting if lost(entry["validation_error"], base) <= most_lost]
         if params is None and latency_ms is None and max_loss is None:
@@ -82,7 +82,7 @@ class FinishedRun:
 
     def show(self, console: "Console") -> None:
         console.print(front_table(self.result))
-        console.print(front_plot(self.result, min(100, console.width)), highlight=False)
+        console.print(draw_front(self.result, min(100, console.width)), highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
         console.print(
             f"next:   archwright select {self.folder.path} --params 50% --to compact", soft_wrap=True, highlight=False
@@ -133,7 +133,7 @@ def explain_nothing_fits(result: Mapping[str, Any], counted: str) -> str:
     front, original = result["front"], result["original"]
     least = min(entry[counted] for entry in front)
     fastest = min(entry["latency_ms"]["median"] for entry in front)
-    measure = measure_of(result)
+    measure = error_format(result)
     gap = measure.lost(min(entry["validation_error"] for entry in front), original["validation_error"])
     return (
         f"no sub-network on the front is within the budget; the smallest has {least / original[counted]:.1%} of the "

@@ -16,7 +16,7 @@ from archwright.designing.report import Document, describe_best, describe_search
 from archwright.designing.search import DesignTask, search_designs
 from archwright.environment import environment
 from archwright.errors import BadInput
-from archwright.reports.design import design_html
+from archwright.reports.design import render_design_page
 from archwright.scoring.scorer import check_page
 from archwright.spaces import ARCHITECTURES
 from archwright.store import Scores, write_whole
@@ -95,7 +95,7 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
     }
     write_whole(scoring.out / FILE, json.dumps(document, indent=1))
     write_config(scoring.out / "config.yaml", config)
-    write_whole(page, design_html(document))
+    write_whole(page, render_design_page(document))
     return document, page
 
 

@@ -1,85 +1,197 @@
-"""One HTML file from a result: the data goes in as JSON, the scripts beside this file draw it."""
+"""Pages that open from disk without any network: sections of plots, tables, facts and text in one HTML file.
 
-import html
+Every report is a function from its document to a list of sections; `render_page` puts them into the one template
+(templates/page.html) with the scripts and styles of static/. Text reaches the page escaped by the template, or as JSON
+that the scripts turn into text, never into markup. Plots and other things that follow a reader's choices are
+`Interactive`: the scripts draw them where the template left a place.
+"""
+
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
-from archwright.reports.measures import measure_of
-from archwright.reports.studies import study_sections
-from archwright.reports.words import commands, headline, preview_headline, title
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from archwright.reports.figures.panels import Figure
+from archwright.reports.numbers import SPACE, fact
+from archwright.reports.tables import ReportTable
+
+Card = tuple[str, str, str]
+"""Label, number, detail."""
+EXPLORE = ("explore.js",)
+"""Scripts of pages with clouds of architectures and with plots to save."""
+EXPLORE_STYLES = ("explore.css",)
+PLOTLY = "plotly.min.js"
 
 
-def report_html(result: Mapping[str, Any]) -> str:
-    """A page that opens from disk without any network: front, layers, numbers and how they were made.
+@dataclass(frozen=True)
+class Interactive:
+    """What a script draws: `drawing` is the name of a function in its table BLOCKS, `data` what it gets."""
 
-    `result` is the content of a `compress --json` file, schema "archwright/compress/1"; any number may be None.
+    kind: ClassVar[str] = "interactive"
+
+    drawing: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Small panels of terms and values, by the heading of each panel."""
+
+    kind: ClassVar[str] = "facts"
+
+    panels: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Paragraphs; a notice says what is missing, and what to do about it."""
+
+    paragraphs: Sequence[str]
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG image, and what it shows in words."""
+
+    kind: ClassVar[str] = "picture"
+
+    svg: str
+    words: str
+
+
+Block = Interactive | Facts | Text | Picture | ReportTable
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page below its heading; `short` is what the table of contents calls it."""
+
+    id: str
+    title: str
+    note: str
+    blocks: Sequence[Block]
+    short: str
+
+    @property
+    def interactive(self) -> dict[str, dict[str, Any]]:
+        """What the scripts draw, by the id of its place."""
+        return {
+            f"{self.id}-{place}": {"kind": block.drawing, **block.data}
+            for place, block in enumerate(self.blocks)
+            if isinstance(block, Interactive)
+        }
+
+
+def section(name: str, title: str, note: str, *blocks: Block, short: str = "") -> Section:
+    return Section(name, title, keep_percent(note), blocks, short or title)
+
+
+def keep_percent(words: str) -> str:
+    """Text in which no line ends between a number and its percent sign."""
+    return words.replace(" %", f"{SPACE}%")
+
+
+def plots(figures: Mapping[tuple[str, ...], Figure], *labels: str, drawing: str = "plots") -> Interactive:
+    """One plot; the reader chooses one of several figures by its words, one for each label."""
+    return Interactive(
+        drawing, {"figures": [[list(words), figure] for words, figure in figures.items()], "labels": labels}
+    )
+
+
+def plot(figure: Figure) -> Interactive:
+    return plots({(): figure})
+
+
+def facts(panels: Mapping[str, Mapping[str, Any]]) -> Facts:
+    return Facts({name: {str(term): fact(value) for term, value in pairs.items()} for name, pairs in panels.items()})
+
+
+def text(*paragraphs: str) -> Text:
+    return Text([keep_percent(words) for words in paragraphs])
+
+
+def notice(*paragraphs: str) -> Text:
+    return Text([keep_percent(words) for words in paragraphs], kind="notice")
+
+
+def render_page(
+    title: str,
+    sections: Sequence[Section | None],
+    *,
+    command: str,
+    lead: str,
+    schema: str = "",
+    cards: Sequence[Card] = (),
+    tab: str = "",
+    data: Mapping[str, Any] | None = None,
+    template: str = "page.html",
+    context: Mapping[str, Any] | None = None,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+    plotly: bool = True,
+) -> str:
+    """One HTML file.
+
+    `command` stands above the title, `schema` (of the document, with a version if it has one) in the last line, `tab`
+    is the title of the window if it differs. None among the sections is a section whose data is missing. `data` is
+    further JSON for `scripts`, which come after base.js and blocks.js; `context` is for a template of its own.
     """
-    measure = measure_of(result)
-    view = {
-        "result": result,
-        "headline": headline(result),
-        "commands": [commands(result, member) for member in result["front"]],
-        "measure": measure.key,
-        "error_note": measure.explained.format(metric=result.get("metric") or "metric"),
-        "sections": study_sections(result),
-    }
-    return _page("report.html", view, title(result))
+    shown = [each for each in sections if each]
+    blocks = {place: block for each in shown for place, block in each.interactive.items()}
+    html = (
+        template_environment()
+        .get_template(template)
+        .render(
+            title=title,
+            tab=tab or title,
+            command=command,
+            lead=lead,
+            cards=cards,
+            sections=shown,
+            footer=f"{schema}. This file needs no network." if schema else "",
+            data=embed({"blocks": blocks, **(data or {})}),
+            styles=("base.css", *styles),
+            scripts=("base.js", "blocks.js", *scripts),
+            plotly=plotly,
+            **(context or {}),
+        )
+    )
+    return html.encode("utf-8", "replace").decode("utf-8")
 
 
-def panels_page(view: Mapping[str, Any], name: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
-    """A page of sections: `eyebrow`, `title`, `lead`, `cards`, `sections` (see panels.py) and `footer`.
-
-    `styles` and `scripts` are further files of this room that the sections need.
-    """
-    more = {"styles": "\n".join(map(_source, styles)), "scripts": "\n".join(map(_source, scripts))}
-    return _page("panels.html", view, name, more)
-
-
-def preview_html(preview: Mapping[str, Any]) -> str:
-    """A page with mask gallery and size histograms of every space (Klein et al. 2024, Figures 2 and 3).
-
-    `preview` has the schema "archwright/preview/1"; sizes are shares of the non-embedding parameters.
-    """
-    view = {"preview": preview, "headline": preview_headline(preview)}
-    return _page("preview.html", view, f"{preview['model']}: what can be removed")
+@cache
+def template_environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("archwright.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.globals["source"] = source
+    return environment
 
 
-def embed(value: Any) -> str:
+def source(name: str) -> Markup:
+    """A script or style, such that nothing in it ends the element it stands in."""
+    folder = files("plotly") / "package_data" if name == PLOTLY else files("archwright.reports") / "static"
+    code = folder.joinpath(name).read_text("utf-8")
+    return Markup(re.sub(r"</(script|style)", r"<\\/\1", code, flags=re.IGNORECASE))
+
+
+def embed(value: Any) -> Markup:
     """JSON that is safe between script tags, with null for every number JSON does not know."""
-    text = json.dumps(_finite(value), allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    code = json.dumps(replace_infinite(value), allow_nan=False, separators=(",", ":"))
+    return Markup(code.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _finite(value: Any) -> Any:
+def replace_infinite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {str(key): replace_infinite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [replace_infinite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _page(template: str, view: Mapping[str, Any], name: str, more: Mapping[str, str] | None = None) -> str:
-    """Fills the template in one pass, so a value that looks like a placeholder stays text."""
-    escaped = html.escape(name).encode("utf-8", "replace").decode("utf-8")
-    values = {"title": escaped, "data": embed(view), **(more or {})}
-
-    def filled(match: re.Match[str]) -> str:
-        return values[match[1]] if match[1] in values else _source(match[1])
-
-    return re.sub(r"\{\{ ([\w.]+) \}\}", filled, _own(template))
-
-
-def _source(name: str) -> str:
-    text = files("plotly").joinpath("package_data", name).read_text("utf-8") if name in _PLOTLY else _own(name)
-    return re.sub(r"</(script|style)", r"<\\/\1", text, flags=re.IGNORECASE)
-
-
-def _own(name: str) -> str:
-    return files("archwright.reports").joinpath(name).read_text("utf-8")
-
-
-_PLOTLY = frozenset({"plotly.min.js"})

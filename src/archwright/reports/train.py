@@ -1,91 +1,173 @@
-"""What `archwright train` shows in the terminal: a few lines."""
+"""What `archwright train` shows: a few lines in the terminal, and a page of one training, of GLUE or of an ablation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from archwright.reports.measures import DASH
+from archwright.reports.figures.panels import Figure, Panel, assign_styles, axis_title, figure, level, line
+from archwright.reports.numbers import DASH, significant
+from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Section, facts, plot, render_page, section
+from archwright.reports.tables import table
 
 Document = Mapping[str, Any]
+SETTLED = 0.9
+"""Spearman with the end from which on a ranking is called settled."""
+LOSS = "Means of neighbouring steps; log.csv has every one."
+COLUMNS = "Official metrics on the development rows, in per cent; the column of the leaderboard first."
+AVERAGES = "As papers print them. Where a column is missing, the mean is over those that are there."
+SCORES = "Every line is an architecture: its score when training is stopped there and judged."
+RANKING = (
+    "Spearman's correlation between the scores after so many steps and those at the end; the dotted line is 0.9. "
+    "The published table is that of the FlexiBERT benchmark, without steps that copy the scores of others."
+)
 
 
 def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
     """The result in words; `document` has the schema "archwright/train/1"."""
-    for part, lines in PARTS.items():
-        if document.get(part):
-            yield from lines(document)
+    if losses := document.get("losses"):
+        yield (
+            f"{document['lesson']}: {document['parameters']:,} parameters, {document['steps']:,} steps, "
+            f"{document['tokens']:,} tokens in {document['seconds']['training']:.0f} s "
+            f"({significant(document.get('tokens_per_second'))} per second)"
+        )
+        yield f"training loss {significant(losses['first'])} -> {significant(losses['last'])}"
+    if document.get("teacher_metrics"):
+        yield f"teacher {document.get('teacher')}: {score_words(document['teacher_metrics'])}"
+    if document.get("validation"):
+        yield from validation_lines(document["validation"])
+    for column, scores in (document.get("columns") or {}).items():
+        yield f"{column:8} " + score_words({name: 100 * value for name, value in scores.items()})
+    if document.get("columns"):
+        yield from average_lines(document)
+    if document.get("ablation"):
+        yield from ablation_lines(document)
     if folder is not None:
         yield f"folder: {folder}"
 
 
-def training_lines(document: Document) -> Iterator[str]:
-    losses, speed = document["losses"], document.get("tokens_per_second")
-    seconds = document["seconds"]["training"]
-    yield (
-        f"{document['lesson']}: {document['parameters']:,} parameters, {document['steps']:,} steps, "
-        f"{document['tokens']:,} tokens in {seconds:.0f} s ({number(speed, 4)} per second)"
-    )
-    yield f"training loss {number(losses['first'])} -> {number(losses['last'])}"
+def score_words(scores: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {significant(value)}" for name, value in scores.items())
 
 
-def validation_lines(document: Document) -> Iterator[str]:
-    before, after = document["validation"].get("before") or {}, document["validation"]["after"]
+def validation_lines(validation: Document) -> Iterator[str]:
+    before, after = validation.get("before") or {}, validation["after"]
     for name, value in after.items():
         if isinstance(value, int | float):
-            start = f"{number(before[name])} -> " if name in before else ""
-            yield f"{name} {start}{number(value)}"
+            start = f"{significant(before[name])} -> " if name in before else ""
+            yield f"{name} {start}{significant(value)}"
     for split, scores in (after.get("splits") or {}).items():
         if scores != {name: after.get(name) for name in scores}:
-            yield f"{split}: " + ", ".join(f"{name} {number(value)}" for name, value in scores.items())
-
-
-def teacher_lines(document: Document) -> Iterator[str]:
-    scores = ", ".join(f"{name} {number(value)}" for name, value in document["teacher_metrics"].items())
-    yield f"teacher {document.get('teacher')}: {scores}"
-
-
-def column_lines(document: Document) -> Iterator[str]:
-    for column, scores in document["columns"].items():
-        yield f"{column:8} " + ", ".join(f"{name} {number(100 * value)}" for name, value in scores.items())
-    yield from average_lines(document)
+            yield f"{split}: {score_words(scores)}"
 
 
 def average_lines(document: Document) -> Iterator[str]:
-    for name, found in document["averages"].items():
-        missing = f", without {', '.join(found['missing'])}" if found["missing"] else ""
-        yield f"{name}: {number(100 * found['mean_of_present'])}{missing}"
+    for name, average in document["averages"].items():
+        missing = f", without {', '.join(average['missing'])}" if average["missing"] else ""
+        yield f"{name}: {significant(100 * average['mean_of_present'])}{missing}"
 
 
 def ablation_lines(document: Document) -> Iterator[str]:
-    yield from settling_lines("here", document["ablation"])
-    if document.get("published"):
-        yield from settling_lines("FlexiBERT benchmark, as published", document["published"])
-        for step, other in document["published"]["copies"].items():
-            yield f"  {int(step):>9,} steps: left out, a copy of the scores after {other:,} steps"
+    studies = {"here": document["ablation"], "FlexiBERT benchmark, as published": document.get("published")}
+    for where, study in studies.items():
+        if not study:
+            continue
+        yield f"{where}: the ranking is {settling_words(study)} (Spearman >= {SETTLED} with the end)"
+        for moment in study["moments"]:
+            mean, rho = significant(moment["mean"]), significant(moment["spearman"])
+            yield f"  {moment['steps']:>9,} steps: mean {mean}, Spearman with the end {rho}"
+    for step, other in (document.get("published") or {"copies": {}})["copies"].items():
+        yield f"  {int(step):>9,} steps: left out, a copy of the scores after {other:,} steps"
 
 
-def settling_lines(where: str, found: Document) -> Iterator[str]:
-    yield f"{where}: the ranking is {settled(found)} (Spearman >= 0.9 with the end)"
-    for moment in found["moments"]:
-        rho = number(moment["spearman"]) if moment["spearman"] is not None else DASH
-        yield f"  {moment['steps']:>9,} steps: mean {number(moment['mean'])}, Spearman with the end {rho}"
+def settling_words(study: Document) -> str:
+    end = study["settled_at"]
+    return "settled only at the end" if end is None else f"settled from {end:,} steps on"
 
 
-def settled(found: Document) -> str:
-    return (
-        "settled only at the end" if found["settled_at"] is None else f"settled from {found['settled_at']:,} steps on"
+def render_train_page(document: Document) -> str:
+    """A page that opens from disk: what was measured, and how it was made."""
+    if document.get("columns"):
+        title, lead = f"GLUE: {len(document['tasks'])} tasks", ". ".join(average_lines(document))
+    elif document.get("ablation"):
+        count = len(document["ablation"]["architectures"])
+        title = f"{document['lesson']}: {count} architectures over the steps"
+        lead = f"The ranking is {settling_words(document['ablation'])}"
+    else:
+        title = f"{document['lesson']}: {document['parameters']:,} parameters"
+        lead = ". ".join(train_lines(document, None))
+    return render_page(
+        title,
+        train_sections(document),
+        command="archwright train",
+        lead=f"{lead}.",
+        schema=str(document.get("schema", DASH)),
+        styles=EXPLORE_STYLES,
+        scripts=EXPLORE,
     )
 
 
-PARTS = {
-    "losses": training_lines,
-    "teacher_metrics": teacher_lines,
-    "validation": validation_lines,
-    "columns": column_lines,
-    "ablation": ablation_lines,
-}
-"""Part of a document -> what is said about it."""
+def train_sections(document: Document) -> list[Section]:
+    sections: list[Section] = []
+    if document.get("losses"):
+        points: Sequence[Mapping[str, float]] = document["losses"]["curve"]
+        steps, losses = [point["step"] for point in points], [point["loss"] for point in points]
+        curves = line_figure({"training loss": (steps, losses)}, "loss")
+        sections.append(section("loss", "Loss over the steps", LOSS, plot(curves)))
+    if document.get("columns"):
+        sections += glue_sections(document)
+    if document.get("ablation"):
+        sections += ablation_sections(document)
+    panels = {
+        "Training": {key: value for key, value in document.items() if not isinstance(value, Mapping | list)},
+        "Schedule": document.get("schedule"),
+        "Environment": document.get("environment"),
+    }
+    made = facts({name: pairs for name, pairs in panels.items() if pairs})
+    return [*sections, section("made", "How it was made", "", made)]
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    return DASH if value is None else f"{value:.{digits}g}"
+def line_figure(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], y: str) -> Figure:
+    """Steps and values of each name."""
+    styles = assign_styles(curves)
+    lines = [line(steps, values, name, styles[name]) for name, (steps, values) in curves.items()]
+    return figure([Panel("", lines, axis_title("steps"), axis_title(y))], columns=1, height=360)
+
+
+def glue_sections(document: Document) -> list[Section]:
+    columns, averages = document["columns"], document["averages"]
+    names = list(dict.fromkeys(name for scores in columns.values() for name in scores))
+    scores = [[column, *(hundredths(scores.get(name)) for name in names)] for column, scores in columns.items()]
+    means = [
+        [name, hundredths(of["mean"]), hundredths(of["mean_of_present"]), ", ".join(of["missing"]) or DASH]
+        for name, of in averages.items()
+    ]
+    head = ("average", "mean", "of those present", "missing")
+    return [
+        section("columns", "Tasks", COLUMNS, table(("task", *names), scores)),
+        section("averages", "Averages", AVERAGES, table(head, means, left=(0, 3))),
+    ]
+
+
+def hundredths(value: float | None) -> str:
+    """As leaderboards print scores: in per cent, without the sign."""
+    return DASH if value is None else f"{100 * value:.1f}"
+
+
+def ablation_sections(document: Document) -> list[Section]:
+    study = document["ablation"]
+    curves = {
+        f"architecture {place}": ([int(step) for step in each["scores"]], list(each["scores"].values()))
+        for place, each in enumerate(study["architectures"])
+    }
+    studies = {name: each for name, each in (("here", study), ("published", document.get("published"))) if each}
+    styles, panels = assign_styles(studies), []
+    for name, each in studies.items():
+        steps, correlations = zip(*((m["steps"], m["spearman"]) for m in each["moments"]), strict=True)
+        trace = line(steps, correlations, name, styles[name])
+        axes = axis_title("steps"), axis_title("Spearman with the end")
+        panels.append(Panel(f"{name}: {settling_words(each)}", [trace], *axes, [level(SETTLED)]))
+    scores, ranking = line_figure(curves, study["score"]), figure(panels, columns=2, height=320)
+    return [
+        section("scores", "Scores over the steps", SCORES, plot(scores), short="Scores"),
+        section("ranking", "How early the ranking settles", RANKING, plot(ranking), short="Ranking"),
+    ]

@@ -16,7 +16,7 @@ from archwright.data.public_data import public_data
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS
 from archwright.environment import environment
 from archwright.errors import BadInput
-from archwright.reports.train_page import train_html
+from archwright.reports.train import render_train_page
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.ranks import RankStability, rank_stability
@@ -75,7 +75,7 @@ def ablate_steps(config: TrainConfig, folder: Path) -> dict[str, Any]:
     }
     if context.group.first:
         context.run.note("result", document)
-        write_whole(context.run.report, train_html(document))
+        write_whole(context.run.report, render_train_page(document))
     return document
 
 

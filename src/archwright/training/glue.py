@@ -9,7 +9,7 @@ from archwright.configs.training import TrainConfig
 from archwright.data.tasks.glue_submission import present_tasks, zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
-from archwright.reports.train_page import train_html
+from archwright.reports.train import render_train_page
 from archwright.statistics.metrics import AVERAGES, average_columns
 from archwright.store import RunFolder, begin, write_whole
 from archwright.training.evaluation import GLUE_PREFIX, column_of
@@ -46,7 +46,7 @@ def train_glue(config: TrainConfig, folder: Path) -> dict[str, Any]:
         if answers:
             write_whole(folder / "submission.zip", zip_submission(answers))
         context.run.note("result", document)
-        write_whole(context.run.report, train_html(document))
+        write_whole(context.run.report, render_train_page(document))
     return document
 
 

@@ -22,7 +22,7 @@ from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.trained import save_trained
 from archwright.networks.embedded import EMBEDDED
-from archwright.reports.train_page import train_html
+from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
 from archwright.store.logs import Log, read_log
 from archwright.threads import choose_threads
@@ -262,6 +262,6 @@ def save_result(context: TrainingContext, plan: TrainingPlan, result: dict[str, 
     for name, network in {**plan.extra_networks, MODEL: plan.network}.items():
         with whole_folder(run.path / name) as folder:
             save_trained(network, plan.tokenizer, folder)
-    write_whole(run.report, train_html(result))
+    write_whole(run.report, render_train_page(result))
     run.note("result", result)
     run.checkpoints(PHASE).remove()

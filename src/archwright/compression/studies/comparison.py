@@ -14,7 +14,7 @@ from archwright.compression.validation import usual_values, validate, validate_n
 from archwright.configs.compress import CompressConfig, FidelityOptions
 from archwright.configs.yaml_file import write_config
 from archwright.environment import environment
-from archwright.reports import compare_html, compare_plot, compare_table
+from archwright.reports.compress.compare import compare_table, draw_fronts, render_compare_page
 from archwright.store import RunFolder, begin, is_run, write_whole
 from archwright.version import __version__
 
@@ -49,7 +49,7 @@ class MethodComparison:
 
     def show(self, console: "Console") -> None:
         console.print(compare_table(self.result))
-        console.print(compare_plot(self.result, min(100, console.width)), highlight=False)
+        console.print(draw_fronts(self.result, min(100, console.width)), highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
 
 
@@ -79,7 +79,7 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
         if QUANTIZED in names:
             result[QUANTIZED] = study_quantization(runs[methods[0]])
         run.note("result", result)
-        write_whole(run.report, compare_html(result, compare_runs([result])))
+        write_whole(run.report, render_compare_page(result, compare_runs([result])))
     return MethodComparison(run, result)
 
 

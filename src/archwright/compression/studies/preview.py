@@ -10,7 +10,7 @@ import numpy as np
 
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import stock_config, supernet_config
-from archwright.reports import preview_html, preview_text
+from archwright.reports.compress.preview import preview_text, render_preview_page
 from archwright.search import Bits, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.store import write_whole
@@ -63,7 +63,7 @@ def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         page = out / "preview.html"
-        write_whole(page, preview_html(facts))
+        write_whole(page, render_preview_page(facts))
     return Preview(facts, page)
 
 

@@ -1,116 +1,101 @@
-"""The architectures as columns of numbers, once for all pictures of a page; rank.js draws them."""
+"""The architectures as columns of numbers, once for all pictures of a page; explore.js draws them."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archwright.reports.figures.parts import COLOURS, SYMBOLS
-from archwright.reports.measures import DASH
-from archwright.reports.rank.rows import Document, decimal, kind_of, known, ranked, with_bounds
-from archwright.reports.words import count
+from archwright.reports.figures.panels import COLOURS, SYMBOLS
+from archwright.reports.numbers import DASH, count, decimal, number
+from archwright.reports.rank.rows import Document, origin, row_interval, sort_rows
 
 Axis = dict[str, Any]
 """`name`, `group` (heading in a menu), `values` in the order of the architectures, and a sentence of `facts`."""
 Architecture = Mapping[str, Any]
 DIGITS = 6
-SHAPES = {"depth": "depth", "width": "width", "parameters": "parameters"}
+SHAPES = ("depth", "width", "parameters")
+CELLS, CELL_SIZE = 9, 5
+"""At most so many cells are shown, each with at least so many architectures: fewer tell nothing."""
 
 
-def rounded(value: Any, digits: int = DIGITS) -> float | int | None:
+def round_digits(value: Any, digits: int = DIGITS) -> float | int | None:
     """So many significant digits, which keep a page small; integers stay, what is no finite number is None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value if isinstance(value, int) else float(f"{value:.{digits}g}")
 
 
-def axes_of(document: Document) -> list[Axis]:
+def rank_axes(document: Document) -> list[Axis]:
     """The trained score first, then every proxy, the largest Spearman first; what no architecture has is left out."""
-    found: Sequence[Architecture] = document.get("architectures") or ()
-    trained = axis(
-        f"trained score ({document.get('target') or DASH})", "trained", [one.get("trained") for one in found]
-    )
-    rows = {str(row.get("proxy")): row for row in ranked(document)}
-    names = dict.fromkeys([*rows, *(str(name) for one in found for name in one.get("scores") or {})])
-    scored = [scores(found, name, rows.get(name, {})) for name in names]
-    shapes = [
-        axis(words, "size", [one.get(key) for one in found]) for key, words in SHAPES.items() if words not in names
+    architectures: Sequence[Architecture] = document.get("architectures") or ()
+    rows = {str(row.get("proxy")): row for row in sort_rows(document)}
+    names = dict.fromkeys([*rows, *(str(name) for each in architectures for name in each.get("scores") or {})])
+    trained = f"trained score ({document.get('target') or DASH})"
+    axes = [score_axis(trained, "trained", [each.get("trained") for each in architectures])]
+    for name in names:
+        row, values = rows.get(name, {}), [(each.get("scores") or {}).get(name) for each in architectures]
+        axes.append(score_axis(name, origin(row) if row else "other", values, row_facts(row)))
+    axes += [
+        score_axis(name, "size", [each.get(name) for each in architectures]) for name in SHAPES if name not in names
     ]
-    return [one for one in (trained, *scored, *shapes) if one["known"]]
+    return [axis for axis in axes if axis["known"]]
 
 
-def scores(found: Sequence[Architecture], name: str, row: Mapping[str, Any]) -> Axis:
-    values = [(one.get("scores") or {}).get(name) for one in found]
-    return axis(name, kind_of(row) if row else "other", values, facts(row))
+def score_axis(name: str, group: str, values: Sequence[Any], words: str = "") -> Axis:
+    numbers = [round_digits(value) for value in values]
+    known = sum(value is not None for value in numbers)
+    return {"name": name, "group": group, "values": numbers, "facts": words, "known": known}
 
 
-def axis(name: str, group: str, values: Sequence[Any], words: str = "") -> Axis:
-    numbers = [rounded(value) for value in values]
-    return {
-        "name": name,
-        "group": group,
-        "values": numbers,
-        "facts": words,
-        "known": sum(v is not None for v in numbers),
-    }
-
-
-def facts(row: Mapping[str, Any]) -> str:
+def row_facts(row: Mapping[str, Any]) -> str:
     """What the table says about a proxy, as one line below its picture."""
     parts = {"Spearman": "spearman", "Kendall tau-b": "kendall_b", "within cells": "within_cells"}
-    shown = [f"{words} {with_bounds(row, key)}" for words, key in parts.items() if known(row, key) is not None]
+    shown = [f"{words} {row_interval(row, key)}" for words, key in parts.items() if number(row, key) is not None]
     return "; ".join([*shown, *([str(row["verdict"])] if row.get("verdict") else [])])
 
 
-def points_of(document: Document) -> dict[str, Any]:
+def rank_points(document: Document) -> dict[str, Any]:
     """What is said when the mouse rests on an architecture, its cell, and the groups that share a colour."""
-    found: Sequence[Architecture] = document.get("architectures") or ()
-    return {"hover": [hover(one) for one in found], "cells": cells_of(found), "groups": groups_of(found)}
+    architectures: Sequence[Architecture] = document.get("architectures") or ()
+    hover = []
+    for each in architectures:
+        trained = number(each, "trained")
+        parts = [
+            f"architecture {each.get('id')}",
+            *([f"trained {decimal(trained)}"] if trained is not None else []),
+            *([f"cell {each['cell']}"] if each.get("cell") is not None else []),
+            f"{count(number(each, 'parameters'))} parameters",
+        ]
+        hover.append(", ".join(parts))
+    return {"hover": hover, "cells": large_cells(architectures), "groups": depth_groups(architectures)}
 
 
-def hover(one: Architecture) -> str:
-    trained = known(one, "trained")
-    parts = [
-        f"architecture {one.get('id')}",
-        *([f"trained {decimal(trained)}"] if trained is not None else []),
-        *([f"cell {one['cell']}"] if one.get("cell") is not None else []),
-        f"{count(known(one, 'parameters'))} parameters",
-    ]
-    return ", ".join(parts)
-
-
-def cells_of(found: Sequence[Architecture], most: int = 9, least: int = 5) -> list[dict[str, Any]]:
-    """The largest cells with their architectures, in the order of their names; cells of one or two tell nothing."""
+def large_cells(architectures: Sequence[Architecture]) -> list[dict[str, Any]]:
+    """The largest cells with their architectures, in the order of their names."""
     cells: dict[str, list[int]] = {}
-    for place, one in enumerate(found):
-        if one.get("cell") is not None:
-            cells.setdefault(str(one["cell"]), []).append(place)
-    large = sorted((name for name in cells if len(cells[name]) >= least), key=lambda name: -len(cells[name]))[:most]
-    order = sorted(
-        large, key=lambda name: ([known(found[cells[name][0]], key) or 0.0 for key in ("depth", "width")], name)
-    )
-    return [{"name": name, "members": cells[name]} for name in order]
+    for place, each in enumerate(architectures):
+        if each.get("cell") is not None:
+            cells.setdefault(str(each["cell"]), []).append(place)
+    large = [name for name in cells if len(cells[name]) >= CELL_SIZE]
+    largest = sorted(large, key=lambda name: -len(cells[name]))[:CELLS]
+
+    def shape(name: str) -> tuple[list[float], str]:
+        return [number(architectures[cells[name][0]], key) or 0.0 for key in ("depth", "width")], name
+
+    return [{"name": name, "members": cells[name]} for name in sorted(largest, key=shape)]
 
 
-def groups_of(found: Sequence[Architecture]) -> list[dict[str, Any]]:
+def depth_groups(architectures: Sequence[Architecture]) -> list[dict[str, Any]]:
     """Architectures of equal depth under one colour and mark; more depths than marks share one scale of colours."""
     depths: dict[float | None, list[int]] = {}
-    for place, one in enumerate(found):
-        depths.setdefault(known(one, "depth"), []).append(place)
+    for place, each in enumerate(architectures):
+        depths.setdefault(number(each, "depth"), []).append(place)
     if len(depths) > len(COLOURS):
-        shade = [known(one, "depth") for one in found]
-        return [
-            {
-                "name": "depth",
-                "colour": COLOURS[0],
-                "symbol": SYMBOLS[0],
-                "members": list(range(len(found))),
-                "shade": shade,
-            }
-        ]
+        shade = [number(each, "depth") for each in architectures]
+        look = {"colour": COLOURS[0], "symbol": SYMBOLS[0]}
+        return [{"name": "depth", **look, "members": list(range(len(architectures))), "shade": shade}]
     order = sorted(depths, key=lambda depth: -1.0 if depth is None else depth)
-    looks = zip(order, COLOURS, SYMBOLS, strict=False)
-    return [{"name": depth_words(depth), "colour": c, "symbol": s, "members": depths[depth]} for depth, c, s in looks]
-
-
-def depth_words(depth: float | None) -> str:
-    return "depth unknown" if depth is None else f"depth {depth:g}"
+    names = ["depth unknown" if depth is None else f"depth {depth:g}" for depth in order]
+    return [
+        {"name": name, "colour": colour, "symbol": symbol, "members": depths[depth]}
+        for name, depth, colour, symbol in zip(names, order, COLOURS, SYMBOLS, strict=False)
+    ]

@@ -1,226 +1,210 @@
 """The page of a ranking: sentence, table and pictures; a picture is there when its data is."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from archwright.reports.figures.parts import Figure
-from archwright.reports.measures import DASH
-from archwright.reports.page import panels_page
-from archwright.reports.panels import Block, Card, Section, facts, plot, plots, section, text
-from archwright.reports.rank import notes
-from archwright.reports.rank.axes import Axis, axes_of, points_of
-from archwright.reports.rank.bars import bar_figures
+from archwright.reports.figures.panels import Figure
+from archwright.reports.numbers import DASH, decimal, number
+from archwright.reports.page import (
+    EXPLORE,
+    EXPLORE_STYLES,
+    Card,
+    Interactive,
+    Section,
+    facts,
+    plot,
+    plots,
+    render_page,
+    section,
+    text,
+)
+from archwright.reports.rank.axes import Axis, large_cells, rank_axes, rank_points
+from archwright.reports.rank.bars import bar_figures, xray_figures
 from archwright.reports.rank.rows import (
     BASELINE,
     DEPTH_WIDTH,
     PARAMETERS,
     Document,
-    bounds,
-    decimal,
-    equal_in,
-    headline,
-    known,
+    baseline_row,
+    cell_definition,
     proxies,
-    ranked,
-    reference,
+    rank_headline,
+    row_bounds,
+    setting_sentence,
+    sort_rows,
 )
 from archwright.reports.rank.studies import box_figures, eta_figure, powers_figure, scree_figure
-from archwright.reports.rank.tables import missing_table, parity_table, published_table, rank_rows, verdict_table
-from archwright.reports.rank.terminal import ceiling_words, setting
-from archwright.reports.rank.xray import xray_figures
+from archwright.reports.rank.tables import numbers_table, parity_table, published_table, verdict_tables
 
-STYLES, SCRIPTS = ("rank.css",), ("statistics.js", "clouds.js", "rank.js")
-NORMALISED = "_normalised"
+NORMALISED_NAME = "_normalised"
 FEW = 2
 """Architectures a picture needs at least."""
+TABLE = (
+    "Higher is better for every proxy; signs were fixed before anything was measured. Below a number stands its 95 % "
+    "bootstrap interval over architectures. A heading sorts; rest on it to read what it means. Baselines are grey."
+)
+BARS = (
+    "One bar per proxy, with its 95 % interval. Lines: what counting parameters, and what depth and width alone give "
+    "(LPZero, Figure 1, had the first). The shaded end cannot be reached, because training itself is noisy. A name "
+    "below the plot hides or shows its bars."
+)
+SCATTER = (
+    "One point per architecture (W-PCA, Figure 2; Serianni and Kalita, Figures 1 to 5). Colours and marks are depths: "
+    "two clouds that look like a correlation are often just two depths. A small picture below chooses its proxy."
+)
+CELLS = (
+    "The same points, one panel for each depth and width: what a proxy knows beyond these two. The correlation above "
+    "each panel is of the points in it, as drawn."
+)
+NORMALISED = (
+    "A sum over layers grows with depth, and depth predicts quality. Divided by the number of summed modules, much of "
+    "a proxy's correlation may be gone (Serianni and Kalita, Figures 2, 4 and 11)."
+)
+PAIR = (
+    "Any two scores, left their values, right their ranks (LPZero, Figures 5 and 8); 1 is the smallest. The "
+    "correlation is of the points as drawn."
+)
+ABLATION = (
+    "Ten architectures, one per tenth of the trained score, each scored with several initialisations or batches "
+    "(Serianni and Kalita, Figures 7 to 10; W-PCA, Figure 4). Boxes that overlap cannot be told apart by one score."
+)
+XRAY = (
+    "For each value of each choice: the mean trained score of the networks that have it, and which share of the best "
+    "tenth has it, beside its share of all. Larger points stand for more networks. All panels share one scale."
+)
+SCREE = (
+    "Variance of the first feed-forward linear's output along its principal axes, one line per layer. V-PCA counts the "
+    "axes below the dotted line and adds up the layers."
+)
+ETA = (
+    "V-PCA and W-PCA with other shares of the variance than 0.99, from one recording. The axis spreads what is near 1."
+)
+POWERS = "Rank correlation of parameters^a x V-PCA^b with the trained score. W-PCA is the point where both are 1."
+PUBLISHED = (
+    "What the papers print, beside what we measured. Numbers of different papers for one proxy stand in one row; where "
+    "they differ they are marked."
+)
+PARITY = (
+    "Rank correlation between our scores and the published column of the same metric, architecture by architecture; 1 "
+    "is the same order. Then both against the trained score, on the same rows."
+)
 
 
-def rank_html(document: Document) -> str:
+def render_rank_page(document: Document) -> str:
     """A page that opens from disk without any network, from a document of schema "archwright/rank/1".
 
     Any number may be None; sections whose data is missing are left out.
     """
-    axes = axes_of(document)
-    sections = [made for make in SECTIONS for made in [make(document, axes)] if made]
-    name = f"{document.get('benchmark') or DASH}: what untrained networks tell"
-    head = {"eyebrow": "archwright rank", "title": name, "lead": headline(document), "cards": cards(document)}
-    foot = f"{document.get('schema', DASH)}. This file needs no network."
-    drawn = {"axes": axes, "points": points_of(document)}
-    return panels_page({**head, **drawn, "sections": sections, "footer": foot}, name, styles=STYLES, scripts=SCRIPTS)
+    axes = rank_axes(document)
+    return render_page(
+        f"{document.get('benchmark') or DASH}: what untrained networks tell",
+        rank_sections(document, axes),
+        command="archwright rank",
+        lead=rank_headline(document),
+        cards=cards(document),
+        schema=str(document.get("schema", DASH)),
+        data={"axes": axes, "points": rank_points(document)},
+        styles=EXPLORE_STYLES,
+        scripts=EXPLORE,
+    )
+
+
+def rank_sections(document: Document, axes: list[Axis]) -> list[Section | None]:
+    """In the order of the page."""
+    bars, rows = bar_figures(document), sort_rows(document)
+    tables = [numbers_table(rows), *verdict_tables(rows)]
+    boxes, xray = box_figures(document), document.get("xray")
+    published, parity = document.get("published"), document.get("parity")
+    notes = [str(note) for note in document.get("notes") or ()]
+    sentence = f"{setting_sentence(document)} {TABLE}"
+    return [
+        section("bars", "Who ranks well", BARS, plots(bars, "Shown"), short="Bars") if bars else None,
+        section("table", "All numbers", sentence, *tables, short="Numbers"),
+        *cloud_sections(document, axes),
+        section(
+            "ablation",
+            "Seeds and batches",
+            ABLATION,
+            plots(boxes, "Proxy", "Varied", drawing="menus"),
+            short="Ablations",
+        )
+        if boxes
+        else None,
+        section("xray", "The space under an x-ray", XRAY, plots(xray_figures(xray), "Shown"), short="X-ray")
+        if xray
+        else None,
+        study_section(document, "spectra", "scree", "Eigenvalues of one network", SCREE, scree_figure, "Scree"),
+        study_section(document, "eta", "eta", "How much variance to count", ETA, eta_figure, "η"),
+        study_section(document, "powers", "powers", "Parameters and V-PCA, mixed", POWERS, powers_figure, "Powers"),
+        section(
+            "published",
+            "The papers' numbers beside ours",
+            PUBLISHED,
+            published_table(document),
+            short="Published",
+        )
+        if published
+        else None,
+        section("parity", "Parity with the published scores", PARITY, parity_table(parity), short="Parity")
+        if parity
+        else None,
+        section("notes", "Notes", "", text(*notes)) if notes else None,
+        made_section(document),
+    ]
 
 
 def cards(document: Document) -> list[Card]:
-    rows = proxies(ranked(document))
+    rows = proxies(sort_rows(document))
     ceiling = document.get("noise_ceiling") or {}
-    best = [("Best proxy, Spearman", decimal(known(rows[0], "spearman")), str(rows[0].get("proxy")))] if rows else []
-    lines = {"Parameters alone": PARAMETERS, "Depth and width": DEPTH_WIDTH}
-    found = {words: reference(document, names) for words, names in lines.items()}
-    baselines = [
-        (words, decimal(known(row, "spearman")), bounds(row, "spearman")) for words, row in found.items() if row
-    ]
-    top = (
-        [("Noise ceiling", decimal(known(ceiling, "value")), f"from {ceiling.get('kind') or DASH}")] if ceiling else []
-    )
-    number = f"{known(document, 'n') or 0:,.0f}"
-    return [("Architectures", number, str(document.get("variant") or "")), *best, *baselines, *top]
+    result: list[Card] = [("Architectures", f"{number(document, 'n') or 0:,.0f}", str(document.get("variant") or ""))]
+    if rows:
+        result.append(("Best proxy, Spearman", decimal(number(rows[0], "spearman")), str(rows[0].get("proxy"))))
+    for words, names in {"Parameters alone": PARAMETERS, "Depth and width": DEPTH_WIDTH}.items():
+        if row := baseline_row(document, names):
+            result.append((words, decimal(number(row, "spearman")), row_bounds(row, "spearman")))
+    if ceiling:
+        result.append(("Noise ceiling", decimal(number(ceiling, "value")), f"from {ceiling.get('kind') or DASH}"))
+    return result
 
 
-def table_section(document: Document, axes: list[Axis]) -> Section:
-    words = f"{setting(document)}{ceiling_words(document)} {notes.TABLE}"
-    blocks = [rank_rows(ranked(document)), *verdict_table(ranked(document)), *missing_table(ranked(document))]
-    return section("table", "All numbers", words, *blocks, short="Numbers")
-
-
-def bars_section(document: Document, axes: list[Axis]) -> Section | None:
-    figures = bar_figures(document)
-    return section("bars", "Who ranks well", notes.BARS, plots(figures, "Shown"), short="Bars") if figures else None
-
-
-def scatter_section(document: Document, axes: list[Axis]) -> Section | None:
-    shown = scored(axes)
-    if not shown or not trained(axes):
-        return None
-    block = {"kind": "scatter", "choices": shown, "against": 0, "chosen": first(axes)}
-    return section("scatter", "Each proxy against the trained score", notes.SCATTER, block, short="Scatter")
-
-
-def cells_section(document: Document, axes: list[Axis]) -> Section | None:
-    if not (trained(axes) and scored(axes) and len(points_of(document)["cells"]) >= FEW):
-        return None
-    block = {"kind": "cells", "choices": scored(axes), "against": 0, "chosen": first(axes)}
-    return section("cells", f"Among networks of equal {equal_in(document)}", notes.CELLS, block, short="Within cells")
-
-
-def sides_section(document: Document, axes: list[Axis]) -> Section | None:
+def cloud_sections(document: Document, axes: list[Axis]) -> list[Section | None]:
+    """Architectures as points: each proxy against the trained score, within cells, normalised, and any two scores."""
+    scores = [place for place, axis in enumerate(axes) if axis["group"] not in ("trained", "size")]
+    better = [place for place in scores if axes[place]["group"] != BASELINE]
+    first = (better or scores or [len(axes) - 1])[0]  # the best proxy that is no baseline, else the last axis there is
+    trained = bool(axes) and axes[0]["group"] == "trained" and axes[0]["known"] >= FEW
+    choices = {"choices": scores, "against": 0, "chosen": first}
+    scatter, cells = Interactive("scatter", choices), Interactive("cells", choices)
     places = {axis["name"]: place for place, axis in enumerate(axes)}
     pairs = [
         [places[raw], place]
         for name, place in places.items()
-        if (raw := name.removesuffix(NORMALISED)) in places and raw != name
+        if (raw := name.removesuffix(NORMALISED_NAME)) in places and raw != name
     ]
-    if not pairs or not trained(axes):
-        return None
-    return section(
-        "normalised", "Raw and normalised", notes.NORMALISED, {"kind": "sides", "pairs": pairs, "against": 0}
-    )
+    sides, pair = Interactive("sides", {"pairs": pairs, "against": 0}), Interactive("pair", {"x": first, "y": 0})
+    has_cells = len(large_cells(document.get("architectures") or ())) >= FEW
+    alike = f"Among networks of equal {cell_definition(document)}"
+    return [
+        section("scatter", "Each proxy against the trained score", SCATTER, scatter, short="Scatter")
+        if trained and scores
+        else None,
+        section("cells", alike, CELLS, cells, short="Within cells") if trained and scores and has_cells else None,
+        section("normalised", "Raw and normalised", NORMALISED, sides) if trained and pairs else None,
+        section("pair", "Score against score, rank against rank", PAIR, pair, short="Two scores")
+        if len(axes) >= FEW
+        else None,
+    ]
 
 
-def pair_section(document: Document, axes: list[Axis]) -> Section | None:
-    if len(axes) < FEW:
-        return None
-    block = {"kind": "pair", "x": first(axes), "y": 0}
-    return section("pair", "Score against score, rank against rank", notes.PAIR, block, short="Two scores")
-
-
-def boxes_section(document: Document, axes: list[Axis]) -> Section | None:
-    figures = box_figures(document)
-    block: Block = {
-        "kind": "menus",
-        "figures": [[list(w), f] for w, f in figures.items()],
-        "labels": ["Proxy", "Varied"],
-    }
-    return section("ablation", "Seeds and batches", notes.ABLATION, block, short="Ablations") if figures else None
-
-
-def drawn(key: str, name: str, title: str, note: str, draw: Callable[[Any], Figure], short: str = "") -> "Make":
+def study_section(
+    document: Document, key: str, name: str, title: str, note: str, draw: Callable[[Any], Figure], short: str
+) -> Section | None:
     """A section of one plot for what stands under a key."""
-
-    def make(document: Document, axes: list[Axis]) -> Section | None:
-        return section(name, title, note, plot(draw(document[key])), short=short) if document.get(key) else None
-
-    return make
+    return section(name, title, note, plot(draw(document[key])), short=short) if document.get(key) else None
 
 
-def xray_section(document: Document, axes: list[Axis]) -> Section | None:
-    figures = xray_figures(document.get("xray") or ())
-    return (
-        section("xray", "The space under an x-ray", notes.XRAY, plots(figures, "Shown"), short="X-ray")
-        if document.get("xray")
-        else None
+def made_section(document: Document) -> Section:
+    ranking = {key: document.get(key) for key in ("benchmark", "variant", "target", "n", "seed")}
+    return section(
+        "made", "How it was made", "", facts({"Ranking": ranking, "Environment": document.get("environment") or {}})
     )
-
-
-def published_section(document: Document, axes: list[Axis]) -> Section | None:
-    found = document.get("published")
-    return (
-        section(
-            "published",
-            "The papers' numbers beside ours",
-            notes.PUBLISHED,
-            published_table(document),
-            short="Published",
-        )
-        if found
-        else None
-    )
-
-
-def parity_section(document: Document, axes: list[Axis]) -> Section | None:
-    found = document.get("parity")
-    return (
-        section("parity", "Parity with the published scores", notes.PARITY, parity_table(found), short="Parity")
-        if found
-        else None
-    )
-
-
-def notes_section(document: Document, axes: list[Axis]) -> Section | None:
-    words = [str(note) for note in document.get("notes") or ()]
-    return section("notes", "Notes", "", text(*words)) if words else None
-
-
-def made_section(document: Document, axes: list[Axis]) -> Section:
-    run = {key: document.get(key) for key in ("benchmark", "variant", "target", "n", "seed")}
-    environment: Mapping[str, Any] = document.get("environment") or {}
-    return section("made", "How it was made", "", facts({"Ranking": run, "Environment": plain(environment)}))
-
-
-def plain(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """Terms and values as text."""
-    return {str(key): None if value is None else spoken(value) for key, value in values.items()}
-
-
-def spoken(value: Any) -> str:
-    """Lists without brackets, numbers as one reads them, all else as it is written in JSON or by itself."""
-    if isinstance(value, list | tuple):
-        return ", ".join(map(spoken, value))
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{value:,}" if isinstance(value, int) else f"{value:.5g}"
-    return json.dumps(value, default=str) if isinstance(value, Mapping) else str(value)
-
-
-def trained(axes: list[Axis]) -> bool:
-    return bool(axes) and axes[0]["group"] == "trained" and axes[0]["known"] >= FEW
-
-
-def scored(axes: list[Axis]) -> list[int]:
-    return [place for place, axis in enumerate(axes) if axis["group"] not in ("trained", "size")]
-
-
-def first(axes: list[Axis]) -> int:
-    """The best proxy that is no baseline, else the last axis there is."""
-    better = (place for place in scored(axes) if axes[place]["group"] != BASELINE)
-    return next(better, (scored(axes) or [len(axes) - 1])[0])
-
-
-Make = Callable[[Document, list[Axis]], Section | None]
-
-SECTIONS: tuple[Make, ...] = (
-    bars_section,
-    table_section,
-    scatter_section,
-    cells_section,
-    sides_section,
-    pair_section,
-    boxes_section,
-    xray_section,
-    drawn("spectra", "scree", "Eigenvalues of one network", notes.SCREE, scree_figure, "Scree"),
-    drawn("eta", "eta", "How much variance to count", notes.ETA, eta_figure, "η"),
-    drawn("powers", "powers", "Parameters and V-PCA, mixed", notes.POWERS, powers_figure, "Powers"),
-    published_section,
-    parity_section,
-    notes_section,
-    made_section,
-)
-"""In the order of the page."""

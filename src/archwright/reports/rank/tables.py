@@ -1,117 +1,37 @@
-"""Tables of a ranking's page: all numbers, verdicts, what is missing, and the papers' numbers beside ours."""
+"""Tables of a ranking: all numbers, verdicts, what is missing, and the papers' numbers beside ours."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archwright.reports.measures import DASH
-from archwright.reports.panels import Block, table
-from archwright.reports.rank.columns import COLUMNS
-from archwright.reports.rank.rows import BASELINE, Document, Row, decimal, kind_of, known, missing_of, verdicts
+from archwright.reports.numbers import DASH, decimal, number, shorten
+from archwright.reports.rank.rows import (
+    BASELINE,
+    STATISTICS,
+    Document,
+    Row,
+    missing_values,
+    origin,
+    rank_headline,
+    setting_sentence,
+    sort_rows,
+    verdict_counts,
+)
+from archwright.reports.tables import Cell, Column, ReportTable, table
 
-YES = {True: "yes", False: "no"}
+MARK = "·"
+VERDICTS = {
+    "wrong way": "reversed",
+    "adds within cells": "adds inside",
+    "adds": "adds",
+    "restates": "restates",
+    "noise": "noise",
+    "cannot be judged": DASH,
+}
+"""Words of a verdict -> what stands for all of it; the first that fits counts."""
 OURS = {"kendall": "kendall_b", "pearson-called-spearman": "pearson"}
 """A paper's statistic -> the key of ours, where the names differ."""
-APART = 0.005
+CONFLICT = 0.005
 """Two published numbers further apart than this are in conflict."""
-
-
-def sortable(head: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], name: str) -> Block:
-    """A table whose headings sort it: heads have `text`, `note`, `left`; rows `cells` (`text`, `range`, `value`)."""
-    return {"kind": "sortable", "name": name, "head": list(head), "rows": list(rows)}
-
-
-def rank_rows(rows: Sequence[Row]) -> Block:
-    """Every number of every proxy, in the order given."""
-    heads = [{"text": "proxy", "left": True}, {"text": "verdict", "left": True, "words": True}, *map(head, ENDS[:2])]
-    heads += [{"text": column.head, "note": column.note} for column in COLUMNS] + [*map(head, ENDS[2:])]
-    return sortable(heads, [rank_row(row) for row in rows], "All proxies with all numbers")
-
-
-ENDS = (("n", ""), ("missing", ""), ("origin", ""), ("no gradient", "Needs no backward pass"))
-"""Columns beside the numbers of columns.py, with what they mean."""
-
-
-def head(named: tuple[str, str]) -> dict[str, Any]:
-    return {"text": named[0], "note": named[1]}
-
-
-def rank_row(row: Row) -> dict[str, Any]:
-    """Cells in the order of the headings."""
-    free = row.get("gradient_free")
-    words = [str(row.get("proxy")), str(row.get("verdict") or DASH)]
-    origin = [kind_of(row), DASH if free is None else YES[bool(free)]]
-    counts = [{"text": decimal(value, 0), "value": value} for value in (known(row, "n"), float(missing_of(row)[0]))]
-    numbers = [column.entry(row) for column in COLUMNS]
-    return {"base": kind_of(row) == BASELINE, "cells": [*map(named, words), *counts, *numbers, *map(named, origin)]}
-
-
-def named(words: str) -> dict[str, Any]:
-    return {"text": words, "value": words}
-
-
-def verdict_table(rows: Sequence[Row]) -> list[Block]:
-    """How many proxies got which verdict, and which."""
-    lines = [
-        [words, str(number), ", ".join(str(row.get("proxy")) for row in rows if row.get("verdict") == words)]
-        for words, number in verdicts(rows).most_common()
-    ]
-    return [table(("verdict", "", "proxies"), lines, caption="Verdicts", left=(0, 2))] if lines else []
-
-
-def missing_table(rows: Sequence[Row]) -> list[Block]:
-    """Proxies that some architectures have no value of."""
-    found = [(row, *missing_of(row)) for row in rows]
-    lines = [[str(row.get("proxy")), str(number), reason or DASH] for row, number, reason in found if number]
-    return [table(("proxy", "architectures", "reason"), lines, caption="Missing values", left=(0, 2))] if lines else []
-
-
-def published_table(document: Document) -> Block:
-    """One row per proxy and statistic, one column per paper, then ours; conflicts stand out."""
-    entries = list(document.get("published") or ())
-    papers = list(dict.fromkeys(str(entry.get("paper")) for entry in entries))
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for entry in entries:
-        found.setdefault((about(entry), str(entry.get("statistic"))), []).append(entry)
-    lines = [
-        [*key, *(printed(of, paper) for paper in papers), ours(document, *key), remarks(of)]
-        for key, of in found.items()
-    ]
-    marked = [y for y, of in enumerate(found.values()) if conflict(of)]
-    bold = {(y, x) for y in marked for x in range(2, len(papers) + 2) if lines[y][x] != DASH}
-    return table(("proxy", "statistic", *papers, "ours", "notes"), lines, bold=bold, left=(0, 1, len(papers) + 3))
-
-
-def about(entry: Mapping[str, Any]) -> str:
-    """Our name of the proxy, else the one the paper prints."""
-    return str(entry.get("proxy") or entry.get("printed") or DASH)
-
-
-def printed(entries: Sequence[Mapping[str, Any]], paper: str) -> str:
-    """All numbers one paper gives for this; a paper may contradict itself."""
-    values = dict.fromkeys(decimal(known(entry, "value"), 3) for entry in entries if str(entry.get("paper")) == paper)
-    return " / ".join(values) or DASH
-
-
-def ours(document: Document, proxy: str, statistic: str) -> str:
-    row: Row = next((row for row in document.get("rows") or () if row.get("proxy") == proxy), {})
-    return decimal(known(row, OURS.get(statistic.lower(), statistic)), 3)
-
-
-def remarks(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Where each number stands, and what is to be said about it."""
-    return "; ".join(dict.fromkeys(remark(entry) for entry in entries))
-
-
-def remark(entry: Mapping[str, Any]) -> str:
-    place = ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
-    return f"{place}: {entry['note']}" if entry.get("note") else place
-
-
-def conflict(entries: Sequence[Mapping[str, Any]]) -> bool:
-    values = [value for entry in entries if (value := known(entry, "value")) is not None]
-    return bool(values) and max(values) - min(values) > APART
-
-
 PARITY = {
     "spearman": "agreement",
     "our_spearman": "our rho",
@@ -122,18 +42,156 @@ PARITY = {
 """Numbers of a published metric beside ours; those that nobody has are left out."""
 
 
-def parity_table(entries: Sequence[Mapping[str, Any]]) -> Block:
+def rank_table(document: Document) -> ReportTable:
+    """All proxies, the largest Spearman first, for `Console.print`; fits 80 columns with fewer numbers, 120 with all.
+
+    `document` has the schema "archwright/rank/1"; any number may be None.
+    """
+    rows = sort_rows(document)
+    names = [("" if origin(row) != BASELINE else MARK + " ") + str(row.get("proxy")) for row in rows]
+    columns = [Column("proxy", [shorten(name) for name in names], left=True)]
+    for statistic in STATISTICS:
+        if statistic.short:
+            texts = [statistic.terminal_text(row) for row in rows]
+            columns.append(Column(statistic.short, texts, drop=statistic.drop))
+    missing = [missing_values(row)[0] for row in rows]
+    columns += [Column("miss.", [str(amount or "") for amount in missing], drop=3)] if any(missing) else []
+    columns.append(Column("verdict", [short_verdict(row) for row in rows], left=True))
+    dim = {place: "dim" for place, row in enumerate(rows) if origin(row) == BASELINE}
+    return ReportTable(columns, rank_headline(document), captions(document, rows), dim)
+
+
+def short_verdict(row: Row) -> str:
+    words = str(row.get("verdict") or DASH)
+    return next((short for part, short in VERDICTS.items() if part in words), shorten(words, 11))
+
+
+def captions(document: Document, rows: Sequence[Row]) -> list[str]:
+    """What the numbers rest on, what marks and short words mean, and why values are missing, each reason once."""
+    verdicts = [f"{amount} x {words}" for words, amount in verdict_counts(rows).most_common()]
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        amount, reason = missing_values(row)
+        if amount:
+            reasons.setdefault(reason or "no reason given", []).append(f"{row.get('proxy')} {amount}")
+    return [
+        f"{setting_sentence(document)} In brackets: 95 % intervals.",
+        f"{MARK} baseline; minus d+w: against (depth, width); par.: correlation with the parameter count.",
+        *([f"Verdicts: {', '.join(verdicts)}."] if verdicts else []),
+        *(f"Missing: {', '.join(names)} ({reason})." for reason, names in reasons.items()),
+    ]
+
+
+def xray_table(document: Document) -> ReportTable:
+    """Mean trained result and share of the top tenth, value by value of every choice."""
+    rows = [
+        [
+            *(str(entry[key]) for key in ("choice", "value", "n")),
+            *(f"{entry['mean']:.2f}", f"{entry['share']:.0%}", f"{entry['top_share']:.0%}"),
+        ]
+        for entry in document.get("xray") or ()
+    ]
+    head = ("choice", "value", "architectures", "mean", "share", "of top 10 %")
+    return table(head, rows, title="what the best have in common")
+
+
+def papers_table(document: Document) -> ReportTable:
+    """What papers printed beside ours: their table, and their published columns on the same rows."""
+    rows = [
+        [
+            *(str(entry["paper"]), str(entry["table"]), str(entry["proxy"] or entry["printed"])),
+            *(str(entry["statistic"]), f"{entry['value']:.3f}"),
+            our_number(document, str(entry["proxy"]), str(entry["statistic"])),
+        ]
+        for entry in document.get("published") or ()
+    ]
+    head = ("paper", "table", "proxy", "statistic", "printed", "ours")
+    return table(head, rows, title="printed in papers, and ours", left=range(4), fold=range(4))
+
+
+def numbers_table(rows: Sequence[Row]) -> ReportTable:
+    """Every number of every proxy, in the order given; the headings of a page sort it."""
+    counts = [(number(row, "n"), float(missing_values(row)[0])) for row in rows]
+    free = {True: "yes", False: "no", None: DASH}
+    columns = [
+        Column("proxy", [word_cell(row.get("proxy")) for row in rows], left=True),
+        Column("verdict", [word_cell(row.get("verdict") or DASH) for row in rows], left=True, wide=True),
+        Column("n", [Cell(decimal(amount, 0), amount) for amount, _ in counts]),
+        Column("missing", [Cell(decimal(missing, 0), missing) for _, missing in counts]),
+        *(Column(each.head, [each.cell(row) for row in rows], note=each.note) for each in STATISTICS),
+        Column("origin", [word_cell(origin(row)) for row in rows]),
+        Column(
+            "no gradient",
+            [word_cell(free[None if (own := row.get("gradient_free")) is None else bool(own)]) for row in rows],
+            note="Needs no backward pass",
+        ),
+    ]
+    baselines = {place: "dim" for place, row in enumerate(rows) if origin(row) == BASELINE}
+    return ReportTable(columns, "All proxies with all numbers", styles=baselines, sortable=True)
+
+
+def word_cell(words: object) -> Cell:
+    return Cell(str(words), words=True)
+
+
+def verdict_tables(rows: Sequence[Row]) -> list[ReportTable]:
+    """How many proxies got which verdict, and which; then those that some architectures have no value of."""
+    verdicts = [
+        [words, str(amount), ", ".join(str(row.get("proxy")) for row in rows if row.get("verdict") == words)]
+        for words, amount in verdict_counts(rows).most_common()
+    ]
+    gaps = [(str(row.get("proxy")), *missing_values(row)) for row in rows]
+    missing = [[name, str(amount), reason or DASH] for name, amount, reason in gaps if amount]
+    tables = {("verdict", "", "proxies", "Verdicts"): verdicts}
+    tables["proxy", "architectures", "reason", "Missing values"] = missing
+    return [table(head, lines, title=title, left=(0, 2)) for (*head, title), lines in tables.items() if lines]
+
+
+def published_table(document: Document) -> ReportTable:
+    """One row per proxy and statistic, one column per paper, then ours; conflicts stand out."""
+    papers = list(dict.fromkeys(str(entry.get("paper")) for entry in document.get("published") or ()))
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for entry in document.get("published") or ():
+        name = str(entry.get("proxy") or entry.get("printed") or DASH)  # ours, else the one the paper prints
+        groups.setdefault((name, str(entry.get("statistic"))), []).append(entry)
+    rows, bold = [], set()
+    for y, (key, entries) in enumerate(groups.items()):
+        printed: dict[str, dict[str, None]] = {paper: {} for paper in papers}
+        for entry in entries:  # a paper may contradict itself
+            printed[str(entry.get("paper"))][decimal(number(entry, "value"), 3)] = None
+        cells = [" / ".join(values) or DASH for values in printed.values()]
+        remarks = "; ".join(dict.fromkeys(remark(entry) for entry in entries))
+        rows.append([*key, *cells, our_number(document, *key), remarks])
+        known = [value for entry in entries if (value := number(entry, "value")) is not None]
+        if known and max(known) - min(known) > CONFLICT:
+            bold |= {(y, x) for x, cell in enumerate(cells, 2) if cell != DASH}
+    head = ("proxy", "statistic", *papers, "ours", "notes")
+    return table(head, rows, bold=bold, left=(0, 1, len(papers) + 3))
+
+
+def our_number(document: Document, proxy: str, statistic: str) -> str:
+    row: Row = next((row for row in document.get("rows") or () if row.get("proxy") == proxy), {})
+    return decimal(number(row, OURS.get(statistic.lower(), statistic)), 3)
+
+
+def remark(entry: Mapping[str, Any]) -> str:
+    """Where a number stands, and what is to be said about it."""
+    place = ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
+    return f"{place}: {entry['note']}" if entry.get("note") else place
+
+
+def parity_table(entries: Sequence[Mapping[str, Any]]) -> ReportTable:
     """Each published metric with our proxy of that name."""
-    keys = [key for key in PARITY if any(known(entry, key) is not None for entry in entries)]
-    lines = [
+    keys = [key for key in PARITY if any(number(entry, key) is not None for entry in entries)]
+    rows = [
         [
             str(entry.get("metric") or DASH),
             str(entry.get("proxy") or DASH),
-            decimal(known(entry, "n"), 0),
-            *(decimal(known(entry, key), 3) for key in keys),
+            decimal(number(entry, "n"), 0),
+            *(decimal(number(entry, key), 3) for key in keys),
             str(entry.get("note") or ""),
         ]
         for entry in entries
     ]
     head = ("published metric", "our proxy", "n", *(PARITY[key] for key in keys), "why")
-    return table(head, lines, left=(0, 1, len(keys) + 3))
+    return table(head, rows, left=(0, 1, len(keys) + 3))

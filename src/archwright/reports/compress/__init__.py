@@ -1,0 +1,1 @@
+"""What `archwright compress` shows: its page, preview, comparison and protocol, and the front in the terminal."""

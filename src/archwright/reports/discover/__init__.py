@@ -1,0 +1,1 @@
+"""What `archwright discover` shows."""

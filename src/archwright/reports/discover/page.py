@@ -1,0 +1,206 @@
+"""What `archwright discover` shows: the best formulas for the terminal, and a page with the whole space."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from archwright.reports.discover.evolution import evolution_sections
+from archwright.reports.discover.transfer import transfer_section
+from archwright.reports.figures.panels import (
+    COLOURS,
+    GREY,
+    Figure,
+    Panel,
+    Trace,
+    axis_title,
+    figure,
+    group,
+    plotly_text,
+    scatter,
+)
+from archwright.reports.numbers import DASH, decimal, estimate, number, shorten
+from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Block, Card, Section, facts, plot, render_page, section
+from archwright.reports.tables import Column, ReportTable, table
+
+Document = Mapping[str, Any]
+Formula = Mapping[str, Any]
+TALLEST = 0.98
+"""Share of the height of a histogram at which marks of proxies begin."""
+ROWS = 5
+"""Marks above each other, so that neighbours can be told apart."""
+NORMALISED = "_normalised"
+HELD_OUT = {"held_out": "held out, Spearman", "within_cells": "held out, within cells"}
+OPTIONS = (
+    *("benchmark", "variant", "target", "n", "networks", "unary", "reduction", "factor", "fitness", "seed", "batch"),
+    *("loss", "data", "commit"),
+)
+PUBLISHED = "Where known proxies lie; forms that only divide by a number of modules are in the picture and in --json"
+HISTOGRAM = (
+    "How well every formula of the space ranks all rows, by the fitness of the search; published proxies are marked "
+    "where they lie. The best formula of a large space looks better here than it is: trust the rows kept away."
+)
+SIZES = (
+    "The best formula of each size: on the rows it was chosen on, and cross-fitted on rows that took no part, with "
+    "95 % intervals (networks drawn anew, twins together)."
+)
+TABLE = (
+    "Each formula was chosen on all rows. Its numbers on held-out rows are those of formulas chosen in the same way "
+    "without a fifth of the networks, on that fifth; the fifths are pooled and were looked at once."
+)
+FRONT = "Formulas that no other beats in Spearman, within cells and size at once, on all rows: an upper bound."
+
+
+def discover_table(document: Document) -> ReportTable:
+    """The best formulas by size, for `Console.print`; `document` has the schema "archwright/discover/1"."""
+    best: Sequence[Formula] = document.get("best") or ()
+    columns = [
+        Column("formula", [shorten(str(each.get("formula")), 60) for each in best], left=True),
+        Column("size", [str(each.get("size", DASH)) for each in best]),
+        Column("train", [decimal(number(each, "train", "spearman"), 3) for each in best]),
+        Column("held out", [estimate(each.get("held_out")) for each in best]),
+        Column("within cells", [estimate(each.get("within_cells")) for each in best]),
+        Column("tau", [estimate(each.get("kendall_b")) for each in best], drop=1),
+        Column("verdict", [str(each.get("verdict") or DASH) for each in best], drop=2, left=True),
+    ]
+    return ReportTable(columns, discover_headline(document))
+
+
+def discover_headline(document: Document) -> str:
+    """One sentence: how many formulas, and what the best is worth."""
+    best: Sequence[Formula] = document.get("best") or ()
+    different = document.get("formulas_canonical")
+    how = "all ranked" if document.get("histogram") else "searched by evolution"
+    total = f"{document.get('formulas_total'):,}" if different else ""
+    space = f"{different:,} different formulas of {total}, {how}" if different else "Formulas"
+    if not best:
+        return f"{space}; none is usable."
+    return f"{space}: the best ranks rows kept away with Spearman {estimate(best[0].get('held_out'))}."
+
+
+def render_discover_page(document: Document) -> str:
+    """A page that opens from disk without any network; sections whose data is missing are left out."""
+    best: Sequence[Formula] = document.get("best") or ()
+    counts = {"Formulas": "formulas_total", "Different": "formulas_canonical", "Usable": "formulas_valid"}
+    known = {name: document[key] for name, key in counts.items() if document.get(key) is not None}
+    cards: list[Card] = [(name, f"{value:,}", "") for name, value in known.items()]
+    for name, key in {"Held out, Spearman": "held_out", "Within cells": "within_cells"}.items():
+        cards += [(name, estimate(best[0].get(key)), "")] if best else []
+    return render_page(
+        f"{document.get('benchmark') or DASH}: proxies as formulas",
+        discover_sections(document),
+        command="archwright discover",
+        lead=discover_headline(document),
+        cards=cards,
+        schema=str(document.get("schema", DASH)),
+        styles=EXPLORE_STYLES,
+        scripts=EXPLORE,
+    )
+
+
+def discover_sections(document: Document) -> list[Section | None]:
+    return [
+        table_section(document),
+        histogram_section(document),
+        sizes_section(document),
+        transfer_section(document),
+        *evolution_sections(document),
+        front_section(document),
+        made_section(document),
+    ]
+
+
+def table_section(document: Document) -> Section | None:
+    head = ("formula", "size", "train", "held out", "within cells", "Kendall tau-b", "verdict")
+    rows = [
+        [
+            *(str(each.get("formula")), str(each.get("size", DASH)), decimal(number(each, "train", "spearman"), 3)),
+            *(estimate(each.get(key)) for key in ("held_out", "within_cells", "kendall_b")),
+            str(each.get("verdict") or DASH),
+        ]
+        for each in document.get("best") or ()
+    ]
+    return section("best", "The best formulas", TABLE, table(head, rows, left=(0, 6))) if rows else None
+
+
+def histogram_section(document: Document) -> Section | None:
+    histogram, published = document.get("histogram"), document.get("published") or ()
+    if not histogram or not any(histogram["counts"]):
+        return None
+    blocks: list[Block] = [plot(histogram_figure(histogram, published))]
+    rows = [
+        [str(each["proxy"]), str(each.get("origin") or DASH), decimal(each["fitness"], 3), f"{each['percentile']:.1f}"]
+        for each in published
+        if not str(each["proxy"]).endswith(NORMALISED)
+    ]
+    head = ("proxy", "origin", "fitness", "formulas below it, %")
+    blocks += [table(head, rows, title=PUBLISHED, left=(0, 1))] if rows else []
+    return section("space", "The whole space", HISTOGRAM, *blocks, short="Space")
+
+
+def histogram_figure(histogram: Mapping[str, Any], published: Sequence[Mapping[str, Any]]) -> Figure:
+    edges, counts = np.array(histogram["edges"]), np.array(histogram["counts"])
+    bars: Trace = {
+        "type": "bar", "x": ((edges[1:] + edges[:-1]) / 2).round(4).tolist(), "y": counts.tolist(),
+        "marker": {"color": COLOURS[0]}, "hovertemplate": "%{x:.3f}: %{y} formulas<extra></extra>", **group("formulas"),
+    }  # fmt: skip
+    top = float(counts.max())
+    marks = scatter(
+        [round(each["fitness"], 4) for each in published],
+        [top * (TALLEST - 0.04 * (place % ROWS)) for place in range(len(published))],
+        text=[plotly_text(f"{each['proxy']} ({each['percentile']:.1f} %)") for each in published],
+        marker={"symbol": "diamond", "size": 8, "color": COLOURS[1]},
+        hovertemplate="%{text}: %{x:.3f}<extra></extra>",
+        **group("known proxies"),
+    )
+    x = axis_title(f"fitness ({histogram.get('of') or 'spearman'})", range=[-1, 1])
+    return figure([Panel("", [bars, marks], x, axis_title("formulas"))], columns=1, height=360)
+
+
+def sizes_section(document: Document) -> Section | None:
+    best: Sequence[Formula] = [each for each in document.get("best") or () if number(each, "held_out", "value")]
+    if not best:
+        return None
+    hollow = {"color": GREY, "symbol": "circle-open", "size": 9}
+    chosen = size_trace(best, ("train", "spearman"), marker=hollow, **group("on the rows it was chosen on"))
+    traces = [chosen]
+    for place, (key, words) in enumerate(HELD_OUT.items()):
+        known = [each for each in best if number(each, key, "value") is not None]
+        ends = {
+            name: [abs((each[key][end] if each[key][end] is not None else each[key]["value"]) - each[key]["value"])
+                   for each in known]
+            for name, end in (("array", "high"), ("arrayminus", "low"))
+        }  # fmt: skip
+        look = {"error_y": {"type": "data", **ends, "thickness": 1.2, "width": 3}, **group(words)}
+        traces.append(size_trace(known, (key, "value"), marker={"color": COLOURS[place], "size": 9}, **look))
+    points = figure([Panel("", traces, axis_title("size of the formula"), axis_title("rank correlation"))], columns=1)
+    return section("sizes", "Accuracy against size", SIZES, plot(points), short="Size")
+
+
+def size_trace(formulas: Sequence[Formula], keys: tuple[str, str], **look: Any) -> Trace:
+    """A number of every formula against its size."""
+    return scatter(
+        [each["size"] for each in formulas],
+        [number(each, *keys) for each in formulas],
+        text=[plotly_text(each["formula"]) for each in formulas],
+        hovertemplate="%{text}: %{y:.3f}<extra></extra>",
+        **look,
+    )
+
+
+def front_section(document: Document) -> Section | None:
+    rows = [
+        [str(each["formula"]), str(each["size"]), decimal(each["spearman"], 3), decimal(each["within_cells"], 3)]
+        for each in document.get("front") or ()
+    ]
+    front = table(("formula", "size", "Spearman", "within cells"), rows)
+    return section("front", "Pareto front", FRONT, front) if rows else None
+
+
+def made_section(document: Document) -> Section:
+    panels = {
+        "Search": {name: document.get(name) for name in OPTIONS},
+        "Seconds": {**(document.get("seconds") or {}), "peak memory, MB": document.get("peak_mb")},
+        "Environment": document.get("environment") or {},
+    }
+    return section("made", "How it was made", "", facts(panels))

@@ -1,0 +1,200 @@
+// The picture of one sub-network: per layer its heads as cells and its units as a bar, against the full size.
+const GAP = 3;
+
+function layerPicture(keep, { heads, units, wide }) {
+  const deep = keep.length > 12;
+  const row = wide ? (deep ? 14 : 20) : deep ? 9 : 13;
+  const width = wide ? 284 : 170;
+  const left = 16;
+  const middle = left + (width - left) * (wide ? 0.42 : 0.48);
+  const right = wide ? width - 36 : width - 1;
+  const picture = svg("svg", { class: "stack", viewBox: `0 0 ${width} ${keep.length * row + 14}`, role: "img" });
+  picture.append(svg("title", {}, description(keep, heads, units)));
+  picture.append(label(left, 9, "heads"), label(middle + 6, 9, "units"));
+  keep.forEach(([h, u], index) => {
+    const top = 14 + index * row;
+    picture.append(label(0, top + row / 2 + 2, String(index + 1)));
+    const box = { top, height: row - GAP };
+    const parts = h === 0 && u === 0
+      ? goneLayer(left, right, box)
+      : [...headCells(h, heads, left, middle, box), ...unitBar(u, units, middle + 6, right, box, wide)];
+    picture.append(...parts);
+  });
+  return picture;
+}
+
+function label(x, y, content) {
+  return svg("text", { x, y }, content);
+}
+
+function goneLayer(left, right, { top, height }) {
+  const y = top + height / 2;
+  const middle = (left + right) / 2;
+  const word = svg("text", { x: middle, y: y + 3, "text-anchor": "middle" }, "gone");
+  return [[left, middle - 16], [middle + 16, right]]
+    .map(([x1, x2]) => svg("line", { class: "gone", x1, x2, y1: y, y2: y })).concat(word);
+}
+
+function headCells(kept, full, left, right, { top, height }) {
+  if (kept === 0) return [svg("line", { class: "gone", x1: left, x2: right, y1: top + height / 2, y2: top + height / 2 })];
+  const cell = (right - left) / full;
+  const inset = Math.min(1, cell * 0.12);
+  return Array.from({ length: full }, (_, index) => svg("rect", {
+    class: index < kept ? "kept" : "full", x: left + index * cell + inset, y: top + 0.5,
+    width: Math.max(cell - 2 * inset, 0.5), height: height - 1, rx: 1,
+  }));
+}
+
+function unitBar(kept, full, left, right, { top, height }, wide) {
+  const word = wide ? [label(right + 6, top + height / 2 + 3, kept === 0 ? "none" : text(kept))] : [];
+  if (kept === 0) return [svg("line", { class: "gone", x1: left, x2: right, y1: top + height / 2, y2: top + height / 2 }), ...word];
+  const share = full ? Math.min((kept || 0) / full, 1) : 0;
+  return [
+    svg("rect", { class: "full", x: left, y: top + 0.5, width: right - left, height: height - 1, rx: 1 }),
+    svg("rect", { class: "units", x: left, y: top + 0.5, width: share * (right - left), height: height - 1, rx: 1 }),
+    ...word,
+  ];
+}
+
+function description(keep, heads, units) {
+  return keep.map(([h, u], index) => h === 0 && u === 0 ? `layer ${index + 1}: gone`
+    : `layer ${index + 1}: ${text(h)} of ${heads} heads, ${text(u)} of ${units} units`).join("; ");
+}
+
+// The chosen sub-network beside the plot, the gallery of all, and the table.
+function change(value, base, format) {
+  return known(value) && known(base) && base !== 0 ? format(value / base) : DASH;
+}
+
+const ratio = (value) => (value * 100).toFixed(0) + "\u00a0%";
+const lossOf = (n, key) => measure.lost(n[key], original[key]);
+
+function comparison(n) {
+  const latency = n.latency_ms || {};
+  const before = original.latency_ms || {};
+  const rows = [
+    [`Validation ${measure.word}`, measure.show(n.validation_error, 1), lossWords(lossOf(n, "validation_error"))],
+    [`Test ${measure.word}`, measure.show(n.test_error, 1), lossWords(lossOf(n, "test_error"))],
+    ["Non-embedding", count(n.nonembedding_parameters), percent(n.nonembedding_share)],
+    ["Parameters", count(n.parameters), change(n.parameters, original.parameters, ratio)],
+    ["FLOPs", count(n.flops), change(n.flops, original.flops, ratio)],
+    ["Latency", milliseconds(latency.median), change(latency.median, before.median, ratio)],
+    ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
+  ];
+  const head = ["", "here", "against original"].map((word) => el("span", { class: "head" }, word));
+  const cells = rows.flatMap(([name, here, against]) => [name, here, against]);
+  return el("div", { class: "pairs" }, head, cells.map((cell) => el("span", {}, cell)));
+}
+
+// Breaks between words only, so that an option stays whole.
+function commandLine(line) {
+  return el("code", {}, line.split(" ").flatMap((word, index) => [index ? " " : "", el("span", {}, word)]));
+}
+
+function command(line) {
+  const button = el("button", { class: "copy", type: "button", "aria-label": `Copy: ${line}` }, "copy");
+  const code = commandLine(line);
+  button.addEventListener("click", async () => {
+    getSelection().selectAllChildren(code);
+    button.textContent = (await copied(line)) ? "copied" : "selected";
+  });
+  return el("div", { class: "command" }, code, button);
+}
+
+async function copied(line) {
+  try {
+    await navigator.clipboard.writeText(line);
+    return true;
+  } catch {
+    return document.execCommand("copy");
+  }
+}
+
+const sizes = (wide) => ({ heads: result.heads || 1, units: result.units || 1, wide });
+
+function showChosen() {
+  const member = front[state.chosen];
+  const panel = byId("chosen");
+  if (!member) return panel.replaceChildren(el("h3", {}, "No sub-network to choose from"));
+  panel.replaceChildren(
+    el("h3", {}, `Sub-network of trial ${text(member.trial)}`), comparison(member),
+    layerPicture(member.keep || [], sizes(true)), ...Object.values(member.commands).map(command),
+  );
+  for (const node of document.querySelectorAll("[data-member]")) {
+    node.setAttribute(node.dataset.says, String(Number(node.dataset.member) === state.chosen));
+  }
+}
+
+function startGallery() {
+  byId("layers").append(...front.map((member) => {
+    const card = el("button", { class: "member", type: "button", "data-member": member.index, "data-says": "aria-pressed", "aria-pressed": "false" },
+      el("strong", {}, `Trial ${text(member.trial)}`),
+      el("small", {}, `${percent(member.nonembedding_share)} kept, ${measure.word} ${measure.show(member.validation_error, 1)}`),
+      layerPicture(member.keep || [], sizes(false)));
+    card.addEventListener("click", () => choose(member.index));
+    return card;
+  }));
+  if (front.length > 20) foldGallery();
+}
+
+function foldGallery() {
+  const more = el("button", { class: "more", type: "button" }, `Show all ${front.length}`);
+  more.addEventListener("click", () => { byId("layers").classList.remove("short"); more.remove(); });
+  byId("layers").classList.add("short");
+  byId("layers").after(more);
+}
+
+const COLUMNS = [
+  { name: "Network", value: (n) => n.trial },
+  { name: "Share", value: (n) => n.nonembedding_share, show: (n) => percent(n.nonembedding_share, 1) },
+  { name: "Parameters", value: (n) => n.parameters, show: (n) => count(n.parameters) },
+  { name: "FLOPs", value: (n) => n.flops, show: (n) => count(n.flops) },
+  { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: latencyCell },
+  { name: "int8", value: (n) => n.int8_bytes, show: (n) => bytes(n.int8_bytes) },
+  { name: `Validation ${measure.word}`, value: (n) => n.validation_error, show: (n) => measure.show(n.validation_error, 2) },
+  { name: `Test ${measure.word}`, value: (n) => n.test_error, show: (n) => measure.show(n.test_error, 2) },
+  { name: `Loss, ${measure.unit}`, value: loss, show: (n) => signed(loss(n)) },
+];
+
+// On test data where there is any, on validation data otherwise.
+function loss(n) {
+  const tested = lossOf(n, "test_error");
+  return tested === null ? lossOf(n, "validation_error") : tested;
+}
+
+function latencyCell(n) {
+  const { median, low, high } = n.latency_ms || {};
+  const range = known(low) && known(high) ? ` ${low.toFixed(2)}–${high.toFixed(2)}` : "";
+  return el("span", {}, milliseconds(median), el("span", { class: "range" }, range));
+}
+
+function numberRow(n) {
+  const choosing = el("button", { type: "button" }, `trial ${text(n.trial)}`);
+  choosing.addEventListener("click", () => choose(n.index));
+  const cells = COLUMNS.slice(1).map((column) => el("td", {}, column.show(n)));
+  return el("tr", { "data-member": n.index, "data-says": "aria-selected", "aria-selected": "false" },
+    el("td", {}, choosing), cells, el("td", {}, commandLine(n.commands.export)));
+}
+
+function baseRow(name, n) {
+  return el("tr", { class: "base" }, el("td", {}, name), COLUMNS.slice(1).map((column) => el("td", {}, column.show(n))), el("td", {}, DASH));
+}
+
+function startTable() {
+  const body = el("tbody", {}, baseRow("original", original), result.supernet ? baseRow("super-network", supernet) : [], front.map(numberRow));
+  const heads = COLUMNS.map((column) => el("th", { scope: "col" }, sorter(column, body)));
+  byId("numbers").append(el("thead", {}, el("tr", {}, heads, el("th", { scope: "col" }, "Export"))), body);
+}
+
+function sorter(column, body) {
+  const button = el("button", { type: "button" }, column.name);
+  button.addEventListener("click", () => {
+    const head = button.parentNode;
+    const rising = head.getAttribute("aria-sort") !== "ascending";
+    for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+    const key = (row) => { const value = column.value(front[row.dataset.member]); return known(value) ? value * (rising ? 1 : -1) : Infinity; };
+    body.append(...[...body.querySelectorAll("[data-member]")].sort((a, b) => key(a) - key(b)));
+  });
+  return button;
+}
