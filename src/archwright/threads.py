@@ -11,11 +11,11 @@ from pathlib import Path
 
 from archwright.logs import logger
 
-ROUNDS = 7
-STEPS = 4
-"""Steps of a round; all rounds together take about a tenth of a second on an idle machine."""
-ROWS, WIDTH = 512, 384
-"""Of the matrices that are multiplied: a batch in a layer of MiniLM."""
+ROUNDS = 20
+SECONDS = 0.3
+"""The measurement stops after so many rounds, or after the first one that ends later than this."""
+ROWS, WIDTH = 256, 384
+"""Of the matrices that are multiplied: a small batch in a layer of MiniLM."""
 
 
 def choose_threads(requested: int, processes: int = 1, *, note: Path | None = None) -> int:
@@ -81,19 +81,20 @@ def fastest_threads(most: int) -> tuple[int, str]:
 
 
 def measure_seconds(*counts: int) -> list[float]:
-    """Median seconds of a small step with each number of threads, measured in turn."""
+    """Median seconds of a small step with each number of threads, measured in turn; the first round does not count."""
     import torch
 
     rows, weights = torch.ones(ROWS, WIDTH), torch.ones(WIDTH, 4 * WIDTH)
     seconds: dict[int, list[float]] = {count: [] for count in counts}
+    end = time.perf_counter() + SECONDS
     with restore_threads():
-        for round_ in range(ROUNDS):
+        for _ in range(ROUNDS):
             for count in counts:
                 torch.set_num_threads(count)
-                torch.mm(rows, weights)  # wakes the threads
                 begun = time.perf_counter()
-                for _ in range(STEPS):
-                    torch.nn.functional.gelu(torch.mm(rows, weights)).sum()
-                if round_:
-                    seconds[count].append((time.perf_counter() - begun) / STEPS)
-    return [sorted(times)[len(times) // 2] for times in seconds.values()]
+                torch.nn.functional.gelu(torch.mm(rows, weights)).sum()
+                seconds[count].append(time.perf_counter() - begun)
+            if time.perf_counter() > end:
+                break
+    counted = [times[1:] or times for times in seconds.values()]
+    return [sorted(times)[len(times) // 2] for times in counted]
