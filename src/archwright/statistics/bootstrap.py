@@ -51,12 +51,12 @@ def resamples(groups: Codes, *, rng: np.random.Generator, size: int = RESAMPLES,
     return drawn
 
 
-def estimate(values: Values) -> Estimate:
-    """The first value, with the interval of the others."""
+def estimate(values: Values, *, least: float = LEAST) -> Estimate:
+    """The first value, with the interval of the others, where at least this share of them exists."""
     value, others = float(values[0]), values[1:][np.isfinite(values[1:])]
     if not np.isfinite(value):
         return Estimate(None, None, None)
-    if len(others) < max(1, LEAST * (len(values) - 1)):
+    if len(others) < max(1, least * (len(values) - 1)):
         return Estimate(value, None, None)
     low, high = np.quantile(others, BOUNDS)
     return Estimate(value, float(low), float(high))
@@ -96,4 +96,4 @@ def bootstrap_correlation(
         return None
     drawn = rng.integers(len(left), size=(RESAMPLES, len(left)))
     counts = np.stack([np.ones(len(left)), *(np.bincount(row, minlength=len(left)) for row in drawn)])
-    return estimate(statistic(counts, RankOrder.of(left), RankOrder.of(right)))
+    return estimate(statistic(counts, RankOrder.of(left), RankOrder.of(right)), least=0.0)  # of those that vary
