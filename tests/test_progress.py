@@ -10,7 +10,7 @@ import time
 import pytest
 
 from archwright import progress as module
-from archwright.progress import duration, progress, quiet, shown, time_left
+from archwright.progress import duration, format_numbers, progress, quiet, remaining_time
 
 
 class Clock:
@@ -150,7 +150,7 @@ def test_terminal_shows_nothing_of_quick_work() -> None:
 
 
 def test_a_short_block_is_not_held_up_by_its_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_bar_for_stderr", module._Terminal)
+    monkeypatch.setattr(module, "_Lines", module._Terminal)  # stderr of a test is no terminal
     monkeypatch.setattr(module, "DELAY", 3600)
     begun, threads = time.monotonic(), set(threading.enumerate())
     for _ in range(20):
@@ -171,7 +171,7 @@ def test_duration(seconds: float, words: str) -> None:
 
 
 def test_time_left_and_numbers() -> None:
-    assert time_left(1, 4, 10) == "about 30 s left"
-    assert time_left(0, 4, 10) == time_left(3, None, 10) == ""
-    assert time_left(5, 4, 10) == "about 0 s left"
-    assert shown({"loss": 0.31234, "parameters": 1e7}) == "loss 0.312, parameters 1e+07"
+    assert remaining_time(1, 4, 10) == "about 30 s left"
+    assert remaining_time(0, 4, 10) == remaining_time(3, None, 10) == ""
+    assert remaining_time(5, 4, 10) == "about 0 s left"
+    assert format_numbers({"loss": 0.31234, "parameters": 1e7}) == "loss 0.312, parameters 1e+07"

@@ -45,7 +45,13 @@ def progress(description: str, total: float | None, unit: str = "steps") -> Iter
     ...     for _ in range(trials):
     ...         bar.advance(error=0.1)
     """
-    bar = _Silent() if _quiet_blocks else _bar_for_stderr(description, total, unit)
+    bar: _Shown
+    if _quiet_blocks:
+        bar = _Silent()
+    elif not sys.stderr.isatty() or _console().is_dumb_terminal:
+        bar = _Lines(description, total, unit)
+    else:
+        bar = _Terminal(description, total, unit)
     bar.start()
     try:
         yield bar
@@ -86,7 +92,7 @@ class _Lines:
         self.numbers = numbers or self.numbers
         if time.monotonic() >= self.next:
             self.next = time.monotonic() + PAUSE
-            self.write(time_left(self.done, self.total, time.monotonic() - self.begun))
+            self.write(remaining_time(self.done, self.total, time.monotonic() - self.begun))
 
     def stop(self) -> None:
         seconds = time.monotonic() - self.begun
@@ -95,7 +101,7 @@ class _Lines:
 
     def write(self, when: str) -> None:
         share = f" ({self.done / self.total:.0%})" if self.total else ""
-        parts = (f"{_amount(self.done, self.total)} {self.unit}{share}", when, shown(self.numbers))
+        parts = (f"{_amount(self.done, self.total)} {self.unit}{share}", when, format_numbers(self.numbers))
         print(f"{self.description}: " + ", ".join(part for part in parts if part), file=sys.stderr, flush=True)
 
 
@@ -131,7 +137,7 @@ class _Terminal:
     def advance(self, n: float = 1, **numbers: float) -> None:
         self.done += n
         self.numbers = numbers or self.numbers
-        self.rich.update(self.task, completed=self.done, amount=self.amount(), numbers=shown(self.numbers))
+        self.rich.update(self.task, completed=self.done, amount=self.amount(), numbers=format_numbers(self.numbers))
 
     def stop(self) -> None:
         self.timer.cancel()
@@ -139,12 +145,6 @@ class _Terminal:
             self.ended = True
             if self.rich.live.is_started:
                 self.rich.stop()
-
-
-def _bar_for_stderr(description: str, total: float | None, unit: str) -> _Shown:
-    if not sys.stderr.isatty() or _console().is_dumb_terminal:
-        return _Lines(description, total, unit)
-    return _Terminal(description, total, unit)
 
 
 @cache
@@ -158,7 +158,7 @@ def _amount(done: float, total: float | None) -> str:
     return f"{done:.10g}" if total is None else f"{done:.10g}/{total:.10g}"
 
 
-def shown(numbers: dict[str, float]) -> str:
+def format_numbers(numbers: dict[str, float]) -> str:
     """`{"loss": 0.31234}` as `loss 0.312`."""
     return ", ".join(f"{name} {value:.3g}" for name, value in numbers.items())
 
@@ -172,7 +172,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def time_left(done: float, total: float | None, seconds: float) -> str:
+def remaining_time(done: float, total: float | None, seconds: float) -> str:
     """What remains at the speed so far, `about 40 s left`; nothing when that cannot be said."""
     if not total or done <= 0:
         return ""

@@ -85,16 +85,13 @@ def parse(name: str, command: Command, words: Sequence[str]) -> Arguments:
         parser.error(f"unknown {what}")
     given = {key: value for key, value in vars(namespace).items() if value is not None and value != []}
     common = {key.removeprefix(COMMON): given.pop(key) for key in list(given) if key.startswith(COMMON)}
-    for flag in ("options_file", "save_config", "json", "log_file"):
-        if flag in common:
-            common[flag] = file_path(common[flag], flag)
+    for key, text in common.items():
+        if isinstance(text, str):  # all others are switches
+            if not text.strip():
+                flag = FLAGS[key][0]
+                raise BadInput(f"{flag} must name a file, got an empty text.")
+            common[key] = Path(text).expanduser()
     return Arguments(values=given, **common)
-
-
-def file_path(text: str, flag: str) -> Path:
-    if not text.strip():
-        raise BadInput(f"--{flag.removesuffix('_file').replace('_', '-')} must name a file, got an empty text.")
-    return Path(text).expanduser()
 
 
 def load_config(name: str, command: Command, arguments: Arguments) -> Any:
@@ -110,6 +107,16 @@ def load_config(name: str, command: Command, arguments: Arguments) -> Any:
 
 COMMON = "common_"
 """Begins the names of options that every command has, which a command's own options must not meet."""
+FLAGS = {
+    "options_file": ("--options", "Read options from this YAML file; those given beside it win."),
+    "save_config": (
+        "--save-config",
+        "Write all options to this file as YAML, for --options; then do the work.",
+    ),
+    "json": ("--json", "Write the result to this file as JSON."),
+    "log_file": ("--log-file", "Append log lines to this file."),
+}
+"""Options of every command that name a file."""
 
 
 def build_parser(name: str, command: Command, *, explain: bool) -> Parser:
@@ -156,18 +163,10 @@ class SplitWords(argparse.Action):
 def add_common_options(parser: argparse.ArgumentParser, *, own_config: bool) -> None:
     """What every command understands."""
     every = parser.add_argument_group("every command")
-    texts = {
-        "options_file": "Read options from this YAML file; those given beside it win.",
-        "save_config": "Write all options to this file as YAML, which --options reads; then do the work.",
-        "json": "Write the result to this file as JSON.",
-        "log_file": "Append log lines to this file.",
-    }
-    names = {"options_file": ["--options"] if own_config else ["--options", "--config"]}
-    if own_config:
-        texts["options_file"] += " (--config is another option here.)"
-    for name, text in texts.items():
-        flags = names.get(name, [f"--{name.replace('_', '-')}"])
-        every.add_argument(*flags, dest=COMMON + name, metavar="FILE", help=text)
+    for key, (flag, text) in FLAGS.items():
+        flags = ["--config", flag] if key == "options_file" and not own_config else [flag]
+        note = " (--config is another option here.)" if key == "options_file" and own_config else ""
+        every.add_argument(*flags, dest=COMMON + key, metavar="FILE", help=text + note)
     every.add_argument("-h", "--help", action="help", help="Explain the options, and do nothing else.")
     every.add_argument(
         "-v", "--verbose", action="store_true", dest=COMMON + "verbose", default=None, help="Show log lines too."

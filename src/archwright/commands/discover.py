@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archwright.configs import scoring as so
-from archwright.configs.validation import changed_flags, refuse_unused
+from archwright.configs.validation import changed_flags, refuse_options
 from archwright.discovery.context import TABLED, DiscoveryContext, open_context
 from archwright.discovery.cross_fitting import estimated
 from archwright.discovery.evolution_runs import evolved, settings_of
@@ -126,7 +126,7 @@ def check(table: so.BenchmarkOptions, formulas: so.FormulaOptions, findings: so.
 def check_evolution(formulas: so.FormulaOptions, evolution: so.EvolutionOptions) -> None:
     """Numbers that no evolution can use, before statistics are taken; without evolution none has an effect."""
     if formulas.exhaustive:
-        refuse_unused(
+        refuse_options(
             changed_flags(evolution) - {"--preset"}, "without --evolve"
         )  # the preset has settings of the space, too
     settings_of(evolution, formulas.fitness)

@@ -14,7 +14,7 @@ def changed_flags(options: Any) -> set[str]:
     return {f"--{name.replace('_', '-')}" for name in names}
 
 
-def refuse_unused(flags: Iterable[str], when: str) -> None:
+def refuse_options(flags: Iterable[str], when: str) -> None:
     """Raises BadInput where there are any; `when` says why they have no effect."""
     if names := sorted(flags):
         has, it = ("has", "it") if len(names) == 1 else ("have", "them")

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from archwright.configs import design as do
-from archwright.configs.validation import changed_flags, refuse_unused
+from archwright.configs.validation import changed_flags, refuse_options
 from archwright.data.batching import Batch
 from archwright.designing.evaluation import Evaluation, EvaluationCost, EvaluationRequest
 from archwright.designing.one_shot_objectives import SupernetObjective, load_objective
@@ -47,8 +47,8 @@ def evaluate_by_accuracy(request: EvaluationRequest) -> Iterator[Evaluation]:
     options = request.one_shot
     if not request.goal.compare_proxies:
         named = changed_flags(request.goal) | changed_flags(request.scoring)
-        refuse_unused(named & OF_PROXIES, "on accuracies, by which --method spos judges")
-        refuse_unused(named & OF_TEXT if options.task else (), "beside --task")
+        refuse_options(named & OF_PROXIES, "on accuracies, by which --method spos judges")
+        refuse_options(named & OF_TEXT if options.task else (), "beside --task")
     check_options(request.space, options)
     size_of(request.space, request.scoring)
     objective, cost = load_objective(request.space, options, request.scoring), EvaluationCost()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from archwright.configs import design as do
 from archwright.configs import scoring as so
-from archwright.configs.validation import changed_flags, refuse_unused
+from archwright.configs.validation import changed_flags, refuse_options
 from archwright.designing.evaluation import Evaluation, EvaluationCost, EvaluationRequest
 from archwright.designing.prefix_cache import prefix_pool
 from archwright.errors import BadInput
@@ -27,7 +27,7 @@ MOST_NAMES = 12
 @contextmanager
 def evaluate_by_proxy(request: EvaluationRequest) -> Iterator[Evaluation]:
     """Scores of the proxies that the request names."""
-    refuse_unused(changed_flags(request.one_shot), "without --method spos")
+    refuse_options(changed_flags(request.one_shot), "without --method spos")
     setup = proxy_setup(request.space, request.goal.proxy, request.scoring)
     cost = EvaluationCost()
     details = {"batch": [setup.rows, setup.length], "loss": setup.loss, "initial": setup.initial}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from archwright.configs.training import TrainConfig
-from archwright.configs.validation import changed_flags, refuse_unused
+from archwright.configs.validation import changed_flags, refuse_options
 from archwright.errors import BadInput
 from archwright.store import RunFolder, is_run
 from archwright.training.objectives import OBJECTIVES, objective_name
@@ -43,14 +43,14 @@ def check_effects(config: TrainConfig, objective: TrainingObjective) -> None:
     ablating = bool(config.checks.ablate_steps)
     on_task = objective.head is None or ablating
     task_flags = changed_flags(config.task) - TEXT_TOO | student & {"--pooling"}
-    refuse_unused(() if on_task else task_flags, "without a lesson on a task")
-    refuse_unused(options & TEXT_ONLY if objective.head is None else (), "without a lesson on --corpus")
+    refuse_options(() if on_task else task_flags, "without a lesson on a task")
+    refuse_options(options & TEXT_ONLY if objective.head is None else (), "without a lesson on --corpus")
     has_teacher = on_task and config.objective.teacher
-    refuse_unused(() if has_teacher else options & TEACHER_ONLY, "without a --teacher that learns the task first")
-    refuse_unused(() if ablating else checks & {"--random"}, "without --ablate-steps")
+    refuse_options(() if has_teacher else options & TEACHER_ONLY, "without a --teacher that learns the task first")
+    refuse_options(() if ablating else checks & {"--random"}, "without --ablate-steps")
     if len(named := student & NETWORKS) == 1:
         (network,) = named
-        refuse_unused(student & FIXED_BY.get(network, set()), f"beside {network}")
+        refuse_options(student & FIXED_BY.get(network, set()), f"beside {network}")
 
 
 def check_folder(folder: Path) -> None:
