@@ -14,7 +14,7 @@ from torch import nn
 
 from archwright.data.batching import Batch, batch_of, encode, group_rows
 from archwright.data.encoding import Encoded
-from archwright.data.epochs import Epoch, hiding
+from archwright.data.epochs import Epoch, masking
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.tasks.task import load_task
 from archwright.data.text.corpus import Corpus, encode_corpus, read_lines
@@ -44,7 +44,7 @@ def bench_train(settings: BenchConfig) -> list[Ratio]:
     tokenizer = load_tokenizer(resolve_model("minilm"))
     text = some_lines(settings)
     network = FlexiBertSpace().network(DESIGN, generator=generator(settings.seed), loss="mlm")
-    hide = hiding(tokenizer, len(tokenizer))
+    hide = masking(tokenizer)
     packed = encode_corpus(text, tokenizer, layout="packed", max_length=LENGTH)
     lines = encode_corpus(text, tokenizer, layout="lines", max_length=LENGTH)
     return [

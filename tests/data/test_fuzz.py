@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.data.tasks.splits import cut, part
+from archwright.data.tasks.rows import sample_rows, split_rows
 from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput
 
@@ -91,7 +91,7 @@ def test_json_texts_come_back_unchanged(rows: list[tuple[str, str]], seed: int) 
 @given(st.integers(10, 500), st.integers(0, 2**32), st.sampled_from([(0.3,), (0.15, 0.15), (0.1, 0.1), ()]))
 def test_cuts_are_disjoint_and_complete(total: int, seed: int, shares: tuple[float, ...]) -> None:
     named = dict(zip(("validation", "test"), shares, strict=False))
-    parts = cut(total, named, seed)
+    parts = split_rows(total, named, seed)
     assert sorted(np.concatenate(list(parts.values()))) == list(range(total))
     assert all(abs(len(parts[name]) - share * total) <= 0.5 or len(parts[name]) == 1 for name, share in named.items())
     assert all((np.diff(positions) > 0).all() for positions in parts.values())
@@ -101,5 +101,5 @@ def test_cuts_are_disjoint_and_complete(total: int, seed: int, shares: tuple[flo
 def test_a_larger_part_contains_the_smaller(total: int, seed: int, data: st.DataObject) -> None:
     larger = data.draw(st.integers(1, total))
     smaller = data.draw(st.integers(1, larger))
-    chosen = [set(part(total, wanted, np.random.default_rng(seed))) for wanted in (smaller, larger)]
+    chosen = [set(sample_rows(total, wanted, (seed,))) for wanted in (smaller, larger)]
     assert chosen[0] <= chosen[1] and [len(rows) for rows in chosen] == [smaller, larger]

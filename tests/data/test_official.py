@@ -8,11 +8,11 @@ import pytest
 
 from archwright.data.tasks.glue import GLUE
 from archwright.data.tasks.glue_submission import (
-    TESTS,
+    SUBMISSION_FILES,
     extra_dev_rows,
     format_answers,
+    leaderboard_rows,
     present_tasks,
-    test_rows,
     zip_submission,
 )
 from archwright.data.tasks.task import load_task
@@ -39,13 +39,15 @@ def test_test_files_of_every_task(task: str, tmp_path: Path) -> None:
     header = HEADERS[task]
     row = [f"{name} text" for name in header.split("\t")]
     content = header + "\n" + "\n".join("\t".join([str(n), *row[1:]]) for n in range(3)) + "\n"
-    for column, test in TESTS.items():
+    for column, test in SUBMISSION_FILES.items():
         if test.task == task:
             path = folder / test.files[0]
             path.write_text(("\ufeff" if task == "MRPC" else "") + content, encoding="utf-8")
-            assert column in {asked.column for asked in test_rows(task, tmp_path)}
-    found = test_rows(task, tmp_path)
-    assert {asked.column for asked in found} == {column for column, test in TESTS.items() if test.task == task}
+            assert column in {asked.column for asked in leaderboard_rows(task, tmp_path)}
+    found = leaderboard_rows(task, tmp_path)
+    assert {asked.column for asked in found} == {
+        column for column, test in SUBMISSION_FILES.items() if test.task == task
+    }
     for asked in found:
         assert asked.index == ["0", "1", "2"]
         assert asked.rows.texts == [f"{GLUE[task].text} text"] * 3
@@ -56,8 +58,8 @@ def test_a_damaged_test_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "RTE").mkdir()
     (tmp_path / "RTE" / "test.tsv").write_text("index\tsentence1\tsentence2\n0\tonly one\n")
     with pytest.raises(BadInput, match="damaged"):
-        test_rows("RTE", tmp_path)
-    assert test_rows("CoLA", tmp_path) == []
+        leaderboard_rows("RTE", tmp_path)
+    assert leaderboard_rows("CoLA", tmp_path) == []
 
 
 def test_answers_are_written_as_the_leaderboard_wants() -> None:

@@ -96,7 +96,7 @@ def test_tokens_give_back_every_answer_of_the_official_dev_set(
 def test_tokens_give_back_the_answers_of_some_questions(
     official: Task, name: str, request: pytest.FixtureRequest
 ) -> None:
-    rows = official.splits["test"].some(500, (0,))
+    rows = official.splits["test"].sample(500, (0,))
     same, wider, missing = given_back(encode(rows, request.getfixturevalue(name), max_length=384), rows)
     assert missing == 0 and same + wider >= 500 and wider <= 8
 
@@ -191,7 +191,7 @@ def test_all_windows_of_a_long_context_cover_it(wordpiece: Any) -> None:
 
 
 def test_training_batches_hold_every_window_once(official: Task, wordpiece: Any) -> None:
-    rows = official.splits["train"].some(150, (0,))
+    rows = official.splits["train"].sample(150, (0,))
     encoded = encode(rows, wordpiece, max_length=64)
     made = list(batches(encoded, batch_size=8, rng=np.random.default_rng(0)))
     assert sorted(np.concatenate([batch.rows for batch in made])) == list(range(len(encoded))) and len(encoded) > 300

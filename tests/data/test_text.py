@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.data.batching import batches, encode, evaluation_batches, median_length
+from archwright.data.tasks.passages import Passage
 from archwright.data.tasks.task import Task, load_task
-from archwright.data.text.passage import Passage, token_ids
+from archwright.data.text.corpus import tokenize_text
 from archwright.errors import BadInput
 
 LINES = [f"line {n} of a text that goes on and on" for n in range(100)]
@@ -35,16 +36,16 @@ def test_the_pieces_of_a_real_text_are_its_tokens(
     tokenizer: Any, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (data_dir / "wikitext-2" / "test.txt").read_text(encoding="utf-8")[:300_000]
-    monkeypatch.setattr("archwright.data.text.passage.PIECE", 10_007)
-    assert token_ids(text, tokenizer).tolist() == one_call(tokenizer, text)
+    monkeypatch.setattr("archwright.data.text.corpus.PIECE", 10_007)
+    assert tokenize_text(text, tokenizer).tolist() == one_call(tokenizer, text)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.text(alphabet=st.sampled_from("ab .,\n\t'é日🙂\u0301-7"), min_size=1, max_size=400), st.integers(20, 60))
 def test_the_pieces_of_any_text_are_its_tokens(tokenizer: Any, text: str, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("archwright.data.text.passage.PIECE", piece)
-        assert token_ids(text, tokenizer).tolist() == one_call(tokenizer, text)
+        patch.setattr("archwright.data.text.corpus.PIECE", piece)
+        assert tokenize_text(text, tokenizer).tolist() == one_call(tokenizer, text)
 
 
 def test_blocks_of_real_text(tokenizer: Any, data_dir: Path, tmp_path: Path) -> None:
@@ -126,9 +127,9 @@ def test_the_errors_scale_is_a_share_of_guessing(tmp_path: Path) -> None:
     from dataclasses import replace
 
     task = replace(lm(tmp_path), vocabulary=1000)
-    assert task.scaled(1000.0) == pytest.approx(1.0)
-    assert task.scaled(10.0) == pytest.approx(1 / 3)
-    assert task.scaled(1.0) == 0.0
+    assert task.scale_error(1000.0) == pytest.approx(1.0)
+    assert task.scale_error(10.0) == pytest.approx(1 / 3)
+    assert task.scale_error(1.0) == 0.0
 
 
 @pytest.mark.parametrize(

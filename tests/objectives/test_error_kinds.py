@@ -13,7 +13,7 @@ from transformers import BertConfig, GPT2Config
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.tasks.questions import QuestionRows
 from archwright.data.tasks.task import Task, load_task
-from archwright.data.text.passage import following
+from archwright.data.text.corpus import next_tokens
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import Failed
 from archwright.networks.load import supernet_config
@@ -249,7 +249,7 @@ def test_questions_can_be_learnt_by_heart(data_dir: Path, tokenizer: Any) -> Non
 def test_perplexity_falls_with_training(data_dir: Path, tokenizer: Any) -> None:
     task = KINDS["lm"](data_dir, data_dir)
     words, (encoded,) = few_words(encode(task.splits["train"], tokenizer, max_length=32))
-    encoded = replace(encoded, targets=following(encoded.ids.reshape(-1, 32)))
+    encoded = replace(encoded, targets=next_tokens(encoded.ids.reshape(-1, 32)))
     network = tiny("lm", words)
     made = evaluation_batches(encoded, tokens=512)
     before = error(network, made, metric=task.metric)

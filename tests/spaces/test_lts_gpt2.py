@@ -12,8 +12,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from archwright.data.text.snippets import snippets
-from archwright.data.text.text_encoders import gpt2_encoder
+from archwright.data.text.snippets import gpt2_encoder, snippets
 from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import count
 from archwright.search.choices import crossover, largest, middle, mutate, sample, smallest

@@ -37,7 +37,7 @@ def build_result(evaluator: SubnetEvaluator, study: Study) -> dict[str, Any]:
     with context.run.phase("measure"):
         measured = measure_networks(evaluator, trials, original)
     rows = trial_rows(evaluator, trials)
-    points = [(context.task_data.scaled(row[ERROR]), row["nonembedding_share"]) for row in rows]
+    points = [(context.task_data.scale_error(row[ERROR]), row["nonembedding_share"]) for row in rows]
     return {
         "schema": SCHEMA,
         "archwright": __version__,
@@ -88,7 +88,7 @@ def measure_networks(evaluator: SubnetEvaluator, trials: list[FrozenTrial], orig
     context, space, whole = evaluator.context, evaluator.space, evaluator.space.anatomy.full
     best = front(trials, space=space)
     # A network without layers can be worse than guessing: it is left out unless there is no other.
-    best = [trial for trial in best if context.task_data.scaled(trial.values[0]) <= 1] or best
+    best = [trial for trial in best if context.task_data.scale_error(trial.values[0]) <= 1] or best
     specs = {trial.number: space.build(config_of(space.choices, trial)) for trial in best}
     timings = measure_latency(
         evaluator.network,

@@ -41,7 +41,7 @@ class Batch:
 
 def encode(rows: Split, tokenizer: Any, *, max_length: int) -> Encoded:
     """Tokenized rows, cut to `max_length` tokens and not padded."""
-    return rows.encoded(tokenizer, max_length)
+    return rows.encode(tokenizer, max_length)
 
 
 def median_length(encoded: Encoded) -> int:

@@ -14,6 +14,8 @@ from archwright.errors import BadInput
 
 TEXTS_PER_CALL = 2048
 """Texts given to the tokenizer at once: many, for its threads; not all, because what it returns is large."""
+NO_TARGET = -100
+"""Where there is nothing to predict, as torch's cross-entropy has it."""
 ENDLESS = 10**9
 """From here on a tokenizer's longest length means that it knows none."""
 
@@ -70,14 +72,14 @@ def tokenize(texts: list[str], pairs: list[str] | None, tokenizer: Any, max_leng
     output = tokenizer(
         texts, seconds, truncation=True, max_length=max_length, padding=False, return_attention_mask=False
     )
-    return Tokenized(flat(output["input_ids"], np.int32), types_of(output), lengths_of(output))
+    return Tokenized(flat(output["input_ids"], np.int32), token_types(output), token_lengths(output))
 
 
-def types_of(output: Any) -> NDArray[np.int8] | None:
+def token_types(output: Any) -> NDArray[np.int8] | None:
     return flat(output["token_type_ids"], np.int8) if "token_type_ids" in output else None
 
 
-def lengths_of(output: Any) -> NDArray[np.int64]:
+def token_lengths(output: Any) -> NDArray[np.int64]:
     return np.array([len(ids) for ids in output["input_ids"]], dtype=np.int64)
 
 

@@ -1,15 +1,15 @@
 """One pass over the rows after another, each batch made when it is asked for."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from archwright.data.batching import Batch, batch_of, group_rows
 from archwright.data.encoding import Encoded
-from archwright.data.text.masking import BERT, MaskingRule, masked
+from archwright.data.text.masking import BERT, MaskingRule, mask_tokens
 
 Change = Callable[[Batch, np.random.Generator], Batch]
 """What is done to a batch on the way, with randomness of its own."""
@@ -24,16 +24,18 @@ class Epoch(Sequence[Batch]):
     def __len__(self) -> int:
         return len(self.parts)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        batch = batch_of(self.encoded, self.parts[place])
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return [self[each] for each in range(*position.indices(len(self)))]
+        batch = batch_of(self.encoded, self.parts[position])
         if self.change is None:
             return batch
-        return self.change(batch, np.random.default_rng((*self.seed, place % len(self))))
+        return self.change(batch, np.random.default_rng((*self.seed, position % len(self))))
 
 
-def shuffled_epochs(encoded: Encoded, batch_size: int, seed: tuple[int, ...], change: Change | None = None) -> Any:
+def shuffled_epochs(
+    encoded: Encoded, batch_size: int, seed: tuple[int, ...], change: Change | None = None
+) -> Callable[[int], Epoch]:
     """Epoch number to its batches: rows of near-equal length together, in another order each time."""
 
     def epoch(number: int) -> Epoch:
@@ -43,7 +45,7 @@ def shuffled_epochs(encoded: Encoded, batch_size: int, seed: tuple[int, ...], ch
     return epoch
 
 
-def stream_epochs(encoded: Encoded, batch_size: int, readers: int = 1) -> Any:
+def stream_epochs(encoded: Encoded, batch_size: int, readers: int = 1) -> Callable[[int], Epoch]:
     """Epoch number to batches whose rows each go on where those of the reader's batch before ended; none comes twice.
 
     The text is cut into `readers` x `batch_size` parts that are read side by side; what does not fill all of them is
@@ -52,24 +54,19 @@ def stream_epochs(encoded: Encoded, batch_size: int, readers: int = 1) -> Any:
     streams = readers * batch_size
     length = len(encoded) // streams
     starts = np.arange(streams, dtype=np.int64).reshape(readers, batch_size) * length
-    parts = [mine + step for step in range(length) for mine in starts]
+    parts = [own + step for step in range(length) for own in starts]
     return lambda number: Epoch(encoded, parts, None, ())
 
 
-def hiding(tokenizer: Any, vocabulary: int, fates: MaskingRule = BERT) -> Change:
-    """Masks the tokens of a batch; its targets are then those that stood there."""
-    return partial(
-        hidden,
-        mask_id=tokenizer.mask_token_id,
-        vocabulary=vocabulary,
-        special=set(tokenizer.all_special_ids),
-        fates=fates,
-    )
+def masking(tokenizer: Any, rule: MaskingRule = BERT) -> Change:
+    """What masks the tokens of a batch; its targets are then those that stood there."""
+    mask_id, vocabulary, special = tokenizer.mask_token_id, len(tokenizer), set(tokenizer.all_special_ids)
 
+    def mask(batch: Batch, rng: np.random.Generator) -> Batch:
+        ids, attention = (batch.inputs[name].numpy() for name in ("input_ids", "attention_mask"))
+        changed, labels = mask_tokens(
+            ids, rng, mask_id=mask_id, vocabulary=vocabulary, special=special, attention=attention, rule=rule
+        )
+        return Batch({**batch.inputs, "input_ids": torch.from_numpy(changed)}, torch.from_numpy(labels), batch.rows)
 
-def hidden(
-    batch: Batch, rng: np.random.Generator, *, mask_id: int, vocabulary: int, special: set[int], fates: MaskingRule
-) -> Batch:
-    ids, attention = batch.inputs["input_ids"], batch.inputs["attention_mask"]
-    changed, labels = masked(ids, attention, rng, mask_id, vocabulary, special, fates=fates)
-    return Batch({**batch.inputs, "input_ids": changed}, labels, batch.rows)
+    return mask

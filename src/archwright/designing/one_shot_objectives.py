@@ -11,6 +11,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from archwright.configs import design as do
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
+from archwright.data.encoding import NO_TARGET
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.tasks.task import load_task
 from archwright.data.text.snippets import Snippets, snippets
@@ -24,7 +25,7 @@ from archwright.spaces.architectures import ArchitectureSpace
 from archwright.statistics import METRICS
 from archwright.store import digest
 from archwright.subnet.supernet import plain_update
-from archwright.training.losses import NO_TARGET, task_loss
+from archwright.training.losses import task_loss
 from archwright.training.objectives.mlm import masked_token_logits, mlm_update
 from archwright.training.task_data import EVALUATION_TOKENS
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from archwright.data.batching import Batch
+from archwright.data.encoding import NO_TARGET
 from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
@@ -20,7 +21,6 @@ from archwright.subnet.spec import SubnetSpec
 
 LONGEST_ANSWER = 30
 """Tokens of an answer to a question."""
-NO_TARGET = -100
 T = TypeVar("T")
 
 

@@ -12,8 +12,14 @@ import numpy as np
 
 from archwright.configs import scoring as so
 from archwright.data.public_data import GPT2_ORIGIN, WIKITEXT, WIKITEXT_ORIGIN, public_data
-from archwright.data.text.snippets import Snippets, snippets
-from archwright.data.text.text_encoders import TextEncoder, checkpoint_encoder, gpt2_encoder, word_encoder
+from archwright.data.text.snippets import (
+    Snippets,
+    TextEncoder,
+    checkpoint_encoder,
+    gpt2_encoder,
+    snippets,
+    word_encoder,
+)
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.parallel.pool import WorkerPool, worker_pool

@@ -7,13 +7,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from archwright.data.encoding import NO_TARGET
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 
 PIECE = 2**22
 """Logits worked on at once: a language model has so many that every copy of all of them would be felt."""
-
-
-NO_TARGET = -100
 
 
 def task_loss(logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:

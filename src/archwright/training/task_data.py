@@ -69,9 +69,9 @@ class TaskData:
         """1 - the task's metric (or the perplexity) of the network, or of the sub-network `keep` inside it."""
         return error(network, rows, keep, metric=self.task.metric, positive=self.task.positive)
 
-    def scaled(self, error: float) -> float:
+    def scale_error(self, error: float) -> float:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
-        return self.task.scaled(error)
+        return self.task.scale_error(error)
 
     def length(self, wanted: int) -> int:
         """Tokens of the text that costs are about."""

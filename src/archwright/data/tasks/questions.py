@@ -14,12 +14,12 @@ from archwright.data.encoding import (
     check_length,
     flat,
     join_parts,
-    lengths_of,
     separator,
     slices,
-    types_of,
+    token_lengths,
+    token_types,
 )
-from archwright.data.tasks.splits import cut, part
+from archwright.data.tasks.rows import sample_rows, split_rows
 from archwright.data.windows import Windows
 from archwright.errors import BadInput
 from archwright.progress import progress
@@ -56,18 +56,18 @@ class QuestionRows:
         answers = [self.answers[row] for row in rows]
         return QuestionRows(questions, contexts, self.paragraphs[rows], self.spans[rows], answers, self.unanswerable)
 
-    def cut(self, shares: Mapping[str, float], seed: int) -> dict[str, "QuestionRows"]:
+    def split(self, shares: Mapping[str, float], seed: int) -> dict[str, "QuestionRows"]:
         """Whole paragraphs go into one split, so that no context is both learned and judged."""
         numbers, member = np.unique(self.paragraphs, return_inverse=True)
         return {
             split: self.take(np.flatnonzero(np.isin(member, chosen)))
-            for split, chosen in cut(len(numbers), shares, seed).items()
+            for split, chosen in split_rows(len(numbers), shares, seed).items()
         }
 
-    def some(self, wanted: int, seeds: tuple[int, ...]) -> "QuestionRows":
-        return self.take(part(len(self), wanted, np.random.default_rng(seeds)))
+    def sample(self, size: int, seeds: tuple[int, ...]) -> "QuestionRows":
+        return self.take(sample_rows(len(self), size, seeds))
 
-    def encoded(self, tokenizer: Any, max_length: int) -> Encoded:
+    def encode(self, tokenizer: Any, max_length: int) -> Encoded:
         special = tokenizer.num_special_tokens_to_add(pair=True)
         check_length(max_length, tokenizer, room=special + FEWEST_TOKENS)
         if not tokenizer.is_fast:
@@ -75,19 +75,20 @@ class QuestionRows:
         parts: list[TokenizedWindows] = []
         with progress("tokenize", len(self), "questions") as bar:
             for some in slices(len(self), TEXTS_PER_CALL):
-                parts.append(windows_of(self, some, tokenizer, max_length - special))
+                parts.append(tokenize_windows(self, some, tokenizer, max_length - special))
                 bar.advance(some.stop - some.start)
-        made = join_parts([each.tokens for each in parts], targets_of(parts), tokenizer)
+        targets = np.concatenate([part.targets for part in parts])
+        encoded = join_parts([part.tokens for part in parts], targets, tokenizer)
         windows = Windows(
-            owners=np.concatenate([each.owners for each in parts]),
-            offsets=made.offsets,
-            characters=np.concatenate([each.characters for each in parts]),
-            open=np.concatenate([each.open for each in parts]),
+            owners=np.concatenate([part.owners for part in parts]),
+            offsets=encoded.offsets,
+            characters=np.concatenate([part.characters for part in parts]),
+            open=np.concatenate([part.open for part in parts]),
             contexts=self.contexts,
             answers=self.answers,
             unanswerable=self.unanswerable,
         )
-        return replace(made, windows=windows)
+        return replace(encoded, windows=windows)
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,12 @@ class TokenizedWindows:
     targets: NDArray[np.int64]
 
 
-def targets_of(parts: list[TokenizedWindows]) -> NDArray[np.int64]:
-    return np.concatenate([each.targets for each in parts])
-
-
-def windows_of(rows: QuestionRows, some: slice, tokenizer: Any, room: int) -> TokenizedWindows:
+def tokenize_windows(rows: QuestionRows, some: slice, tokenizer: Any, room: int) -> TokenizedWindows:
     """Questions and windows of contexts, together at most `room` tokens without special ones."""
     longest = min(LONGEST_QUESTION, room // 2)
     before = separator(tokenizer)
     output = tokenizer(
-        shortened(rows.questions[some], tokenizer, longest),
+        shorten(rows.questions[some], tokenizer, longest),
         [before + context for context in rows.contexts[some]],
         truncation="only_second",
         max_length=room + tokenizer.num_special_tokens_to_add(pair=True),
@@ -119,25 +116,21 @@ def windows_of(rows: QuestionRows, some: slice, tokenizer: Any, room: int) -> To
         return_offsets_mapping=True,
         return_attention_mask=False,
     )
-    lengths = lengths_of(output)
+    lengths = token_lengths(output)
     owners = np.array(output["overflow_to_sample_mapping"], dtype=np.int64) + some.start
     characters = flat([pair for row in output["offset_mapping"] for pair in row], np.int32).reshape(-1, 2)
     characters = np.maximum(characters - len(before), 0)
-    inside = np.concatenate([second_of(output.sequence_ids(window)) for window in range(len(lengths))])
+    sequences = (output.sequence_ids(window) for window in range(len(lengths)))  # which tokens are of the second text
+    inside = np.array([number == 1 for numbers in sequences for number in numbers], dtype=bool)
     inside &= characters[:, 1] > characters[:, 0]
     starts = np.cumsum(lengths) - lengths
     targets = answer_tokens(characters, inside, np.append(starts, len(inside)), rows.spans[owners])
     inside[starts] = True
-    tokens = Tokenized(flat(output["input_ids"], np.int32), types_of(output), lengths)
+    tokens = Tokenized(flat(output["input_ids"], np.int32), token_types(output), lengths)
     return TokenizedWindows(tokens, owners, characters, inside.astype(np.int8), targets)
 
 
-def second_of(sequences: list[int | None]) -> NDArray[np.bool_]:
-    """Which tokens are of the second text."""
-    return np.array([number == 1 for number in sequences], dtype=bool)
-
-
-def shortened(questions: list[str], tokenizer: Any, longest: int) -> list[str]:
+def shorten(questions: list[str], tokenizer: Any, longest: int) -> list[str]:
     """The questions, those of more tokens than that cut before the first one too many."""
     output = tokenizer(questions, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return [

@@ -8,24 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.encoding import TEXTS_PER_CALL, Encoded, Tokenized, check_length, join_parts, slices, tokenize
-from archwright.data.tasks.splits import cut, part
 from archwright.data.tasks.targets import Targets
 from archwright.progress import progress
+
+Positions = NDArray[np.int64]
 
 
 class Split(Protocol):
     """The data of one split, before it is tokenized."""
 
     def __len__(self) -> int: ...
-    def cut(self, shares: Mapping[str, float], seed: int) -> Mapping[str, Self]:
+    def split(self, shares: Mapping[str, float], seed: int) -> Mapping[str, Self]:
         """ "train" and each named share, disjoint and complete."""
         ...
 
-    def some(self, wanted: int, seeds: tuple[int, ...]) -> Self:
+    def sample(self, size: int, seeds: tuple[int, ...]) -> Self:
         """A random part of so many rows; with the same seeds a larger part contains the smaller."""
         ...
 
-    def encoded(self, tokenizer: Any, max_length: int) -> Encoded:
+    def encode(self, tokenizer: Any, max_length: int) -> Encoded:
         """Token ids, cut to `max_length` tokens and not padded."""
         ...
 
@@ -62,19 +63,19 @@ class Rows:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: NDArray[np.int64]) -> "Rows":
+    def take(self, rows: Positions) -> "Rows":
         """The rows at these positions, in this order."""
         pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
         choices = tuple([column[row] for row in rows] for column in self.choices)
         return Rows([self.texts[row] for row in rows], pairs, self.targets[rows], choices)
 
-    def cut(self, shares: Mapping[str, float], seed: int) -> dict[str, "Rows"]:
-        return {split: self.take(positions) for split, positions in cut(len(self), shares, seed).items()}
+    def split(self, shares: Mapping[str, float], seed: int) -> dict[str, "Rows"]:
+        return {name: self.take(positions) for name, positions in split_rows(len(self), shares, seed).items()}
 
-    def some(self, wanted: int, seeds: tuple[int, ...]) -> "Rows":
-        return self.take(part(len(self), wanted, np.random.default_rng(seeds)))
+    def sample(self, size: int, seeds: tuple[int, ...]) -> "Rows":
+        return self.take(sample_rows(len(self), size, seeds))
 
-    def encoded(self, tokenizer: Any, max_length: int) -> Encoded:
+    def encode(self, tokenizer: Any, max_length: int) -> Encoded:
         special = tokenizer.num_special_tokens_to_add(pair=self.pairs is not None or bool(self.choices))
         check_length(max_length, tokenizer, room=special + 1)
         parts: list[Tokenized] = []
@@ -90,3 +91,16 @@ class Rows:
             return self.texts[some], None if self.pairs is None else self.pairs[some]
         chosen = list(zip(*(column[some] for column in self.choices), strict=True))
         return [text for text in self.texts[some] for _ in self.choices], [c for row in chosen for c in row]
+
+
+def split_rows(total: int, shares: Mapping[str, float], seed: int) -> dict[str, Positions]:
+    """Positions of "train" and of each named share, disjoint, complete and in ascending order."""
+    order = np.random.default_rng((seed, 0)).permutation(total)
+    sizes = [max(1, round(share * total)) for share in shares.values()]
+    *held_out, train = np.split(order, np.cumsum(sizes))
+    return {split: np.sort(part) for split, part in zip([*shares, "train"], [*held_out, train], strict=True)}
+
+
+def sample_rows(total: int, size: int, seeds: tuple[int, ...]) -> Positions:
+    """A random part of all positions in ascending order; with the same seeds a larger part contains the smaller."""
+    return np.sort(np.random.default_rng(seeds).permutation(total)[:size])

@@ -10,11 +10,10 @@ import numpy as np
 from archwright.data.files import quote, quote_all
 from archwright.data.tasks.hub import PREFIX
 from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
+from archwright.data.tasks.passages import load_passages
 from archwright.data.tasks.rows import Rows, Split, UnsplitTask
-from archwright.data.tasks.splits import split_note
 from archwright.data.tasks.squad import ADDRESS, load_squad
 from archwright.data.tasks.tables import Columns, own_files
-from archwright.data.text.passage import text_files
 from archwright.errors import BadInput
 
 DEFAULT_TASK = "movie-reviews"
@@ -29,7 +28,7 @@ class Task:
     labels: tuple[str, ...]
     """Names in id order; empty for everything but classification."""
     metric: str
-    """Name in the judge's lists of metrics."""
+    """Name of the metric that its error is made of."""
     splits: Mapping[str, Split]
     """"train", "validation" and "test"."""
     note: str = ""
@@ -46,18 +45,13 @@ class Task:
     def regression(self) -> bool:
         return self.kind == "regression"
 
-    def scaled(self, error: float) -> float:
-        """The error as a share, for a hypervolume with reference 1: 1 knows nothing, 0 is perfect."""
-        return SCALES[self.metric](error, self.vocabulary) if self.metric in SCALES else error
+    def scale_error(self, error: float) -> float:
+        """The error as a share, for a hypervolume with reference 1: 1 knows nothing, 0 is perfect.
 
-
-def share_of_guessing(perplexity: float, vocabulary: int) -> float:
-    """ln(perplexity) / ln(vocabulary): a token's loss as a share of the loss when all tokens are equally likely."""
-    return float(np.log(perplexity) / np.log(vocabulary))
-
-
-SCALES: dict[str, Callable[[float, int], float]] = {"perplexity": share_of_guessing}
-"""Metrics whose errors are not shares: error and size of the vocabulary -> share."""
+        For a perplexity ln(perplexity) / ln(vocabulary): a token's loss as a share of the loss when all tokens are
+        equally likely.
+        """
+        return float(np.log(error) / np.log(self.vocabulary)) if self.metric == "perplexity" else error
 
 
 @dataclass(frozen=True)
@@ -104,59 +98,51 @@ def load_task(
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
     columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
-    wish = TaskRequest(name or None, data, train, validation, test, columns, regression, labels)
-    parts = OTHER_TASKS[name].load(wish) if name in OTHER_TASKS else labelled(wish)
-    parts = parts if held_out is None else holding_out(parts, held_out)
-    return complete(limited(task_of(parts, seed), wanted, seed), seed)
+    request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels)
+    task = OTHER_TASKS[name].load(request) if name in OTHER_TASKS else load_labelled(request)
+    if held_out is not None and task.test is not None and task.validation is None:
+        shares = {"validation": held_out} if held_out else {}
+        task = replace(task, validation=None if held_out else task.test, shares=shares)
+    return check_classes(split_task(task, wanted, seed), seed)
 
 
-def holding_out(parts: UnsplitTask, share: float) -> UnsplitTask:
-    """The same with this share of train held out; as it is where validation rows are given, or test rows are not."""
-    if parts.test is None or parts.validation is not None:
-        return parts
-    return replace(parts, validation=None if share else parts.test, shares={"validation": share} if share else {})
-
-
-def labelled(wish: TaskRequest) -> UnsplitTask:
+def load_labelled(request: TaskRequest) -> UnsplitTask:
     """Labelled texts: one's own files, or by name."""
-    if (wish.train and (wish.name or wish.data)) or ((wish.validation or wish.test) and not wish.train):
+    if (request.train and (request.name or request.data)) or (
+        (request.validation or request.test) and not request.train
+    ):
         raise BadInput("give either --task (with --data if it needs it), or your own files with --train among them.")
-    if wish.train:
-        draft = own_files(wish.train, wish.validation, wish.test, columns=wish.columns)
-    else:
-        draft = load_named_task(known(wish.name or DEFAULT_TASK), wish.data, wish.columns)
-    return number_labels(draft, wish.regression, wish.labels)
+    if request.train:
+        raw = own_files(request.train, request.validation, request.test, columns=request.columns)
+        return number_labels(raw, request.regression, request.labels)
+    name = request.name or DEFAULT_TASK
+    if name not in BUILT_IN and not name.startswith(PREFIX):
+        near = get_close_matches(name, TASKS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        ways = "your own files with --train, a `datasets` name as hf:NAME"
+        raise BadInput(f"unknown task {quote(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
+    return number_labels(load_named_task(name, request.data, request.columns), request.regression, request.labels)
 
 
-def known(name: str) -> str:
-    """The name of a task, if it is one."""
-    if name in BUILT_IN or name.startswith(PREFIX):
-        return name
-    near = get_close_matches(name, TASKS, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
-    ways = "your own files with --train, a `datasets` name as hf:NAME"
-    raise BadInput(f"unknown task {quote(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
-
-
-def language_modelling(wish: TaskRequest) -> UnsplitTask:
+def load_language_modelling(request: TaskRequest) -> UnsplitTask:
     """The next token of one's own text."""
-    without_labels("lm", wish)
-    if wish.train is None or wish.data is not None:
+    refuse_columns("lm", request)
+    if request.train is None or request.data is not None:
         raise BadInput("lm needs a text file with --train (and may have --validation and --test), and takes no --data.")
-    return text_files(wish.train, wish.validation, wish.test)
+    return load_passages(request.train, request.validation, request.test)
 
 
-def question_answering(wish: TaskRequest) -> UnsplitTask:
+def load_question_answering(request: TaskRequest) -> UnsplitTask:
     """Parts of a text that answer questions."""
-    without_labels("squad", wish)
-    if wish.train or wish.validation or wish.test:
+    refuse_columns("squad", request)
+    if request.train or request.validation or request.test:
         raise BadInput("squad reads train*.json and dev*.json of the folder --data; leave out --train and the others.")
-    return load_squad(wish.data)
+    return load_squad(request.data)
 
 
-def without_labels(task: str, wish: TaskRequest) -> None:
+def refuse_columns(task: str, request: TaskRequest) -> None:
     """Refuses what is only for labelled texts."""
-    if wish.columns != Columns() or wish.regression is not None:
+    if request.columns != Columns() or request.regression is not None:
         options = "--text-column, --text-pair-column, --label-column, --choice-columns and --regression"
         raise BadInput(f"{task} has no columns of texts and labels; leave out {options}.")
 
@@ -172,36 +158,32 @@ class OtherTask:
 OTHER_TASKS: dict[str | None, OtherTask] = {
     "squad": OtherTask(
         f"parts of a text that answer questions, versions 1.1 and 2.0; needs --data, original: {ADDRESS}",
-        question_answering,
+        load_question_answering,
     ),
     "lm": OtherTask(
-        f"the next token of your own text in --train, for example of WikiText-2: {WIKITEXT}", language_modelling
+        f"the next token of your own text in --train, for example of WikiText-2: {WIKITEXT}", load_language_modelling
     ),
 }
 TASKS: dict[str, str] = {str(name): task.description for name, task in (BUILT_IN | OTHER_TASKS).items()}
 
 
-def task_of(parts: UnsplitTask, seed: int) -> Task:
-    """The task with train cut into its splits."""
-    given = {"validation": parts.validation, "test": parts.test}
-    found = {split: data for split, data in given.items() if data is not None} | dict(
-        parts.train.cut(parts.shares, seed)
-    )
-    splits = {split: found[split] for split in ("train", "validation", "test")}
-    note = "; ".join(filter(None, (split_note(parts.shares, parts.how.format(seed=seed)), parts.note)))
-    return Task(parts.name, parts.labels, parts.metric, splits, note, parts.positive, parts.kind)
+def split_task(task: UnsplitTask, wanted: Mapping[str, int], seed: int) -> Task:
+    """The task with train cut into its splits, and at most so many rows per split, chosen at random; 0 keeps all."""
+    shares = task.shares
+    data = {name: split for name, split in (("validation", task.validation), ("test", task.test)) if split is not None}
+    data |= dict(task.train.split(shares, seed))
+    splits = {name: data[name] for name in ("train", "validation", "test")}
+    for stream, (name, number) in enumerate(wanted.items(), start=1):
+        if 0 < number < len(splits[name]):
+            splits[name] = splits[name].sample(number, (seed, stream))
+    percent = "/".join(f"{100 * share:.0f}" for share in [1 - sum(shares.values()), *shares.values()])
+    how = task.how.format(seed=seed)
+    cut = f"train split {percent} into {', '.join(['train', *shares])} {how}" if shares else ""
+    note = "; ".join(filter(None, (cut, task.note)))
+    return Task(task.name, task.labels, task.metric, splits, note, task.positive, task.kind)
 
 
-def limited(task: Task, wanted: Mapping[str, int], seed: int) -> Task:
-    """The task with at most so many rows per split, chosen at random; 0 keeps all."""
-    splits = dict(task.splits)
-    for stream, (split, number) in enumerate(wanted.items(), start=1):
-        if 0 < number < len(splits[split]):
-            splits[split] = splits[split].some(number, (seed, stream))
-    return replace(task, splits=splits)
-
-
-def complete(task: Task, seed: int) -> Task:
+def check_classes(task: Task, seed: int) -> Task:
     """The task itself, if its training rows can teach every class."""
     rows = task.splits["train"]
     present = set(rows.targets.tolist()) if isinstance(rows, Rows) else set()

@@ -1,15 +1,16 @@
-"""Hiding tokens that a network then has to guess: pure functions of token ids and randomness."""
+"""Corrupting tokens that a network then has to guess or find: pure functions of token ids and randomness."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+from archwright.data.encoding import NO_TARGET
 
 SHARE = 0.15
 """Of the tokens that may be chosen."""
-NO_TARGET = -100
+Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,47 +27,46 @@ BERT = MaskingRule(hidden=0.8, random=0.1)
 """Devlin et al. 2019."""
 ELECTRA = MaskingRule(hidden=1.0, random=0.0)
 """Clark et al. 2020: what the generator guesses takes the place of the mask anyway."""
+REPLACED = MaskingRule(hidden=0.0, random=1.0)
+"""ELECTRA with a uniform generator, for networks that are not trained."""
 
 
-def masked(
-    ids: torch.Tensor,
-    attention: torch.Tensor,
+def mask_tokens(
+    ids: Ids,
     rng: np.random.Generator,
+    *,
     mask_id: int,
     vocabulary: int,
-    special: Collection[int],
+    special: Collection[int] = (),
+    attention: NDArray[np.int64] | None = None,
     share: float = SHARE,
-    fates: MaskingRule = BERT,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    rule: MaskingRule = BERT,
+) -> tuple[Ids, Ids]:
     """Rows x time ids with some tokens changed, and the tokens that stood there as labels, -100 elsewhere.
 
-    In every row the share is rounded to whole tokens, at least one where there is any. Padding (attention 0) and
-    special tokens are neither chosen nor put in.
+    With `attention` the share is rounded to whole tokens in every row, at least one where there is any, and padding
+    (attention 0) is not chosen; without it every token is chosen with this probability. Special tokens are neither
+    chosen nor put in.
     """
-    before = ids.cpu().numpy()
-    free = (attention.cpu().numpy() != 0) & ~np.isin(before, list(special))
-    chosen, fate = chosen_tokens(free, share, rng), rng.random(before.shape)
-    others = ordinary(rng.integers(vocabulary - len(set(special)), size=before.shape), special)
-    changed = np.where(fate < fates.hidden, mask_id, np.where(fate < fates.hidden + fates.random, others, before))
-    labels = np.where(chosen, before, NO_TARGET)
-    return placed(np.where(chosen, changed, before), ids), placed(labels, ids)
+    draws = rng.random(ids.shape)
+    if attention is None:
+        chosen = draws < share
+    else:
+        chosen = choose_in_rows(draws, (attention != 0) & ~np.isin(ids, list(special)), share)
+    if rule.hidden + rule.random < 1:
+        fate = rng.random(ids.shape)
+        hidden, random = fate < rule.hidden, fate < rule.hidden + rule.random
+    else:  # one fate for all
+        hidden, random = np.full(ids.shape, rule.hidden == 1), np.full(ids.shape, True)
+    others = rng.integers(vocabulary - len(set(special)), size=ids.shape)
+    for taken in sorted(set(special)):  # numbers of ordinary tokens, counted without the special ones
+        others = others + (others >= taken)
+    changed = np.where(hidden, mask_id, np.where(random, others, ids))
+    return np.where(chosen, changed, ids), np.where(chosen, ids, NO_TARGET)
 
 
-def chosen_tokens(free: NDArray[np.bool_], share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """This share of the free places of every row, at least one of them, at random."""
-    keys = np.where(free, rng.random(free.shape), 2.0)
-    ranks = keys.argsort(axis=1).argsort(axis=1)
+def choose_in_rows(draws: NDArray[np.float64], free: NDArray[np.bool_], share: float) -> NDArray[np.bool_]:
+    """This share of the free places of every row, at least one of them: those with the lowest draws."""
+    ranks = np.where(free, draws, 2.0).argsort(axis=1).argsort(axis=1)
     free_tokens = free.sum(axis=1, keepdims=True)
-    wanted = np.clip(np.rint(share * free_tokens), np.minimum(free_tokens, 1), free_tokens)
-    return ranks < wanted
-
-
-def ordinary(numbers: NDArray[np.int64], special: Collection[int]) -> NDArray[np.int64]:
-    """The tokens of these numbers, counted without the special ones."""
-    for taken in sorted(set(special)):
-        numbers = numbers + (numbers >= taken)
-    return numbers
-
-
-def placed(values: NDArray[np.int64], like: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(values).to(like.device, like.dtype)
+    return ranks < np.clip(np.rint(share * free_tokens), np.minimum(free_tokens, 1), free_tokens)

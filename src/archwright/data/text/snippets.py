@@ -1,20 +1,31 @@
-"""Small batches of real text to look at untrained networks with: seeded, without padding, in their own vocabulary."""
+"""Small batches of real text to probe untrained networks with: seeded, without padding, in their own vocabulary."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archwright.data.text.text_encoders import TextEncoder, read
+from archwright.data.encoding import NO_TARGET
+from archwright.data.files import read_bytes
+from archwright.data.text.corpus import UNKNOWN, cached_lines
+from archwright.data.text.masking import BERT, REPLACED, Ids, mask_tokens
+from archwright.data.text.tokenizer import load_tokenizer
+from archwright.data.text.tokenizer_training import GPT2_FILES
 from archwright.errors import BadInput
 
-Ids = NDArray[np.int64]
 CHARACTERS = 8
 """Of text per wanted token that are tokenized at first; doubled until there are enough tokens."""
-REPLACED = 0.15
-"""Share of tokens that ELECTRA's or BERT's objective changes."""
-NO_TARGET = -100
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """From text to token numbers."""
+
+    encode: Callable[[str], list[int]]
+    size: int
+    mask_id: int
+    """Token that hides another one in masked language modelling."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,23 +39,34 @@ class Snippets:
     """How many different tokens occur: a network needs no more embeddings to read them."""
 
 
-def snippets(
-    text: Path, vocabulary: TextEncoder, loss: str, *, rows: int, length: int, seed: tuple[int, ...]
-) -> Snippets:
-    """`rows` windows of `length` tokens at random lines, with the labels of the loss."""
+def snippets(text: Path, encoder: TextEncoder, loss: str, *, rows: int, length: int, seed: tuple[int, ...]) -> Snippets:
+    """`rows` windows of `length` tokens at random lines, with the labels of the loss.
+
+    electra: which tokens were replaced by random others; mlm: the tokens themselves where some were chosen, -100
+    elsewhere; else causal language modelling, where the network itself shifts the labels.
+    """
     rng = np.random.default_rng(seed)
-    windows = np.array([window(read(text), vocabulary, length, rng, text) for _ in range(rows)], dtype=np.int64)
-    inputs, labels = CORRUPTIONS[loss](windows, vocabulary, rng)
-    return renumber(inputs, labels, tokens_as_labels=loss in LABELS_ARE_TOKENS)
+    ids = np.array([window(cached_lines(text), encoder, length, rng, text) for _ in range(rows)], dtype=np.int64)
+    if loss == "electra":
+        inputs, _ = mask_tokens(ids, rng, mask_id=encoder.mask_id, vocabulary=encoder.size, rule=REPLACED)
+        known = np.unique(inputs)
+        return Snippets(np.searchsorted(known, inputs), (inputs != ids).astype(np.int64), len(known))
+    inputs, labels = ids, ids
+    if loss == "mlm":
+        inputs, labels = mask_tokens(ids, rng, mask_id=encoder.mask_id, vocabulary=encoder.size, rule=BERT)
+    known = np.unique(np.concatenate([inputs.ravel(), labels[labels != NO_TARGET]]))
+    labels = np.where(labels == NO_TARGET, NO_TARGET, np.searchsorted(known, labels))
+    return Snippets(np.searchsorted(known, inputs), labels, len(known))
 
 
-def window(lines: list[str], vocabulary: TextEncoder, length: int, rng: np.random.Generator, source: Path) -> list[int]:
+def window(lines: list[str], encoder: TextEncoder, length: int, rng: np.random.Generator, source: Path) -> list[int]:
     """The first `length` tokens from a random line on; goes on at the beginning of the text after its end."""
     start = int(rng.integers(len(lines)))
     turned, wanted = lines[start:] + lines[:start], CHARACTERS * length
     while True:
-        piece = "\n".join(first_lines(turned, wanted))
-        ids = vocabulary.ids(piece)
+        sizes = np.cumsum([len(line) + 1 for line in turned[: wanted + 1]])
+        piece = "\n".join(turned[: int(np.searchsorted(sizes, wanted)) + 1])  # lines of so many characters
+        ids = encoder.encode(piece)
         if len(ids) >= length:
             return ids[:length]
         if len(piece) < wanted:
@@ -52,41 +74,34 @@ def window(lines: list[str], vocabulary: TextEncoder, length: int, rng: np.rando
         wanted *= 2
 
 
-def first_lines(lines: list[str], characters: int) -> list[str]:
-    """As many lines as it takes to have so many characters."""
-    sizes = np.cumsum([len(line) + 1 for line in lines[: characters + 1]])
-    return lines[: int(np.searchsorted(sizes, characters)) + 1]
+def checkpoint_encoder(source: str) -> TextEncoder:
+    """The vocabulary of a checkpoint's tokenizer, without special tokens around a text."""
+    tokenizer = load_tokenizer(source)
+
+    def encode(text: str) -> list[int]:
+        known = text.replace(UNKNOWN, tokenizer.unk_token or "")
+        ids: list[int] = tokenizer(known, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    return TextEncoder(encode, len(tokenizer), tokenizer.mask_token_id or 0)
 
 
-def renumber(inputs: Ids, labels: Ids, *, tokens_as_labels: bool) -> Snippets:
-    """The same batch with its tokens numbered among themselves."""
-    seen = [inputs.ravel(), labels[labels != NO_TARGET]] if tokens_as_labels else [inputs.ravel()]
-    known = np.unique(np.concatenate(seen))
-    if tokens_as_labels:
-        labels = np.where(labels == NO_TARGET, NO_TARGET, np.searchsorted(known, labels))
-    return Snippets(np.searchsorted(known, inputs), labels, len(known))
+def gpt2_encoder(folder: Path) -> TextEncoder:
+    """The vocabulary of GPT-2 from its two original files."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    for name in GPT2_FILES:
+        read_bytes(folder / name)
+    tokenizer = ByteLevelBPETokenizer.from_file(*(str(folder / name) for name in GPT2_FILES))
+    return TextEncoder(lambda text: list(tokenizer.encode(text).ids), tokenizer.get_vocab_size(), 0)
 
 
-def replaced(windows: Ids, vocabulary: TextEncoder, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """ELECTRA: some tokens are random others; the label says which (Clark et al. 2020, with a uniform generator)."""
-    chosen = rng.random(windows.shape) < REPLACED
-    others = rng.integers(vocabulary.size, size=windows.shape)
-    inputs = np.where(chosen, others, windows)
-    return inputs, (inputs != windows).astype(np.int64)
+def word_encoder(text: Path) -> TextEncoder:
+    """The words of the text itself, and the end of a line as one more."""
+    words = dict.fromkeys(word for line in cached_lines(text) for word in line.split())
+    numbers, end = {word: number for number, word in enumerate(words)}, len(words)
 
+    def encode(piece: str) -> list[int]:
+        return [number for line in piece.split("\n") for number in (*map(numbers.__getitem__, line.split()), end)]
 
-def masked(windows: Ids, vocabulary: TextEncoder, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """BERT: of the chosen tokens 80 % are hidden, 10 % are random and 10 % stay; the label is the token itself."""
-    chosen, fate = rng.random(windows.shape) < REPLACED, rng.random(windows.shape)
-    others = np.where(fate < 0.8, vocabulary.mask, rng.integers(vocabulary.size, size=windows.shape))
-    inputs = np.where(chosen & (fate < 0.9), others, windows)
-    return inputs, np.where(chosen, windows, NO_TARGET)
-
-
-def unchanged(windows: Ids, vocabulary: TextEncoder, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """Causal language modelling: the network itself shifts the labels."""
-    return windows, windows
-
-
-CORRUPTIONS = {"electra": replaced, "mlm": masked, "lm": unchanged, "published": unchanged}
-LABELS_ARE_TOKENS = {"mlm", "lm", "published"}
+    return TextEncoder(encode, end + 1, end)

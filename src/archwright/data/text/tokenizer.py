@@ -17,7 +17,7 @@ def load_tokenizer(source: str) -> Any:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(
-            source, trust_remote_code=False, **gguf_of(source), **own_code(source)
+            source, trust_remote_code=False, **gguf_argument(source), **config_argument(source)
         )
     except UNREADABLE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
@@ -35,7 +35,7 @@ def load_tokenizer(source: str) -> Any:
     return tokenizer
 
 
-def own_code(source: str) -> dict[str, Any]:
+def config_argument(source: str) -> dict[str, Any]:
     """An empty config where the folder's own needs code that lies beside it, as networks of ours have it.
 
     A tokenizer needs neither, but transformers would ask for both.
@@ -49,7 +49,7 @@ def own_code(source: str) -> dict[str, Any]:
     return {"config": PreTrainedConfig()} if isinstance(values, dict) and "auto_map" in values else {}
 
 
-def gguf_of(source: str) -> dict[str, str]:
+def gguf_argument(source: str) -> dict[str, str]:
     """Where the tokenizer of a folder is that has no tokenizer files, but one GGUF file: inside of it."""
     folder = Path(source)
     if not folder.is_dir() or any((folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):

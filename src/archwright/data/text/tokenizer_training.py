@@ -64,8 +64,8 @@ def train_tokenizer(name: str, lines: Sequence[str], size: int | None = None) ->
     size = USUAL_SIZES[name] if size is None else size
     if size < FEWEST_TOKENS:
         raise BadInput(f"--vocabulary must be at least {FEWEST_TOKENS}, got {size}.")
-    made = TOKENIZER_TRAINERS[name](lines, size)
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token=SPECIAL["sep_token"], **SPECIAL)
+    tokenizer = TOKENIZER_TRAINERS[name](lines, size)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=SPECIAL["sep_token"], **SPECIAL)
 
 
 def gpt2_tokenizer(folder: Path) -> Any:
@@ -87,9 +87,3 @@ def read_tokenizer(source: str) -> Any:
     folder = Path(source)
     original = folder.is_dir() and (folder / GPT2_FILES[0]).exists() and not (folder / "tokenizer.json").exists()
     return gpt2_tokenizer(folder) if original else load_tokenizer(source)
-
-
-def same_tokens(one: Any, other: Any) -> bool:
-    """Whether the same ids mean the same tokens to both."""
-    known: bool = one.get_vocab() == other.get_vocab()
-    return known

@@ -10,13 +10,14 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from archwright.data.batching import Batch
+from archwright.data.encoding import NO_TARGET
 from archwright.data.text.masking import ELECTRA
 from archwright.errors import BadInput
 from archwright.random_streams import generator as random_generator
 from archwright.spaces.checkpoints import space_of_model
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
-from archwright.training.losses import NO_TARGET, task_loss
+from archwright.training.losses import task_loss
 from archwright.training.objectives.mlm import masked_token_logits
 from archwright.training.objectives.pretraining import (
     Losses,

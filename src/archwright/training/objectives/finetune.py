@@ -13,7 +13,7 @@ from torch import nn
 
 from archwright.configs import compress as o
 from archwright.data.epochs import shuffled_epochs
-from archwright.data.tasks.glue_submission import extra_dev_rows, test_rows
+from archwright.data.tasks.glue_submission import extra_dev_rows, leaderboard_rows
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_supernet, saved_network, stock_config
@@ -63,7 +63,7 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
     glue = config.task.data if task.name.startswith(GLUE_PREFIX) else None
     name = task.name.removeprefix(GLUE_PREFIX)
     extra = {} if glue is None else extra_dev_rows(name, glue, task.labels)
-    unlabelled = test_rows(name, glue) if glue is not None and config.checks.submission else []
+    unlabelled = leaderboard_rows(name, glue) if glue is not None and config.checks.submission else []
 
     def evaluate() -> dict[str, Any]:
         """Metrics on the rows that are not trained on: the official dev rows, MNLI's mismatched ones too."""

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from archwright.data.batching import Batch
+from archwright.data.encoding import NO_TARGET
 from archwright.data.text.masking import BERT
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
-from archwright.training.losses import NO_TARGET, task_loss
+from archwright.training.losses import task_loss
 from archwright.training.objectives.pretraining import (
     Losses,
     evaluate_losses,

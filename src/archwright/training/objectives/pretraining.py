@@ -10,7 +10,7 @@ from torch import nn
 
 from archwright.data.batching import Batch
 from archwright.data.encoding import Encoded
-from archwright.data.epochs import Epoch, hiding, shuffled_epochs
+from archwright.data.epochs import Epoch, masking, shuffled_epochs
 from archwright.data.public_data import GPT2_ORIGIN, public_data
 from archwright.data.text.corpus import encode_corpus, read_corpus
 from archwright.data.text.masking import MaskingRule
@@ -120,7 +120,7 @@ def pretraining_plan(context: TrainingContext, corpus: CorpusData, **parts: Any)
 
 def masked_epochs(context: TrainingContext, corpus: CorpusData, rule: MaskingRule) -> tuple[Any, Epoch]:
     """Epoch number -> masked batches to learn from, and validation batches, masked in the same way every time."""
-    mask = hiding(corpus.tokenizer, len(corpus.tokenizer), rule)
+    mask = masking(corpus.tokenizer, rule)
     train = shuffled_epochs(corpus.train, context.recipe.batch_size, (context.seed, 0), mask)
     validation: Epoch = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION), mask)(0)
     return train, validation
