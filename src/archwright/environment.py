@@ -36,10 +36,10 @@ def commit() -> str | None:
 def git(folder: Path, *words: str) -> str | None:
     """What git prints in this folder; None without git or a repository."""
     try:
-        found = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
+        process = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return None
-    return None if found.returncode else found.stdout.strip()
+    return None if process.returncode else process.stdout.strip()
 
 
 def cpu() -> str:

@@ -9,7 +9,7 @@ from archwright.cli.output import check_writable, write_json, write_text
 from archwright.cli.parser import Arguments, build_parser, check_command, load_config, overview, parse
 from archwright.commands import COMMANDS, Command, load, run_command
 from archwright.configs.yaml_file import config_text
-from archwright.logs import write_logs
+from archwright.logs import logger, write_logs
 from archwright.progress import quiet as no_progress
 from archwright.version import __version__
 
@@ -55,6 +55,8 @@ def run_and_show(name: str, command: Command, arguments: Arguments) -> None:
         no_progress() if arguments.quiet else nullcontext(),
         write_logs(verbose=arguments.verbose, quiet=arguments.quiet, file=arguments.log_file),
     ):
+        shown = {key: value for key, value in arguments.values.items() if key != "store"}  # it may hold a password
+        logger.info("archwright %s %s %s", __version__, name, shown)
         result = run_command(load(command.target), config)
     if arguments.json:
         write_json(arguments.json, result.as_json())

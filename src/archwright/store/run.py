@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from archwright.errors import BadInput
+from archwright.logs import logger
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.store.files import read_json, write_first, write_whole
 
@@ -84,8 +85,9 @@ class RunFolder:
         try:
             yield
         finally:
-            seconds = self.note("seconds") or {}
-            self.note("seconds", {**seconds, name: seconds.get(name, 0.0) + time.monotonic() - begun})
+            seconds, taken = self.note("seconds") or {}, time.monotonic() - begun
+            self.note("seconds", {**seconds, name: seconds.get(name, 0.0) + taken})
+            logger.info("%s: %s took %.1f s", self.path, name, taken)
 
     @property
     def seconds(self) -> dict[str, float]:
