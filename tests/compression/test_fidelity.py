@@ -11,7 +11,7 @@ import torch
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import finetune
 from archwright.compression.methods import load_evaluator
-from archwright.compression.order import load_reordered
+from archwright.compression.order import load_reordered_network
 from archwright.compression.studies import fidelity
 from archwright.compression.studies.fidelity import (
     correlations,
@@ -89,7 +89,7 @@ def test_a_pair_is_of_shared_and_of_own_weights(evaluator: SubnetEvaluator, monk
         extract(evaluator.network, part), evaluator.context.task_data.validation
     )
     assert share == 1.0 and trainer.epochs == [2.0]
-    wanted = extract(load_reordered(evaluator.context), part).state_dict()
+    wanted = extract(load_reordered_network(evaluator.context), part).state_dict()
     assert all(torch.equal(tensor, wanted[name]) for name, tensor in trainer.seen[0].items())
     shared = extract(evaluator.network, part).state_dict()
     assert any(not torch.equal(tensor, shared[name]) for name, tensor in trainer.seen[0].items())
@@ -106,7 +106,7 @@ def test_own_weights_are_really_trained(evaluator: SubnetEvaluator, monkeypatch:
                 float(task_loss(network(**b.inputs).logits, b.targets))
                 for b in evaluator.context.task_data.training(16, stream=0)(0)
             )
-            for network in (load_reordered(evaluator.context).eval(), trained[0].eval())
+            for network in (load_reordered_network(evaluator.context).eval(), trained[0].eval())
         )
     assert after < before
     frozen = [name for name, parameter in trained[0].named_parameters() if not parameter.requires_grad]

@@ -16,7 +16,7 @@ from archwright.compression.studies.quantization import (
     OnnxNetwork,
     Piece,
     join_sessions,
-    measure_quantization,
+    study_quantization,
     typical_inputs,
 )
 from archwright.networks.load import saved_network
@@ -34,7 +34,7 @@ def studied(
     folder = tmp_path_factory.mktemp("quantized") / "run"
     shutil.copytree(run.folder.path, folder)
     evaluator, part = load_evaluator(RunFolder(folder)), {**run.result, "front": run.front[:1]}
-    return evaluator, part, measure_quantization(evaluator, part)
+    return evaluator, part, study_quantization(evaluator, part)
 
 
 def test_every_form_of_every_network(studied: Any) -> None:
@@ -98,11 +98,11 @@ def test_what_was_measured_is_not_measured_again(run: Any, tmp_path: Path, monke
 
     monkeypatch.setattr(quantization, "measure_forms", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        measure_quantization(evaluator, part, TORCH)
+        study_quantization(evaluator, part, TORCH)
     monkeypatch.setattr(quantization, "measure_forms", lambda *args: seen.append(args) or measure(*args))
-    first = measure_quantization(evaluator, part, TORCH)
+    first = study_quantization(evaluator, part, TORCH)
     assert len(seen) == 3 and len(first["points"]) == 3 * len(TORCH)
-    assert measure_quantization(evaluator, part, TORCH) == first and len(seen) == 3
+    assert study_quantization(evaluator, part, TORCH) == first and len(seen) == 3
 
 
 def test_milliseconds_are_shares_of_one_yardstick(studied: Any) -> None:

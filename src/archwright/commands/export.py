@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from archwright.compression.export import ORIGINAL, ExportResult, export_subnet, export_trained
-from archwright.compression.run import open_finished
+from archwright.compression.export import ORIGINAL, ExportResult, export_subnet, export_trained_network
+from archwright.compression.run import load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
@@ -24,12 +24,12 @@ def export(config: o.ExportConfig) -> ExportResult:
         if network.trial is not None or network.recovered:
             raise BadInput("--trial and --recovered choose among networks of compress; this folder has one.")
         folder = config.target.out or model.with_name(f"{model.name}-{to}")
-        return export_trained(model, to=to, folder=folder, int8=int8, against=network.against)
+        return export_trained_network(model, to=to, folder=folder, int8=int8, against=network.against)
     if network.against is not None:
         raise BadInput("--against is for trained networks; those of compress are timed against their original.")
     if network.trial is None:
         raise BadInput(f"--trial is needed for {source}, a run of compress: a number of its front, -1 is the original.")
-    run, trial, recovered = open_finished(source), network.trial, network.recovered
+    run, trial, recovered = load_run(source), network.trial, network.recovered
     subnet = None if recovered or trial == ORIGINAL else run.member(trial).config
     return export_subnet(run.folder, trial, subnet, to=to, folder=config.target.out, int8=int8, recovered=recovered)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from archwright.compression.export import ExportResult, export_subnet
 from archwright.compression.finetuning import recover_subnet
 from archwright.compression.methods import load_evaluator
-from archwright.compression.run import Selection, open_finished
+from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.checkpoint import format_named
@@ -65,7 +65,7 @@ def select(config: o.SelectConfig) -> SelectResult:
     validate(config)
     if recovery.recover_epochs or recovery.threads:
         choose_threads(recovery.threads)
-    run = open_finished(config.run.run)
+    run = load_run(config.run.run)
     pick = run.select(
         params=budget.params,
         latency_ms=budget.latency_ms,

@@ -20,6 +20,7 @@ from archwright.spaces.subnetwork import SubnetSpace
 from archwright.spaces.trained import TrainedSpace
 from archwright.store import open_study
 from archwright.subnet.extract import extract
+from archwright.subnet.spec import SubnetSpec, nonembedding_parameters
 
 ERROR, LATENCY = "validation_error", "latency_ms"
 CORNERS: dict[str, Callable[[Choices], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
@@ -61,6 +62,15 @@ class SubnetEvaluator:
         network, spec = self.weights.locate(config)
         return self.context.task_data.error(network, rows, spec)
 
+    def cost(self, name: str, spec: SubnetSpec) -> float:
+        """One of COSTS, counted without building the sub-network."""
+        return COSTS[name].measure(self.space.anatomy, spec, length=self.context.length)
+
+    def share(self, spec: SubnetSpec) -> float:
+        """Of the non-embedding parameters of the whole network."""
+        whole = self.space.anatomy
+        return nonembedding_parameters(whole, spec) / nonembedding_parameters(whole, whole.full)
+
     def extract(self, config: Config) -> PrunedNetwork:
         """The sub-network as a network of its own, for inference."""
         network, spec = self.weights.locate(config)
@@ -68,11 +78,10 @@ class SubnetEvaluator:
 
     def objectives(self, table: LatencyTable | None) -> list[Objective]:
         """The validation error first, then the costs in the order of the config."""
-        measures = {name: partial(self._cost, name) for name in COSTS}
         names = [name for name in self.context.config.search.objectives if name != ERROR]
         return [
             Objective(ERROR, lambda candidate: self.error(candidate.config, self.context.task_data.validation)),
-            *(Objective(name, self._latency(table) if name == LATENCY else measures[name]) for name in names),
+            *(Objective(name, self._measure(name, table)) for name in names),
         ]
 
     def constraints(self, table: LatencyTable | None) -> list[Limit]:
@@ -80,19 +89,16 @@ class SubnetEvaluator:
         budget, constraints = self.context.config.budget, []
         if bound := params_bound(budget, self.space):
             name, most = bound
-            constraints.append(Limit(name, partial(self._cost, name), most))
+            constraints.append(Limit(name, self._measure(name, table), most))
         if budget.latency_ms is not None and table is not None:
             check_latency(budget.latency_ms, table.predict(self.space.build(smallest(self.space.choices))))
-            constraints.append(Limit(LATENCY, self._latency(table), budget.latency_ms))
+            constraints.append(Limit(LATENCY, self._measure(LATENCY, table), budget.latency_ms))
         return constraints
 
-    def _cost(self, name: str, candidate: Candidate) -> float:
-        return COSTS[name].measure(self.space.anatomy, candidate.built, length=self.context.length)
-
-    @staticmethod
-    def _latency(table: LatencyTable | None) -> Callable[[Candidate], float]:
-        assert table is not None
-        return lambda candidate: table.predict(candidate.built)
+    def _measure(self, name: str, table: LatencyTable | None) -> Callable[[Candidate], float]:
+        if name == LATENCY and table is not None:
+            return lambda candidate: table.predict(candidate.built)
+        return lambda candidate: self.cost(name, candidate.built)
 
     @property
     def needs_latency_table(self) -> bool:

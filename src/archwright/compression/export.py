@@ -195,17 +195,17 @@ def block_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
     return batches
 
 
-def export_trained(
+def export_trained_network(
     source: Path, *, to: str, folder: Path, int8: bool = False, against: str | None = None
 ) -> ExportResult:
     """Writes the network that `train` saved in `source`; it is timed against another model, or itself in PyTorch."""
     network = load_network(source)
-    of, tokenizer = subject(network), load_tokenizer(str(source))
-    batches = text_batches(tokenizer, of)
+    description, tokenizer = subject(network), load_tokenizer(str(source))
+    batches = text_batches(tokenizer, description)
 
     def reference(inputs: Inputs) -> torch.Tensor:
         with torch.no_grad():
-            return KINDS[of.kind].answer(network, inputs)
+            return KINDS[description.kind].answer(network, inputs)
 
     other = reference if against is None else load_forward(against)
     with one_thread():
@@ -236,17 +236,17 @@ def load_forward(model: str) -> Forward:
     return forward
 
 
-def text_batches(tokenizer: PreTrainedTokenizerBase, of: Subject) -> list[dict[str, torch.Tensor]]:
+def text_batches(tokenizer: PreTrainedTokenizerBase, description: Subject) -> list[dict[str, torch.Tensor]]:
     """TEXTS in several shapes as the network reads them."""
-    longest = min(TRAINED_LENGTH, of.room or TRAINED_LENGTH)
-    texts = (QUESTIONS, TEXTS) if of.kind == "qa" else (TEXTS,)
-    names = ("input_ids", "attention_mask", *(() if of.causal else ("token_type_ids",)))
+    kind, longest = description.kind, min(TRAINED_LENGTH, description.room or TRAINED_LENGTH)
+    texts = (QUESTIONS, TEXTS) if kind == "qa" else (TEXTS,)
+    names = ("input_ids", "attention_mask", *(() if description.causal else ("token_type_ids",)))
     batches = []
     for encoded in varied_batches(tokenizer, *texts, max_length=longest):
         batch = {name: encoded[name] for name in names if name in encoded}
-        if of.kind == "qa" and "token_type_ids" in batch:  # the tokenizer marks the second text: answers stand there
+        if kind == "qa" and "token_type_ids" in batch:  # the tokenizer marks the second text: answers stand there
             batch["context_mask"] = batch["token_type_ids"] * batch["attention_mask"]
-        if of.kind == "choice":  # two: the text, and the one as far from the end as this is from the beginning
+        if kind == "choice":  # two: the text, and the one as far from the end as this is from the beginning
             batch = {name: torch.stack([tensor, tensor.flip(0)], 1) for name, tensor in batch.items()}
         batches.append(batch)
     return batches

@@ -55,7 +55,7 @@ def sample_batches(context: RunContext) -> list[Batch]:
     return batches
 
 
-def load_reordered(context: RunContext) -> PrunedNetwork:
+def load_reordered_network(context: RunContext) -> PrunedNetwork:
     """The pre-trained network with its heads and units in the order of their importance."""
     network = load_checkpoint(context.task_data, context.config.model, context.config.supernet)
     if order := read_order(context):

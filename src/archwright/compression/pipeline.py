@@ -11,7 +11,7 @@ from archwright.compression.finetuning import finetune_original
 from archwright.compression.methods import METHODS, space_for
 from archwright.compression.order import measure_order
 from archwright.compression.result import build_result
-from archwright.compression.run import FinishedRun, open_finished
+from archwright.compression.run import FinishedRun, load_run
 from archwright.compression.search import run_search
 from archwright.compression.studies.fidelity import measure_fidelity
 from archwright.compression.validation import validate, validate_new_run
@@ -38,7 +38,7 @@ def run_compression(
         validate_new_run(config, task_data)
     run = begin(folder, settings)
     if run.is_finished(settings):
-        return open_finished(run.path)
+        return load_run(run.path)
     with run.locked():
         run.renew(settings)
         run.note_once("threads", {"threads": threads})
@@ -55,7 +55,7 @@ def run_compression(
         evaluator = method.build_evaluator(context)
         with answering():
             with run.phase("search"):
-                study = run_search(evaluator, deadline=search_deadline(config.search.minutes, start))
+                study = run_search(evaluator, deadline=search_deadline(config, start))
             result = build_result(evaluator, study)
         if config.fidelity.honesty:
             with run.phase("honesty"):
@@ -63,7 +63,7 @@ def run_compression(
         run.note("result", result)
         write_whole(run.report, render_compress_page(result))
         run.finish(settings)
-    return open_finished(run.path)
+    return load_run(run.path)
 
 
 def resolve_space(config: CompressConfig) -> CompressConfig:
@@ -96,6 +96,7 @@ def copy_original(run: RunFolder, lender: RunFolder) -> None:
         shutil.copytree(lender.original, beside, copy_function=os.link, dirs_exist_ok=True)
 
 
-def search_deadline(minutes: float | None, start: float) -> float | None:
+def search_deadline(config: CompressConfig, start: float) -> float | None:
     """A tenth of the time belongs to the search even when training took longer than planned."""
+    minutes = config.search.minutes
     return None if minutes is None else max(start + 60 * minutes, time.monotonic() + 6 * minutes)

@@ -17,7 +17,7 @@ from archwright.search import config_of, front
 from archwright.statistics import hypervolume_over_time
 from archwright.statistics.pareto import hypervolume
 from archwright.subnet.extract import extract
-from archwright.subnet.spec import SubnetSpec, nonembedding_parameters, sizes
+from archwright.subnet.spec import SubnetSpec, sizes
 from archwright.version import __version__
 
 SCHEMA = "archwright/compress/1"
@@ -55,7 +55,7 @@ def build_result(evaluator: SubnetEvaluator, study: Study) -> dict[str, Any]:
 
 def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
     """What the run was about."""
-    context, of, network = evaluator.context, evaluator.space.anatomy, evaluator.network.config
+    context, whole, network = evaluator.context, evaluator.space.anatomy, evaluator.network.config
     config, task, order = context.config, context.task_data.task, context.run.note("order")
     method, search = METHODS[config.supernet.method], config.search
     words = {"task": task.name, "model": config.model.model}
@@ -77,9 +77,9 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "sampler": search.sampler if method.samplers else None,
         "seed": context.seed,
         "objectives": [ERROR, *(name for name in search.objectives if name != ERROR)],
-        "layers": of.layers,
-        "heads": of.heads,
-        "units": of.units,
+        "layers": whole.layers,
+        "heads": whole.heads,
+        "units": whole.units,
     }
 
 
@@ -137,13 +137,12 @@ def measure_network(
     validation: float | None = None,
 ) -> dict[str, Any]:
     """Errors of the network or a part of it, counts of the sub-network `spec`, and its latency."""
-    of, task_data = evaluator.space.anatomy, evaluator.context.task_data
-    counts = {name: int(cost.measure(of, spec, length=evaluator.context.length)) for name, cost in COSTS.items()}
+    task_data = evaluator.context.task_data
     return {
         ERROR: task_data.error(network, task_data.validation, part) if validation is None else validation,
         "test_error": task_data.error(network, task_data.test, part),
-        **counts,
-        "nonembedding_share": counts["nonembedding_parameters"] / nonembedding_parameters(of, of.full),
+        **{name: int(evaluator.cost(name, spec)) for name in COSTS},
+        "nonembedding_share": evaluator.share(spec),
         LATENCY: timing._asdict(),
     }
 
@@ -164,16 +163,14 @@ def trial_rows(evaluator: SubnetEvaluator, trials: list[FrozenTrial]) -> list[di
     ends = {trial.number: trial.datetime_complete for trial in done if trial.datetime_complete}
     done.sort(key=lambda trial: (ends[trial.number], trial.number))
     start = min(trial.datetime_start for trial in done if trial.datetime_start)
-    whole = nonembedding_parameters(space.anatomy, space.anatomy.full)
     rows = []
     for trial in done:
-        spec = space.build(config_of(space.choices, trial))
         rows.append(
             {
                 "trial": trial.number,
                 "values": list(trial.values),
                 ERROR: trial.values[0],
-                "nonembedding_share": nonembedding_parameters(space.anatomy, spec) / whole,
+                "nonembedding_share": evaluator.share(space.build(config_of(space.choices, trial))),
                 "seconds": (ends[trial.number] - start).total_seconds(),
             }
         )

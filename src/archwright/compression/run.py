@@ -121,7 +121,7 @@ class Selection:
         return export_subnet(self.run.folder, self.entry["trial"], self.config, to=to, folder=Path(folder)).as_json()
 
 
-def open_finished(path: Path) -> FinishedRun:
+def load_run(path: Path) -> FinishedRun:
     """The run in this folder; one line when it is not one, or not finished."""
     run = FinishedRun(existing_run(path))
     run.result  # noqa: B018 - raises when there is none

@@ -42,7 +42,7 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
 
         def after_trial(trial: FrozenTrial) -> None:
             counter.update(trial)
-            delete_unneeded(evaluator, study)
+            delete_unused_networks(evaluator, study)
 
         write_deadline(context.run, None)
         search_trials(trials=1, deadline=None, told=after_trial)  # one even when time is up
@@ -73,7 +73,7 @@ def join_search(evaluator: SubnetEvaluator, *, wait_minutes: float) -> int:
         nonlocal trials
         trials += 1
         bar.advance()
-        delete_unneeded(evaluator, study)
+        delete_unused_networks(evaluator, study)
 
     with (
         search_here(evaluator, evaluator.latency_table()) as search_trials,
@@ -93,7 +93,7 @@ def wait_for_file(path: Path, minutes: float) -> None:
         time.sleep(1.0)
 
 
-def delete_unneeded(evaluator: SubnetEvaluator, study: Study) -> None:
+def delete_unused_networks(evaluator: SubnetEvaluator, study: Study) -> None:
     """Deletes networks that were trained by themselves and are not on the front."""
     if isinstance(evaluator.weights, StandaloneWeights):
         trials = study.get_trials(deepcopy=False, states=FINISHED)

@@ -79,9 +79,9 @@ class StandaloneWeights:
             checkpoints.remove()
         delete_old_checkpoints(context.run)
 
-    def delete_except(self, keep: Iterable[Config], tried: Iterable[Config]) -> None:
-        """Deletes the networks of tried configs that are not to be kept."""
-        for name in {config_name(config) for config in tried} - {config_name(config) for config in keep}:
+    def delete_except(self, best: Iterable[Config], tried: Iterable[Config]) -> None:
+        """Deletes the networks of tried configs that are not among the best."""
+        for name in {config_name(config) for config in tried} - {config_name(config) for config in best}:
             shutil.rmtree(self.context.run.networks / name, ignore_errors=True)
 
 

@@ -17,8 +17,8 @@ from archwright.training.task_data import load_checkpoint
 def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
     """A config for every n; the middle ones first, in case the time is short."""
     specs = sorted(layer_dropping(original), key=lambda spec: abs(sum(map(any, spec)) - len(spec) / 2))
-    of, epochs = anatomy(original.config), {EPOCHS: context.config.supernet.epochs}
-    write_configs(context.run, [layer_config(of, spec) | epochs for spec in (of.full, *specs)])
+    whole, epochs = anatomy(original.config), {EPOCHS: context.config.supernet.epochs}
+    write_configs(context.run, [layer_config(whole, spec) | epochs for spec in (whole.full, *specs)])
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:

@@ -43,10 +43,10 @@ def write_configs(run: RunFolder, configs: list[Config]) -> None:
     run.note("designs", {"configs": configs})
 
 
-def write_pruned(context: RunContext, original: PrunedNetwork, specs: Iterable[SubnetSpec]) -> None:
+def write_subnets(context: RunContext, original: PrunedNetwork, specs: Iterable[SubnetSpec]) -> None:
     """The same for the whole network and these sub-networks of the space LARGE."""
-    of = anatomy(original.config)
-    write_configs(context.run, [large_config(of, spec) for spec in (of.full, *specs)])
+    whole = anatomy(original.config)
+    write_configs(context.run, [large_config(whole, spec) for spec in (whole.full, *specs)])
 
 
 def read_configs(run: RunFolder) -> tuple[Config, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_pruned
+from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_subnets
 from archwright.compression.order import sample_batches
 from archwright.compression.weights import SharedWeights
 from archwright.networks.load import saved_network
@@ -24,20 +24,20 @@ def prune_heads(context: RunContext, original: PrunedNetwork, order: Order | Non
     """Sizes that no removal of heads alone can reach are left out."""
     with context.run.phase("prune"):
         specs = head_pruning(original, sample_batches(context), task_loss, SHARES)
-    write_pruned(context, original, specs.values())
+    write_subnets(context, original, specs.values())
 
 
 def prune_by_magnitude(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
     with context.run.phase("prune"):
         specs = magnitude_pruning(original, SHARES)
-    write_pruned(context, original, specs.values())
+    write_subnets(context, original, specs.values())
 
 
 def prune_at_random(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
     """As many sub-networks as there are trials, of sizes between nothing and everything."""
     rng = np.random.default_rng((context.seed, RANDOM_STREAM))
     shares = rng.uniform(min(SHARES), max(SHARES), size=context.config.search.trials - 1).tolist()
-    write_pruned(context, original, random_pruning(original, shares, rng).values())
+    write_subnets(context, original, random_pruning(original, shares, rng).values())
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:

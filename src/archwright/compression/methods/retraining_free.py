@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_pruned
+from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_subnets
 from archwright.compression.methods.one_shot import SHARES
 from archwright.compression.order import sample_batches
 from archwright.compression.weights import config_name
@@ -37,15 +37,15 @@ class TunedWeights:
 
 def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
     """One network per share of the FLOPs; done again from the start when it was interrupted, it takes a minute."""
-    of, specs = anatomy(original.config), []
+    whole, specs = anatomy(original.config), []
     with context.run.phase("prune"):
         batches = sample_batches(context)
         for _, tuned in retraining_free(original, batches, task_loss, SHARES, length=context.length):
-            folder = context.run.networks / config_name(large_config(of, tuned.keep))
+            folder = context.run.networks / config_name(large_config(whole, tuned.keep))
             if not folder.exists():
                 save_network(fold(original, tuned), context.task_data, folder)
             specs.append(tuned.keep)
-    write_pruned(context, original, specs)
+    write_subnets(context, original, specs)
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:

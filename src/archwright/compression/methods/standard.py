@@ -3,7 +3,7 @@
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods.method import SUPERNET_ONLY, Method
-from archwright.compression.order import load_reordered, read_order
+from archwright.compression.order import load_reordered_network, read_order
 from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import SAMPLERS, rungs
@@ -17,7 +17,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
     """Networks trained for --epochs, or for the rungs below when the sampler uses them."""
-    options, start = context.config.supernet, load_reordered(context)
+    options, start = context.config.supernet, load_reordered_network(context)
     epochs = SAMPLERS[context.config.search.sampler].epochs(rungs(options.min_epochs, options.epochs))
     space = TrainedSpace(context.space(start, read_order(context)), tuple(epochs))
     return SubnetEvaluator(context, start, space, StandaloneWeights(context, start, space))

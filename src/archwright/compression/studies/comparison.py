@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.context import from_settings, to_settings
-from archwright.compression.methods import METHODS
+from archwright.compression.methods import METHODS, load_evaluator
 from archwright.compression.pipeline import default_folder, load_data, resolve_space, run_compression
 from archwright.compression.run import FinishedRun
 from archwright.compression.studies.protocol import compare_runs
@@ -77,7 +77,8 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
             )
         result = join_results(run, config, {method: finished.result for method, finished in runs.items()})
         if QUANTIZED in names:
-            result[QUANTIZED] = study_quantization(runs[methods[0]])
+            first = runs[methods[0]]
+            result[QUANTIZED] = study_quantization(load_evaluator(first.folder), first.result)
         run.note("result", result)
         write_whole(run.report, render_compare_page(result, compare_runs([result])))
     return MethodComparison(run, result)

@@ -8,7 +8,7 @@ import numpy as np
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import extract_trainable, finetune
-from archwright.compression.order import load_reordered
+from archwright.compression.order import load_reordered_network
 from archwright.errors import BadInput
 from archwright.progress import progress
 from archwright.search import Config, sample
@@ -16,7 +16,7 @@ from archwright.search.encoding import key_of
 from archwright.spaces.subnetwork import SubnetSpace
 from archwright.spaces.trained import TrainedSpace
 from archwright.statistics.bootstrap import CORRELATIONS, bootstrap_correlation
-from archwright.subnet.spec import nonembedding_parameters, sizes
+from archwright.subnet.spec import sizes
 
 NOTE = "honesty"
 STREAM = 5
@@ -73,14 +73,14 @@ def draw_subnets(space: SubnetSpace | TrainedSpace, count: int, seed: int) -> li
 
 def measure_pair(evaluator: SubnetEvaluator, config: Config, epochs: float) -> list[float]:
     """Error with the shared weights, error trained alone, and share of the non-embedding parameters."""
-    context, spec, of = evaluator.context, evaluator.space.build(config), evaluator.space.anatomy
+    context, spec = evaluator.context, evaluator.space.build(config)
     task_data = context.task_data
-    network = extract_trainable(load_reordered(context), spec)
+    network = extract_trainable(load_reordered_network(context), spec)
     finetune(task_data, network, replace(context.config.supernet, epochs=epochs), epochs=epochs)
     return [
         task_data.error(evaluator.network, task_data.validation, spec),
         task_data.error(network, task_data.validation),
-        nonembedding_parameters(of, spec) / nonembedding_parameters(of, of.full),
+        evaluator.share(spec),
     ]
 
 

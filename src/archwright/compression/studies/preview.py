@@ -44,19 +44,19 @@ class Preview:
 def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     """Mask gallery (Figure 2), sizes of 500 samples per space (Figure 3), smallest size, share of the embeddings."""
     config = supernet_config(stock_config(resolve_model(model)), labels=LABELS)
-    of = anatomy(config)
-    spaces = {name: subnet_space(name, of) for name in SPACES}
+    whole = anatomy(config)
+    spaces = {name: subnet_space(name, whole) for name in SPACES}
     facts = {
         "schema": "archwright/preview/1",
         "model": model,
         "family": config.backbone["model_type"],
-        "layers": of.layers,
-        "heads": of.heads,
-        "units": of.units,
-        "parameters": parameters(of, of.full),
-        "embedding_parameters": of.embeddings,
-        "nonembedding_parameters": nonembedding_parameters(of, of.full),
-        "smallest_parameters": parameters(of, spaces["small"].build(smallest(spaces["small"].choices))),
+        "layers": whole.layers,
+        "heads": whole.heads,
+        "units": whole.units,
+        "parameters": parameters(whole, whole.full),
+        "embedding_parameters": whole.embeddings,
+        "nonembedding_parameters": nonembedding_parameters(whole, whole.full),
+        "smallest_parameters": parameters(whole, spaces["small"].build(smallest(spaces["small"].choices))),
         "spaces": {name: describe_space(space, np.random.default_rng(seed)) for name, space in spaces.items()},
     }
     page = None
@@ -69,17 +69,17 @@ def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
 
 def describe_space(space: SubnetSpace, rng: np.random.Generator) -> dict[str, Any]:
     """Number of sub-networks, a few examples and the sizes of random ones; `gallery` is 1 for a head that is kept."""
-    of, specs = space.anatomy, [space.build(sample(space.choices, rng)) for _ in range(SAMPLES)]
-    whole = nonembedding_parameters(of, of.full)
+    whole, specs = space.anatomy, [space.build(sample(space.choices, rng)) for _ in range(SAMPLES)]
+    parameters_of_whole = nonembedding_parameters(whole, whole.full)
     return {
         "description": SPACES[space.name].description,
         "size_log10": sum(
             math.log10(2) * c.length if isinstance(c, Bits) else math.log10(len(c)) for c in space.choices.values()
         ),
         "gallery": [
-            [[int(head in set(positions(layer.heads))) for head in range(of.heads)] for layer in spec]
+            [[int(head in set(positions(layer.heads))) for head in range(whole.heads)] for layer in spec]
             for spec in specs[:EXAMPLES]
         ],
-        "unit_shares": [[count(layer.units) / of.units for layer in spec] for spec in specs[:EXAMPLES]],
-        "shares": [nonembedding_parameters(of, spec) / whole for spec in specs],
+        "unit_shares": [[count(layer.units) / whole.units for layer in spec] for spec in specs[:EXAMPLES]],
+        "shares": [nonembedding_parameters(whole, spec) / parameters_of_whole for spec in specs],
     }

@@ -184,8 +184,8 @@ def compare_runs(documents: Iterable[Document], *, seed: int = 0) -> dict[str, A
 
 def compare_group(name: str, key: Key, documents: Sequence[Document]) -> dict[str, Any]:
     """Everything about one task and one model."""
-    given = [attempt for document in documents for attempt in read_attempts(document)]
-    attempts = list({attempt.identity: attempt for attempt in reversed(given)}.values())[::-1]
+    read = [attempt for document in documents for attempt in read_attempts(document)]
+    attempts = list({attempt.identity: attempt for attempt in reversed(read)}.values())[::-1]
     sets = {title: comparison.choose(attempts) for title, comparison in COMPARISONS.items()}
     metric = str(documents[0].get("metric"))
     runs = []
@@ -200,7 +200,7 @@ def compare_group(name: str, key: Key, documents: Sequence[Document]) -> dict[st
         "model": key[1],
         "metric": metric,
         "original": documents[0]["original"],
-        "repeated": len(given) - len(attempts),
+        "repeated": len(read) - len(attempts),
         "runs": runs,
         "comparisons": {title: compare_set(COMPARISONS[title], members) for title, members in sets.items() if members},
         "bins": score_bins(sets["methods"], SCORES.get(metric, lambda error: 1 - error)),

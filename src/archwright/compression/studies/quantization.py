@@ -15,8 +15,6 @@ from torch import Tensor, nn
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods import load_evaluator
-from archwright.compression.run import FinishedRun
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_interleaved, timing_of
@@ -114,17 +112,13 @@ FORMS = (
 """torch: weights only, products of floats; torch int8: the inputs of every product become bytes too."""
 
 
-def study_quantization(run: FinishedRun) -> dict[str, Any]:
-    """The study of a finished run; what an interrupted one has measured is not measured again."""
-    return measure_quantization(load_evaluator(run.folder), run.result)
-
-
-def measure_quantization(
+def study_quantization(
     evaluator: SubnetEvaluator, result: Mapping[str, Any], forms: Sequence[Form] = FORMS
 ) -> dict[str, Any]:
     """Points (error, bytes and latency of the original and each member of the front in every form) and their front.
 
-    `joint_front` are the positions of the points that none beats in validation error and bytes.
+    `joint_front` are the positions of the points that none beats in validation error and bytes. What an interrupted
+    study has measured is not measured again.
     """
     run = evaluator.context.run
     noted: dict[str, Any] = run.note(NOTE) or {}
