@@ -1,13 +1,14 @@
 """Every method gives the same kind of run: a front that can be selected and exported, resumed and compared."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import archwright as aw
-from archwright.compression.methods import METHODS, space_for
+from archwright.compression.methods import METHODS, load_evaluator, space_for
 from archwright.configs.compress import PRESETS, SupernetOptions
 from archwright.errors import BadInput
 from tests.compression.runs import QUICK, compressed, front_of, left_over
@@ -153,6 +154,13 @@ def test_a_run_of_a_comparison_can_be_selected_from(comparison: Any) -> None:
 def test_select_on_a_comparison_says_which_runs_there_are(comparison: Any) -> None:
     with pytest.raises(BadInput, match="weight-sharing"):
         aw.open_run(comparison.folder.path)
+
+
+@pytest.mark.parametrize("method", ["standard", "retraining-free", "random"])
+def test_an_evaluator_can_be_sent_to_another_process(method: str, runs: dict[str, Any]) -> None:
+    evaluator, entry = load_evaluator(runs[method].folder), runs[method].front[0]
+    copy = pickle.loads(pickle.dumps(evaluator))
+    assert copy.error(entry["config"], copy.context.task_data.validation) == entry["validation_error"]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -13,8 +13,7 @@ from archwright.compression.methods import load_evaluator
 from archwright.compression.studies import quantization
 from archwright.compression.studies.quantization import (
     FORMS,
-    OnnxNetwork,
-    Piece,
+    Form,
     join_sessions,
     study_quantization,
     typical_inputs,
@@ -77,11 +76,13 @@ def test_an_onnx_file_answers_like_its_network(studied: Any, tmp_path: Path) -> 
     evaluator = studied[0]
     network = saved_network(evaluator.context.run.original)
     batch = evaluator.context.task_data.validation[0]
-    piece = Piece(network, tuple(batch.inputs), tmp_path)
+    names = tuple(batch.inputs)
     with torch.no_grad():
         wanted = network(**batch.inputs).logits
-        assert torch.allclose(OnnxNetwork(piece.onnx, network)(**batch.inputs).logits, wanted, atol=1e-4)
-        small = OnnxNetwork(piece.onnx_int8, network)(**batch.inputs).logits
+        assert torch.allclose(
+            Form(32, "onnxruntime").build(network, names, tmp_path)[0](**batch.inputs).logits, wanted, atol=1e-4
+        )
+        small = Form(8, "onnxruntime").build(network, names, tmp_path)[0](**batch.inputs).logits
     assert not torch.equal(small, wanted) and torch.allclose(small, wanted, atol=0.3)
 
 

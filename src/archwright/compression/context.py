@@ -38,6 +38,14 @@ class RunContext:
         """Tokens of the text that FLOPs and latency are about."""
         return self.task_data.length(self.config.measure.length)
 
+    def errors(self, network: PrunedNetwork) -> dict[str, float]:
+        """Of a network by itself, on the validation and the test rows."""
+        data = self.task_data
+        return {
+            "validation_error": data.error(network, data.validation),
+            "test_error": data.error(network, data.test),
+        }
+
     def space(self, network: PrunedNetwork, order: Order | None = None) -> SubnetSpace:
         """The sub-networks of this network; without an order its layers go from the top."""
         name = self.config.supernet.space or "small"

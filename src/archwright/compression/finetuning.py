@@ -164,15 +164,8 @@ def recover_subnet(
     The result is saved in the run folder, where `export --recovered` looks for it.
     """
     task_data, options = context.task_data, context.config.supernet
-
-    def errors() -> dict[str, float]:
-        return {
-            "validation_error": task_data.error(network, task_data.validation),
-            "test_error": task_data.error(network, task_data.test),
-        }
-
     freeze_embeddings(network, not options.train_embeddings)
-    before = errors()
+    before = context.errors(network)
     steps = max(1, round(task_data.steps_per_epoch(options.batch_size) * recovery.recover_epochs))
     train_network(
         network,
@@ -188,4 +181,4 @@ def recover_subnet(
         title="recovery",
     )
     save_network(network, task_data, context.run.recovered(trial))
-    return {"epochs": recovery.recover_epochs, "before": before, "after": errors()}
+    return {"epochs": recovery.recover_epochs, "before": before, "after": context.errors(network)}

@@ -1,8 +1,8 @@
 """`compress --compare quantized`: the original and the front in fewer bits; error, memory and latency of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import thread_time
@@ -15,46 +15,19 @@ from torch import Tensor, nn
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
+from archwright.logs import silence_libraries
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_interleaved, timing_of
 from archwright.objectives.quantize import quantized, stored_bytes
 from archwright.progress import progress
 from archwright.statistics import pareto_mask
-from archwright.training.task_data import TaskData
 
 NOTE = "quantized"
 ORIGINAL_TRIAL = -1
 """As in `archwright export --trial -1`."""
 YARDSTICK = "yardstick"
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A network to be stored in several ways, with a folder for its files."""
-
-    network: PrunedNetwork
-    names: tuple[str, ...]
-    """Of its inputs."""
-    folder: Path
-
-    @cached_property
-    def onnx(self) -> Path:
-        from archwright.exporting.onnx_file import write_onnx  # onnx takes a second to import
-        from archwright.logs import silence_libraries
-
-        with silence_libraries():
-            write_onnx(self.network, self.folder, names=self.names)
-        return self.folder / "model.onnx"
-
-    @cached_property
-    def onnx_int8(self) -> Path:
-        from archwright.exporting.onnx_file import quantize
-        from archwright.logs import silence_libraries
-
-        with silence_libraries():
-            quantize(self.onnx, self.folder / "model_int8.onnx")
-        return self.folder / "model_int8.onnx"
+ERRORS = ("validation_error", "test_error")
 
 
 class OnnxNetwork(nn.Module):
@@ -78,38 +51,40 @@ class Form:
 
     bits: int
     runtime: str
-    build: Callable[[Piece], tuple[Any, int]]
-    """The network in this form, and the bytes of its weights: measured in memory, or the size of its file."""
-    known: bool = False
-    """Whether it is the form that the run itself evaluated."""
+    """torch: weights only, products of floats; torch int8: the inputs of every product become bytes too."""
 
     @property
     def name(self) -> str:
         return f"{self.bits} bit, {self.runtime}"
 
+    def build(self, network: PrunedNetwork, names: Sequence[str], folder: Path) -> tuple[Any, int]:
+        """The network with these inputs in this form, and the bytes of its weights: in memory, or of its file."""
+        if self.runtime != "onnxruntime":
+            small = quantized(network, self.bits, product="int8" if self.runtime == "torch int8" else "float")
+            return small, stored_bytes(small)
+        from archwright.exporting.onnx_file import quantize, write_onnx  # onnx takes a second to import
 
-def in_torch(bits: int, product: str) -> Callable[[Piece], tuple[Any, int]]:
-    def build(piece: Piece) -> tuple[Any, int]:
-        small = quantized(piece.network, bits, product=product)
-        return small, stored_bytes(small)
-
-    return build
-
-
-def in_onnx(file: Callable[[Piece], Path]) -> Callable[[Piece], tuple[Any, int]]:
-    return lambda piece: (OnnxNetwork(file(piece), piece.network), file(piece).stat().st_size)
+        file, small_file = folder / "model.onnx", folder / "model_int8.onnx"
+        with silence_libraries():
+            if not file.exists():
+                write_onnx(network, folder, names=names)
+            if self.bits == 8:
+                quantize(file, small_file)
+        file = small_file if self.bits == 8 else file
+        return OnnxNetwork(file, network), file.stat().st_size
 
 
+EVALUATED = Form(32, "torch")
+"""The form that the run itself evaluated."""
 FORMS = (
-    Form(32, "torch", in_torch(32, "float"), known=True),
-    Form(8, "torch", in_torch(8, "float")),
-    Form(8, "torch int8", in_torch(8, "int8")),
-    Form(4, "torch", in_torch(4, "float")),
-    Form(4, "torch int8", in_torch(4, "int8")),
-    Form(32, "onnxruntime", in_onnx(lambda piece: piece.onnx)),
-    Form(8, "onnxruntime", in_onnx(lambda piece: piece.onnx_int8)),
+    EVALUATED,
+    Form(8, "torch"),
+    Form(8, "torch int8"),
+    Form(4, "torch"),
+    Form(4, "torch int8"),
+    Form(32, "onnxruntime"),
+    Form(8, "onnxruntime"),
 )
-"""torch: weights only, products of floats; torch int8: the inputs of every product become bytes too."""
 
 
 def study_quantization(
@@ -148,14 +123,14 @@ def measure_forms(
     names = tuple(context.task_data.validation[0].inputs)
     inputs = typical_inputs(original, names, context.length, rng)
     with TemporaryDirectory() as folder, torch.no_grad():
-        piece = Piece(network, names, Path(folder))
-        built = {form.name: form.build(piece) for form in forms}
+        built = {form.name: form.build(network, names, Path(folder)) for form in forms}
         networks: dict[str, Any] = {YARDSTICK: original, **{name: small for name, (small, _) in built.items()}}
         calls = {name: partial(small, **inputs) for name, small in networks.items()}
         timings = time_interleaved(calls, rounds=context.config.measure.rounds, rng=rng, clock=thread_time)
         name, points = "original" if network is original else f"trial {entry['trial']}", []
         for form in forms:
             small, size = built[form.name]
+            errors = {name: entry[name] for name in ERRORS} if form == EVALUATED else context.errors(small)
             shares = timings.samples[form.name] / timings.samples[YARDSTICK]
             points.append(
                 {
@@ -164,22 +139,12 @@ def measure_forms(
                     "bits": form.bits,
                     "runtime": form.runtime,
                     "nonembedding_share": entry["nonembedding_share"],
-                    **measure_errors(context.task_data, small, form, entry),
+                    **errors,
                     "bytes": size,
                     "latency_share": timing_of(shares, rng)._asdict(),
                 }
             )
     return {"points": points, "yardstick_ms": timings[YARDSTICK].median}
-
-
-def measure_errors(task_data: TaskData, network: Any, form: Form, entry: Mapping[str, Any]) -> dict[str, float]:
-    """Every form but the one that the run evaluated is evaluated here."""
-    if form.known:
-        return {name: entry[name] for name in ("validation_error", "test_error")}
-    return {
-        "validation_error": task_data.error(network, task_data.validation),
-        "test_error": task_data.error(network, task_data.test),
-    }
 
 
 def typical_inputs(
