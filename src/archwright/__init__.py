@@ -420,8 +420,8 @@ def discover(
     options = locals()
     from archwright.commands import run_command
     from archwright.commands.discover import discover as command
+    from archwright.configs.discover import DiscoverConfig
     from archwright.configs.options import make_config
-    from archwright.configs.scoring import DiscoverConfig
 
     return run_command(command, make_config(DiscoverConfig, options))
 

@@ -51,7 +51,7 @@ def test_exhaustive_then_evolution_then_again(options: dict[str, Any], monkeypat
     proxy = load_discovered()["mine"]
     assert (proxy.origin, proxy.target) == ("discovered", document["best"][0]["formula"])
 
-    monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: pytest.fail("looked at again"))
+    monkeypatch.setattr(statistics.StatisticsRequest, "__call__", lambda self: pytest.fail("looked at again"))
     again = discover(**options, exhaustive=True).as_json()
     assert again["best"] == document["best"]
 
@@ -103,7 +103,7 @@ def test_a_saved_formula_is_the_formula() -> None:
 def test_bad_input_is_told_before_any_network_is_looked_at(
     options: dict[str, Any], changes: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: pytest.fail("looked at networks"))
+    monkeypatch.setattr(statistics.StatisticsRequest, "__call__", lambda self: pytest.fail("looked at networks"))
     with pytest.raises(BadInput, match=words):
         discover(**{**options, **changes})
 
@@ -117,7 +117,7 @@ def test_a_damaged_proxy_file_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_useless_statistics_are_told(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = np.zeros((6, 17, 2))
-    monkeypatch.setattr(statistics.Statistics, "__call__", lambda self: zeros)
+    monkeypatch.setattr(statistics.StatisticsRequest, "__call__", lambda self: zeros)
     with pytest.raises(Failed, match="no formula is finite"):
         discover(**options, exhaustive=True)
 

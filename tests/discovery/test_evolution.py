@@ -8,24 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.configs import scoring as so
+from archwright.configs.discover import DiscoverConfig, EvolutionOptions
 from archwright.configs.options import make_config, preset_values
-from archwright.configs.scoring import DiscoverConfig
-from archwright.discovery.comparison import after, compared
 from archwright.discovery.evolution import (
     EvolutionResult,
     EvolutionSettings,
     Individual,
     Search,
-    at_random,
     evolve,
-    finalists,
-    nondominated,
+    search_randomly,
+    sort_nondominated,
 )
-from archwright.discovery.evolution_runs import settings_of, share
-from archwright.discovery.fitness import Fitness, FitnessFunction, early, sampled
-from archwright.discovery.offspring import Offspring, crossed, of_parents
-from archwright.discovery.score_table import Table
+from archwright.discovery.evolution_runs import (
+    best_after,
+    compare_searches,
+    evolution_settings,
+    parse_share,
+    select_finalists,
+)
+from archwright.discovery.fitness import Fitness, FitnessFunction, sample_networks, tells_nothing
+from archwright.discovery.offspring import Offspring, child_proposer, cross
+from archwright.discovery.score_table import StatisticsTable
 from archwright.errors import BadInput
 from archwright.proxies.formulas.formula import parse
 from archwright.proxies.formulas.pruning_rules import reject
@@ -34,14 +37,14 @@ from tests.discovery import toys
 
 SPACE = FormulaSpace(2, toys.INPUTS)
 QUICK = EvolutionSettings(generations=150, population=20, parents=0.2)
-SEARCHES = {"evolve": evolve, "at_random": at_random}
+SEARCHES = {"evolve": evolve, "at_random": search_randomly}
 
 
 def told(seed: int = 0, **changes: Any) -> EvolutionResult:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    table, folded = toys.toy_table(SPACE), toys.toy_rows()
     search: Callable[..., EvolutionResult] = SEARCHES[changes.pop("search", "evolve")]
     chosen = EvolutionSettings(**{**vars(QUICK), **changes})
-    judge = FitnessFunction(table, trial, trial.sets[-1], chosen.pps)
+    judge = FitnessFunction(table, folded, folded.search_sets[-1], chosen.pps)
     return search(SPACE, judge, chosen, np.random.default_rng(seed))
 
 
@@ -56,11 +59,13 @@ def test_seeded_and_never_worse(search: str) -> None:
 
 
 def test_offspring_come_from_the_best_share_alone() -> None:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    table, folded = toys.toy_table(SPACE), toys.toy_rows()
     still = EvolutionSettings(population=20, parents=0.1, crossover=0.0, mutation=0.0)
-    search = Search(SPACE, FitnessFunction(table, trial, trial.sets[-1], True), still, 0, of_parents(SPACE, 0.0, 0.0))
-    population = search._first()
-    found = {search._next(population, generation).formula for generation in range(60)}
+    search = Search(
+        SPACE, FitnessFunction(table, folded, folded.search_sets[-1], True), still, 0, child_proposer(SPACE, 0.0, 0.0)
+    )
+    population = search._first_population()
+    found = {search._next_offspring(population, generation).formula for generation in range(60)}
     assert found == {one.formula for one in population[:2]}
 
 
@@ -93,8 +98,8 @@ def test_pruning_rejects_what_table_6_names_and_stops_early() -> None:
 
 
 def test_early_stop() -> None:
-    assert early(np.array([1.0, 1.0, 1.0, 1.0])) and early(np.array([1.0, np.inf, 2.0, 3.0]))
-    assert not early(np.array([1.0, 2.0, np.nan, 1.0])) and not early(np.full(4, np.nan))
+    assert tells_nothing(np.array([1.0, 1.0, 1.0, 1.0])) and tells_nothing(np.array([1.0, np.inf, 2.0, 3.0]))
+    assert not tells_nothing(np.array([1.0, 2.0, np.nan, 1.0])) and not tells_nothing(np.full(4, np.nan))
 
 
 @given(st.integers(0, 2**20))
@@ -102,7 +107,7 @@ def test_early_stop() -> None:
 def test_a_child_is_made_of_its_parents(seed: int) -> None:
     rng = np.random.default_rng(seed)
     one, other = SPACE.sample(rng), SPACE.sample(rng)
-    child = crossed(SPACE, one, other, rng)
+    child = cross(SPACE, one, other, rng)
     assert child.left.input != child.right.input
     assert SPACE.inputs.index(child.left.input) < SPACE.inputs.index(child.right.input)
     parents = [branch for parent in (one, other) for branch in parent.branches]
@@ -113,27 +118,27 @@ def test_a_child_is_made_of_its_parents(seed: int) -> None:
 
 
 def test_a_sample_keeps_twins_and_stays_inside() -> None:
-    trial = toys.toy_trial()
-    rows = trial.sets[0]
-    found = sampled(trial, rows, 10, np.random.default_rng(0))
-    assert len(set(trial.networks[found].tolist())) == 10 and not (found & ~rows).any()
-    assert (found == (rows & np.isin(trial.networks, trial.networks[found]))).all()
-    assert sampled(trial, rows, 0, np.random.default_rng(0)) is rows
+    folded = toys.toy_rows()
+    rows = folded.search_sets[0]
+    found = sample_networks(folded, rows, 10, np.random.default_rng(0))
+    assert len(set(folded.networks[found].tolist())) == 10 and not (found & ~rows).any()
+    assert (found == (rows & np.isin(folded.networks, folded.networks[found]))).all()
+    assert sample_networks(folded, rows, 0, np.random.default_rng(0)) is rows
 
 
 def test_nothing_invalid_gets_a_fitness() -> None:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial()
-    judge = FitnessFunction(table, trial, trial.sets[-1], pps=False)
-    broken = Table(table.inputs, table.chains, np.where(np.arange(3) == 0, np.inf, table.values))
-    assert FitnessFunction(broken, trial, trial.sets[-1], pps=False)(parse("sum(A + J)")).fitness == -np.inf
-    assert judge(parse("sum(prune(A) + prune(J))")).fitness == -np.inf
+    table, folded = toys.toy_table(SPACE), toys.toy_rows()
+    judge = FitnessFunction(table, folded, folded.search_sets[-1], pps=False)
+    broken = StatisticsTable(table.inputs, table.chains, np.where(np.arange(3) == 0, np.inf, table.values))
+    assert FitnessFunction(broken, folded, folded.search_sets[-1], pps=False)(parse("sum(A + J)")).value == -np.inf
+    assert judge(parse("sum(prune(A) + prune(J))")).value == -np.inf
     assert reject(parse("sum(exp(log(A)) + J)")) is not None
 
 
 def test_the_papers_settings_are_the_default() -> None:
     expected = EvolutionSettings(1000, 80, 0.1, 0.5, 0.5, True, 50, False)
-    assert settings_of(so.EvolutionOptions()) == expected == EvolutionSettings()
-    assert (share("25%"), share("0.5")) == (0.25, 0.5)
+    assert evolution_settings(EvolutionOptions()) == expected == EvolutionSettings()
+    assert (parse_share("25%"), parse_share("0.5")) == (0.25, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -141,13 +146,13 @@ def test_the_papers_settings_are_the_default() -> None:
 )
 def test_bad_settings(name: str, value: int) -> None:
     with pytest.raises(BadInput, match=f"--{name} must (be at least|be between 0 and 1|not be negative)"):
-        make_config(so.DiscoverConfig, {name: value})
+        make_config(DiscoverConfig, {name: value})
 
 
 @pytest.mark.parametrize("parents", ["0%", "ten", "110%", ""])
 def test_bad_shares(parents: str) -> None:
     with pytest.raises(BadInput, match="--parents must be a share such as 10%"):
-        share(parents)
+        parse_share(parents)
 
 
 PLANTED = parse("sum(sqrt(exp(A)) * frobenius(J))")
@@ -157,10 +162,10 @@ def planted(seed: int, search: str, **changes: Any) -> EvolutionResult:
     """A table on which one formula ranks everything rightly, and those close to it nearly."""
     space = FormulaSpace(2, ("A", "J"))
     table = toys.toy_table(FormulaSpace(2, toys.INPUTS), gaps=False)
-    table = Table(table.inputs, table.chains, table.values - np.nanmin(table.values) + 1)
-    trial = toys.toy_trial(truth=table.scores(PLANTED))
+    table = StatisticsTable(table.inputs, table.chains, table.values - np.nanmin(table.values) + 1)
+    folded = toys.toy_rows(truth=table.scores(PLANTED))
     chosen = EvolutionSettings(**{"generations": 1000, "population": 40, "parents": 0.2, **changes})
-    judge = FitnessFunction(table, trial, trial.sets[-1], chosen.pps)
+    judge = FitnessFunction(table, folded, folded.search_sets[-1], chosen.pps)
     return SEARCHES[search](space, judge, chosen, np.random.default_rng(seed))
 
 
@@ -170,30 +175,32 @@ def test_a_planted_optimum_is_found_by_evolution_and_not_by_chance() -> None:
     chance = [planted(seed, "at_random") for seed in range(3)]
     assert sum(one.best[0][2] == str(PLANTED.canonical()) for one in ours) >= 2
     assert all(one.best[0][2] != str(PLANTED.canonical()) for one in chance)
-    told_apart = compared({"ours": ours, "random search": chance}, "random search")["ours"]
+    told_apart = compare_searches({"ours": ours, "random search": chance}, "random search")["ours"]
     assert told_apart["minus_random"]["value"] > 0 and told_apart["minus_random_at_equal_evaluations"]["value"] > 0
 
 
 def test_fitness_after_so_many_different_formulas() -> None:
     one = told()
-    assert after(one, one.evaluations[0]) == one.curve[0] and after(one, one.evaluations[-1]) == one.curve[-1]
+    assert best_after(one, one.evaluations[0]) == one.curve[0] and best_after(one, one.evaluations[-1]) == one.curve[-1]
 
 
 def pareto(seed: int = 0) -> EvolutionResult:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial(fitness="pareto")
+    table, folded = toys.toy_table(SPACE), toys.toy_rows(fitness="pareto")
     chosen = EvolutionSettings(**{**vars(QUICK), "distinct": True})
-    return evolve(SPACE, FitnessFunction(table, trial, trial.sets[-1], True), chosen, np.random.default_rng(seed))
+    return evolve(
+        SPACE, FitnessFunction(table, folded, folded.search_sets[-1], True), chosen, np.random.default_rng(seed)
+    )
 
 
 def test_several_aims_give_a_front() -> None:
     found = pareto()
-    trial = toys.toy_trial(fitness="pareto")
-    judge = FitnessFunction(toys.toy_table(SPACE), trial, trial.sets[-1], pps=False)
-    aims = [judge(parse(text)).aims for text in found.front]
+    folded = toys.toy_rows(fitness="pareto")
+    judge = FitnessFunction(toys.toy_table(SPACE), folded, folded.search_sets[-1], pps=False)
+    aims = [judge(parse(text)).objectives for text in found.front]
     assert len(aims) > 2 and len({one[2] for one in aims}) > 1
     for one in aims:
         assert not any(all(a >= b for a, b in zip(other, one, strict=True)) and other != one for other in aims)
-    rows = finalists([found], 3)
+    rows = select_finalists([found], 3)
     assert {text for _, _, text in rows} >= set(found.front) and len({row[1] for row in rows}) > 1
 
 
@@ -201,7 +208,7 @@ def test_the_order_of_several_aims_is_front_by_front() -> None:
     births = Offspring(parse("sum(A + J)"))
     aims = [(0.1, 0.1, -9.0), (0.9, 0.1, -3.0), (0.1, 0.9, -3.0), (0.5, 0.5, -3.0), (0.4, 0.4, -3.0)]
     population = [Individual(Fitness(-np.inf), births), *(Individual(Fitness(sum(one), one), births) for one in aims)]
-    found = [one.worth.aims for one in nondominated(population)]
+    found = [one.fitness.objectives for one in sort_nondominated(population)]
     assert set(found[:3]) == {aims[1], aims[2], aims[3]} and found[3:] == [aims[4], aims[0], ()]
 
 
@@ -209,6 +216,6 @@ def test_the_preset_has_the_papers_settings() -> None:
     given = preset_values(DiscoverConfig, {"preset": "lpzero"})
     assert (given["unary"], given["batch_rows"], given["seed"]) == (2, 128, 42)
     assert preset_values(DiscoverConfig, {"preset": "lpzero-gpt2"})["batch_rows"] == 16
-    names = so.EvolutionOptions.__dataclass_fields__
-    chosen = so.EvolutionOptions(**{name: value for name, value in given.items() if name in names})
-    assert settings_of(chosen) == EvolutionSettings()
+    names = EvolutionOptions.__dataclass_fields__
+    chosen = EvolutionOptions(**{name: value for name, value in given.items() if name in names})
+    assert evolution_settings(chosen) == EvolutionSettings()

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archwright.discovery.cross_fitting import merged
-from archwright.discovery.exhaustive import BINS, pairs, ranked
-from archwright.discovery.folds import FoldedRows
-from archwright.discovery.score_table import Table, exists
+from archwright.discovery.cross_fitting import merge_best
+from archwright.discovery.exhaustive import make_pairs, rank_pairs
+from archwright.discovery.fitness import FoldedRows
+from archwright.discovery.pair_ranking import BINS
+from archwright.discovery.score_table import StatisticsTable, is_usable
 from archwright.errors import Failed
 from archwright.proxies.formulas.formula import Formula, parse
 from archwright.proxies.formulas.reductions import REDUCTIONS
@@ -22,32 +23,32 @@ from tests.discovery import toys
 SPACE = FormulaSpace(1, toys.INPUTS)
 
 
-def fitness(formula: Formula, table: Table, trial: FoldedRows, place: int) -> float:
+def fitness(formula: Formula, table: StatisticsTable, folded: FoldedRows, place: int) -> float:
     """By scipy, on the rows of one set."""
     scores = table.scores(formula)
-    if not exists(scores, trial.rows):
+    if not is_usable(scores, folded.rows_per_network):
         return np.nan
-    rows = trial.sets[place] & ~np.isnan(scores[trial.networks])
-    sides = scores[trial.networks][rows], trial.truth[rows]
+    rows = folded.search_sets[place] & ~np.isnan(scores[folded.networks])
+    sides = scores[folded.networks][rows], folded.truth[rows]
     return np.nan if np.ptp(sides[0]) == 0 else float(stats.spearmanr(*sides).statistic)
 
 
-def everything(table: Table, trial: FoldedRows, space: FormulaSpace = SPACE) -> dict[Formula, list[float]]:
+def everything(table: StatisticsTable, folded: FoldedRows, space: FormulaSpace = SPACE) -> dict[Formula, list[float]]:
     found = {space.build(config).canonical() for config in every(space.choices)}
     kept = [formula for formula in found if not formula.empty]
-    return {formula: [fitness(formula, table, trial, place) for place in (0, -1)] for formula in kept}
+    return {formula: [fitness(formula, table, folded, place) for place in (0, -1)] for formula in kept}
 
 
 def test_as_one_by_one(tmp_path: Path) -> None:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial()
-    parts = ranked(SPACE, table, trial, tmp_path, toys.here)
-    expected = everything(table, trial)
+    table, folded = toys.toy_table(SPACE), toys.toy_rows()
+    parts = rank_pairs(SPACE, table, folded, tmp_path, toys.POOL)
+    expected = everything(table, folded)
     assert sum(part["total"] for part in parts.values()) == len(expected) == SPACE.size()["canonical"]
     valid = np.array([values[1] for values in expected.values() if np.isfinite(values[1])])
     assert sum(part["valid"] for part in parts.values()) == len(valid)
     counts = np.sum([part["counts"] for part in parts.values()], axis=0)
     assert np.abs(np.cumsum(counts) - np.cumsum(np.histogram(valid, BINS)[0])).max() <= 2  # rounding at an edge
-    best = merged(list(parts.values()), trial.count + 1)
+    best = merge_best(list(parts.values()), folded.fold_count + 1)
     for place, column in ((0, 0), (-1, 1)):
         for value, size, text in best[place][:300]:
             formula = parse(text)
@@ -59,11 +60,11 @@ def test_as_one_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_with_other_reductions_and_factors(tmp_path: Path, reduction: str) -> None:
     space = FormulaSpace(1, toys.INPUTS[:2], reduction, ("", "log(n_width)"))
-    table, trial = toys.with_counts(space), toys.toy_trial()
-    parts = ranked(space, table, trial, tmp_path, toys.here)
-    expected = everything(table, trial, space)
+    table, folded = toys.with_counts(space), toys.toy_rows()
+    parts = rank_pairs(space, table, folded, tmp_path, toys.POOL)
+    expected = everything(table, folded, space)
     assert sum(part["total"] for part in parts.values()) == len(expected) == space.size()["canonical"]
-    best = merged(list(parts.values()), trial.count + 1)
+    best = merge_best(list(parts.values()), folded.fold_count + 1)
     most = max(values[1] for values in expected.values() if np.isfinite(values[1]))
     assert best[-1][0][0] == pytest.approx(most) and any("n_width" in row[2] for row in best[-1])
     for value, size, text in best[-1][:100]:
@@ -72,9 +73,9 @@ def test_with_other_reductions_and_factors(tmp_path: Path, reduction: str) -> No
 
 
 def test_the_best_of_every_size_is_kept(tmp_path: Path) -> None:
-    table, trial = toys.toy_table(SPACE, gaps=False), toys.toy_trial()
-    expected = everything(table, trial)
-    best = merged(list(ranked(SPACE, table, trial, tmp_path, toys.here).values()), trial.count + 1)[-1]
+    table, folded = toys.toy_table(SPACE, gaps=False), toys.toy_rows()
+    expected = everything(table, folded)
+    best = merge_best(list(rank_pairs(SPACE, table, folded, tmp_path, toys.POOL).values()), folded.fold_count + 1)[-1]
     for size in {formula.size for formula in expected}:
         most = max(v[1] for formula, v in expected.items() if formula.size == size and np.isfinite(v[1]))
         assert max(row[0] for row in best if row[1] == size) == pytest.approx(most)
@@ -84,9 +85,9 @@ def test_within_cells_and_both(tmp_path: Path) -> None:
     table = toys.toy_table(SPACE, gaps=False)
     found = {}
     for name in ("spearman", "within", "both"):
-        trial = toys.toy_trial(fitness=name)
-        parts = ranked(SPACE, table, trial, tmp_path, toys.here)
-        found[name] = {row[2]: row[0] for row in merged(list(parts.values()), trial.count + 1)[-1]}
+        folded = toys.toy_rows(fitness=name)
+        parts = rank_pairs(SPACE, table, folded, tmp_path, toys.POOL)
+        found[name] = {row[2]: row[0] for row in merge_best(list(parts.values()), folded.fold_count + 1)[-1]}
     shared = set(found["spearman"]) & set(found["within"]) & set(found["both"])
     assert shared
     for text in shared:
@@ -94,26 +95,28 @@ def test_within_cells_and_both(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_ranking_goes_on_where_it_was(tmp_path: Path) -> None:
-    table, trial, done = toys.toy_table(SPACE), toys.toy_trial(), []
+    table, folded, done = toys.toy_table(SPACE), toys.toy_rows(), []
 
-    def counted(tasks: Sequence[Any], *, most: int) -> Iterator[tuple[int, Any]]:
-        for place, task in enumerate(tasks):
-            if len(done) == most:
-                raise KeyboardInterrupt
-            done.append(place)
-            yield place, task()
+    class InterruptedPool:
+        def __init__(self, most: int) -> None:
+            self.most = most
 
-    import archwright.discovery.exhaustive as module
+        def map_unordered(self, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+            for index, task in enumerate(tasks):
+                if len(done) == self.most:
+                    raise KeyboardInterrupt
+                done.append(index)
+                yield index, task()
 
     def run(most: int) -> dict[str, Any]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "here", lambda tasks: counted(tasks, most=most))
-            return ranked(SPACE, table, trial, tmp_path, toys.here)
+            patch.setattr("archwright.discovery.exhaustive.LocalPool", lambda: InterruptedPool(most))
+            return rank_pairs(SPACE, table, folded, tmp_path, toys.POOL)
 
     with pytest.raises(KeyboardInterrupt):
         run(2)
     again = run(100)
-    assert len(done) == len(pairs(SPACE, table, trial)) == len(again) == 6
+    assert len(done) == len(make_pairs(SPACE, table, folded)) == len(again) == 6
     assert run(0) == again
     file = next((tmp_path / "discover").glob("*.json"))
     file.write_text("{")
@@ -123,17 +126,19 @@ def test_an_interrupted_ranking_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_large_pairs_are_done_factor_by_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = FormulaSpace(1, toys.INPUTS[:2], "sum", ("", "log(n_width)"))
-    table, trial = toys.with_counts(space), toys.toy_trial()
-    whole = merged(list(ranked(space, table, trial, tmp_path / "whole", toys.here).values()), trial.count + 1)
+    table, folded = toys.with_counts(space), toys.toy_rows()
+    whole = merge_best(
+        list(rank_pairs(space, table, folded, tmp_path / "whole", toys.POOL).values()), folded.fold_count + 1
+    )
     monkeypatch.setattr("archwright.discovery.exhaustive.LARGEST", 100)
-    found = ranked(space, table, trial, tmp_path / "parts", toys.here)
+    found = rank_pairs(space, table, folded, tmp_path / "parts", toys.POOL)
     assert {"A J 0", "A J 1", "A", "J"} == found.keys()
-    best = merged(list(found.values()), trial.count + 1)
+    best = merge_best(list(found.values()), folded.fold_count + 1)
     assert [rows[:50] for rows in best] == [rows[:50] for rows in whole]
 
 
 def test_an_input_that_too_few_networks_have_makes_no_formula(tmp_path: Path) -> None:
     table = toys.toy_table(SPACE, gaps=False)
     table.values[:10, 2] = np.nan
-    parts = ranked(SPACE, table, toys.toy_trial(), tmp_path, toys.here)
+    parts = rank_pairs(SPACE, table, toys.toy_rows(), tmp_path, toys.POOL)
     assert {name for name, part in parts.items() if part["valid"]} == {"A J", "A", "J"}

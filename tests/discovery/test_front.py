@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from archwright.discovery.exhaustive_report import front
-from tests.discovery.toys import INPUTS, NETWORKS, FormulaSpace, toy_table, toy_trial
+from archwright.discovery.exhaustive import pareto_front
+from tests.discovery.toys import INPUTS, NETWORKS, FormulaSpace, toy_rows, toy_table
 
 
 def test_constant_in_cells_is_zero_not_missing() -> None:
@@ -14,8 +14,8 @@ def test_constant_in_cells_is_zero_not_missing() -> None:
     table = toy_table(space, gaps=False)
     cells = np.arange(NETWORKS) % 4
     table.values[:, 0, space.chains.index(()), :] = cells[:, None]  # A by itself tells the cell and nothing else
-    land = SimpleNamespace(table=table, trial=toy_trial(truth=cells + np.random.default_rng(0).normal(size=NETWORKS)))
-    found = front([[0.9, 1, "sum(A)"], [0.9, 1, "sum(A)"], [0.1, 2, "sum(square(J))"]], land)  # type: ignore[arg-type]
+    context = SimpleNamespace(table=table, rows=toy_rows(truth=cells + np.random.default_rng(0).normal(size=NETWORKS)))
+    found = pareto_front([[0.9, 1, "sum(A)"], [0.9, 1, "sum(A)"], [0.1, 2, "sum(square(J))"]], context)  # type: ignore[arg-type]
     assert [one["formula"] for one in found].count("sum(A)") == 1
     assert next(one for one in found if one["formula"] == "sum(A)")["within_cells"] == 0.0
     json.dumps(found, allow_nan=False)

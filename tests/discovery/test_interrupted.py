@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from archwright.discovery import exhaustive
-from archwright.discovery.exhaustive import pairs, ranked
+from archwright.discovery.exhaustive import make_pairs, rank_pairs
 from archwright.parallel.pool import worker_pool
 from archwright.spaces.formulas import FACTORS, FormulaSpace
 from tests.compression.runs import ROOT, words_of
@@ -58,7 +58,7 @@ def test_killed_while_statistics_are_taken(options: dict[str, Any], tmp_path: Pa
 RANKING = """
 import sys, time
 from pathlib import Path
-from archwright.discovery.exhaustive import ranked
+from archwright.discovery.exhaustive import rank_pairs
 from archwright.discovery.pair_ranking import Pair
 from archwright.spaces.formulas import FormulaSpace
 from tests.discovery import toys
@@ -66,38 +66,38 @@ from tests.discovery import toys
 usual = Pair.__call__
 Pair.__call__ = lambda self: (time.sleep(0.3), usual(self))[1]
 space = FormulaSpace(1, toys.INPUTS)
-ranked(space, toys.toy_table(space), toys.toy_trial(), Path(sys.argv[1]), toys.here)
+rank_pairs(space, toys.toy_table(space), toys.toy_rows(), Path(sys.argv[1]), toys.POOL)
 """
 
 
 def test_killed_while_formulas_are_ranked(tmp_path: Path) -> None:
-    table, trial, folder = toys.toy_table(SPACE), toys.toy_trial(), tmp_path / "killed"
+    table, folded, folder = toys.toy_table(SPACE), toys.toy_rows(), tmp_path / "killed"
     settings = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     process = subprocess.Popen(
         [sys.executable, "-c", RANKING, str(folder)], start_new_session=True, env=settings, cwd=ROOT
     )
     killed_when(process, lambda: len(times(folder / "discover", ".json")) >= 2)
     kept = times(folder / "discover", ".json")
-    again = ranked(SPACE, table, trial, folder, toys.here)
+    again = rank_pairs(SPACE, table, folded, folder, toys.POOL)
     after = times(folder / "discover", ".json")
-    assert 2 <= len(kept) < len(after) == len(pairs(SPACE, table, trial)) and kept.items() <= after.items()
-    assert again == ranked(SPACE, table, trial, tmp_path / "quiet", toys.here)
+    assert 2 <= len(kept) < len(after) == len(make_pairs(SPACE, table, folded)) and kept.items() <= after.items()
+    assert again == rank_pairs(SPACE, table, folded, tmp_path / "quiet", toys.POOL)
 
 
 def test_two_processes_rank_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = FormulaSpace(1, toys.INPUTS, "largest", FACTORS[:3])
-    table, trial = toys.with_counts(space), toys.toy_trial()
+    table, folded = toys.with_counts(space), toys.toy_rows()
     monkeypatch.setattr(exhaustive, "WORTH_PROCESSES", 0)
     monkeypatch.setattr("archwright.parallel.pool.WORTH_A_PROCESS", 0)
     with worker_pool(2, None) as two:
-        far = ranked(space, table, trial, tmp_path / "two", two)
-    assert far == ranked(space, table, trial, tmp_path / "one", toys.here)
+        far = rank_pairs(space, table, folded, tmp_path / "two", two)
+    assert far == rank_pairs(space, table, folded, tmp_path / "one", toys.POOL)
 
 
 @pytest.mark.server
 def test_ray_ranks_as_one_process(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    table, folded = toys.toy_table(SPACE), toys.toy_rows()
     monkeypatch.setattr(exhaustive, "WORTH_PROCESSES", 0)
     with worker_pool(0, cluster.address) as nodes:
-        far = ranked(SPACE, table, trial, tmp_path / "far", nodes)
-    assert far == ranked(SPACE, table, trial, tmp_path / "near", toys.here)
+        far = rank_pairs(SPACE, table, folded, tmp_path / "far", nodes)
+    assert far == rank_pairs(SPACE, table, folded, tmp_path / "near", toys.POOL)

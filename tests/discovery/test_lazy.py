@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from archwright.commands import COMMANDS, call
-from archwright.configs import scoring as so
-from archwright.discovery import lazy_table, stored_tensors
-from archwright.discovery.context import DiscoveryContext, lazily, open_context
+from archwright.configs.discover import FormulaOptions
+from archwright.configs.scoring import BenchmarkOptions, RecordingOptions
+from archwright.discovery import lazy_table, statistics
+from archwright.discovery.context import DiscoveryContext, open_context
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve
-from archwright.discovery.evolution_runs import one_search
+from archwright.discovery.evolution_runs import run_search
 from archwright.discovery.lazy_table import FILE, LazyTable, StatisticsFile
 from archwright.discovery.phases import Phases
-from archwright.discovery.stored_tensors import Taking, stored
+from archwright.discovery.statistics import LazyStatistics, open_tensors
 from archwright.errors import Failed
 from archwright.proxies import Unscored
 from archwright.proxies.formulas.formula import Formula, parse
@@ -30,7 +31,7 @@ from tests.compression.runs import ROOT
 from tests.discovery import toys
 from tests.discovery.test_interrupted import killed_when
 
-GROUPS = (so.BenchmarkOptions, so.FormulaOptions, so.RecordingOptions)
+GROUPS = (BenchmarkOptions, FormulaOptions, RecordingOptions)
 
 
 def land(options: dict[str, Any], **changes: Any) -> DiscoveryContext:
@@ -51,45 +52,48 @@ def measured(formula: Formula, probe: Any) -> float:
 def test_the_same_number_as_a_direct_look(options: dict[str, Any], unary: int, inputs: str) -> None:
     """From recorded tensors, from tensors on disk, and from the drawer."""
     where = land(options, unary=unary, inputs=inputs, evolve=True)
-    table, rng, places = where.table, np.random.default_rng(unary), [0, len(where.looks) // 2]
+    table, rng, places = where.table, np.random.default_rng(unary), [0, len(where.requests) // 2]
     assert isinstance(table, LazyTable)
     formulas = [formula for formula in (where.space.sample(rng) for _ in range(10)) if not formula.empty]
-    probes = [record_network(where.looks[one], passes_needed(EXTENDED), roles_needed(EXTENDED)) for one in places]
-    table.fetch(formulas[:5], places)  # the others are taken of what lies on disk
+    probes = [record_network(where.requests[one], passes_needed(EXTENDED), roles_needed(EXTENDED)) for one in places]
+    table.prefetch(formulas[:5], places)  # the others are taken of what lies on disk
     expected = [[measured(formula, probe) for probe in probes] for formula in formulas]
-    for of in (table, again := lazily(where.looks, where.space, where.folder, toys.here)):
+    for of in (table, again := LazyTable(where.requests, where.space.statistics_inputs, where.folder, toys.POOL)):
         for formula, direct_look in zip(formulas, expected, strict=True):
             found = of.scores(formula, places)
             assert np.where(np.isnan(found), np.inf, found) == pytest.approx(direct_look, rel=1e-12)  # sums over layers
-    assert again.taken == 0
+    assert again.computed == 0
 
 
 def test_tensors_come_and_go(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     where = land(options, unary=3, evolve=True)
     table, formula = where.table, parse("sum(sqrt(exp(A)) * frobenius(S))")
     looks = []
-    monkeypatch.setattr(stored_tensors, "record_network", lambda *given: looks.append(given) or record_network(*given))
+    monkeypatch.setattr(statistics, "record_network", lambda *given: looks.append(given) or record_network(*given))
     first = table.scores(formula, [1])
     (file,) = (options["out"] / "tensors").glob("*.safetensors")
-    assert set(stored(file)) == set(where.space.inputs) and len(looks) == 1
+    assert set(open_tensors(file)) == set(where.space.inputs) and len(looks) == 1
     table.scores(parse("sum(log(exp(A)) - J)"), [1])
     assert len(looks) == 1
-    table.rest()
+    table.release()
     assert not (options["out"] / "tensors").exists()
-    assert lazily(where.looks, where.space, where.folder, toys.here).scores(formula, [1]).tolist() == first.tolist()
+    assert (
+        LazyTable(where.requests, where.space.statistics_inputs, where.folder, toys.POOL).scores(formula, [1]).tolist()
+        == first.tolist()
+    )
     assert len(looks) == 1
-    monkeypatch.setattr(stored_tensors, "ROOM", 0)
+    monkeypatch.setattr(statistics, "ROOM", 0)
     table.scores(parse("sum(square(exp(A)) - J)"), [1])
     assert len(looks) == 2 and not any((options["out"] / "tensors").iterdir())
 
 
 def test_a_damaged_drawer_is_told(tmp_path: Path) -> None:
     StatisticsFile(tmp_path).add("one", {"A": {("exp",): [1.0, np.inf], (): [np.nan, 2.0]}})
-    found = StatisticsFile(tmp_path).of("one")
+    found = StatisticsFile(tmp_path).read("one")
     assert found["A", ("exp",)] == [1.0, np.inf] and found["A", ()][1] == 2.0
     (tmp_path / FILE).write_bytes(b"no database " * 100)
     with pytest.raises(Failed, match=r"cannot be used .* delete it"):
-        StatisticsFile(tmp_path).of("one")
+        StatisticsFile(tmp_path).read("one")
 
 
 SEARCHING = """
@@ -106,7 +110,7 @@ QUICK = EvolutionSettings(generations=8, population=6, sample=4, parents=0.4)
 
 def searched(options: dict[str, Any]) -> EvolutionResult:
     where = land(options, unary=4, evolve=True)
-    return one_search(replace(where, eyes=toys.here), QUICK, evolve, -1, 0)
+    return run_search(replace(where, pool=toys.POOL), QUICK, evolve, -1, 0)
 
 
 def test_a_search_that_was_killed_ends_as_if_it_had_not_been(
@@ -119,11 +123,11 @@ def test_a_search_that_was_killed_ends_as_if_it_had_not_been(
     words = [sys.executable, "-c", SEARCHING, given]
     process = subprocess.Popen(words, start_new_session=True, env=settings, cwd=ROOT)
     killed_when(process, lambda: (out / "statistics" / FILE).exists() and len(known(out)) >= 2)
-    before = {network: StatisticsFile(out / "statistics").of(network) for network in known(out)}
+    before = {network: StatisticsFile(out / "statistics").read(network) for network in known(out)}
     assert before and not list((out / "discover").glob("search-*"))
     assert searched({**options, "out": out}) == whole
 
-    monkeypatch.setattr(Taking, "__call__", lambda self: pytest.fail("taken again"))
+    monkeypatch.setattr(LazyStatistics, "__call__", lambda self: pytest.fail("taken again"))
     assert searched({**options, "out": out}) == whole
 
 
@@ -147,13 +151,13 @@ def test_what_is_foreseen_changes_nothing(options: dict[str, Any], monkeypatch: 
     from archwright.discovery.fitness import FitnessFunction
 
     space = FormulaSpace(2, toys.INPUTS)
-    table, trial = toys.toy_table(space), toys.toy_trial()
+    table, folded = toys.toy_table(space), toys.toy_rows()
     chosen = evolution.EvolutionSettings(generations=120, population=15, parents=0.2)
 
     def run(ahead: bool) -> Any:
         monkeypatch.setattr(type(table), "lazy", ahead)
-        judge = FitnessFunction(table, trial, trial.sets[-1], pps=True)
+        judge = FitnessFunction(table, folded, folded.search_sets[-1], pps=True)
         return evolution.evolve(space, judge, chosen, np.random.default_rng(3))
 
     assert run(ahead=True) == run(ahead=False)
-    assert lazy_table.stem(parse("sum(negate(A) + J)").left) == (("A", ()), -1.0)
+    assert lazy_table.split_sign(parse("sum(negate(A) + J)").left) == (("A", ()), -1.0)

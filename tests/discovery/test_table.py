@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from archwright.discovery.score_table import Table, exists
+from archwright.discovery.score_table import StatisticsTable, is_usable
 from archwright.proxies.formulas.formula import Formula, parse
 from archwright.proxies.proxy import Unscored
 from archwright.spaces.formulas import FormulaSpace
@@ -12,7 +12,7 @@ from tests.discovery.toys import INPUTS, NETWORKS, toy_table
 SPACE = FormulaSpace(2, INPUTS)
 
 
-def one_by_one(formula: Formula, table: Table) -> list[float]:
+def one_by_one(formula: Formula, table: StatisticsTable) -> list[float]:
     columns = [table.column(branch) for branch in formula.active]
     found = []
     for network in range(NETWORKS):
@@ -33,27 +33,25 @@ def test_scores_are_those_of_the_formula(reduction: str) -> None:
             assert table.scores(formula) == pytest.approx(one_by_one(formula, table), rel=1e-12, nan_ok=True)
 
 
-def test_many_are_each_by_itself() -> None:
-    table = toy_table(SPACE)
-    formulas = [parse("sum(abs(A) + J)"), parse("sum(S)")]
-    found = table.many(formulas)
-    assert found.shape == (NETWORKS, 2)
-    np.testing.assert_array_equal(found[:, 1], table.scores(formulas[1]))
-    assert np.isnan(found[5, 1])
+def test_some_networks_have_the_scores_that_they_have_among_all() -> None:
+    table, formula = toy_table(SPACE), parse("sum(S)")
+    scores = table.scores(formula)
+    assert scores.shape == (NETWORKS,) and np.isnan(scores[5])
+    np.testing.assert_array_equal(table.scores(formula, [1, 5, 7]), scores[[1, 5, 7]])
 
 
 def test_a_formula_must_be_finite_and_there_for_nearly_all_rows() -> None:
     rows = np.ones(100)
     scores = np.arange(100.0)
-    assert exists(scores, rows)
+    assert is_usable(scores, rows)
     scores[:5] = np.nan
-    assert exists(scores, rows)
+    assert is_usable(scores, rows)
     scores[5] = np.nan
-    assert not exists(scores, rows)
-    assert not exists(np.where(np.arange(100) == 7, np.inf, 1.0), rows)
+    assert not is_usable(scores, rows)
+    assert not is_usable(np.where(np.arange(100) == 7, np.inf, 1.0), rows)
 
 
 def test_networks_of_different_depth_share_a_table() -> None:
     looks = [np.ones((2, 1, 4)), np.ones((2, 1, 2))]
-    table = Table.of(("A", "J"), ((),), looks)
+    table = StatisticsTable.stack(("A", "J"), ((),), looks)
     assert table.scores(parse("sum(A + J)")).tolist() == [8.0, 4.0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from archwright.commands import COMMANDS, call
-from archwright.discovery.published_proxies import marked
+from archwright.discovery.context import published_proxies
 from archwright.errors import BadInput
 from archwright.reports.discover.page import render_discover_page
 
@@ -54,8 +54,8 @@ def test_there_and_back(options: dict[str, Any], small_data: Path, monkeypatch: 
 
 
 def test_which_proxies_are_marked() -> None:
-    cheap, everything = set(marked("cheap")), set(marked("all"))
-    assert "snip" in cheap and "grasp" in everything - cheap and marked("none") == ()
+    cheap, everything = set(published_proxies("cheap")), set(published_proxies("all"))
+    assert "snip" in cheap and "grasp" in everything - cheap and published_proxies("none") == ()
 
 
 @pytest.mark.parametrize("names", [("nas-bert",), ("lts-gpt2", "lts-gpt2")])

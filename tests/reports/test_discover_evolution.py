@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archwright.discovery.ablations import told
-from archwright.discovery.comparison import compared
-from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, at_random, evolve
+from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve, search_randomly
+from archwright.discovery.evolution_runs import compare_searches, summarise_ablation
 from archwright.discovery.fitness import FitnessFunction
 from archwright.proxies.formulas.formula import parse
 from archwright.reports.discover.evolution import curves_by_evaluation, evolution_sections, family_section
@@ -33,14 +32,14 @@ SPACE = FormulaSpace(2, toys.INPUTS)
 SEARCHES = {
     "evolution with PPS": (evolve, True),
     "evolution without PPS": (evolve, False),
-    "random search": (at_random, False),
+    "random search": (search_randomly, False),
 }
 
 
 def run(search: Any, seed: int, **changes: Any) -> EvolutionResult:
-    table, trial = toys.toy_table(SPACE), toys.toy_trial()
+    table, folded = toys.toy_table(SPACE), toys.toy_rows()
     chosen = EvolutionSettings(**{"generations": 60, "population": 12, "parents": 0.25, "sample": 0, **changes})
-    judge = FitnessFunction(table, trial, trial.sets[-1], chosen.pps)
+    judge = FitnessFunction(table, folded, folded.search_sets[-1], chosen.pps)
     found: EvolutionResult = search(SPACE, judge, chosen, np.random.default_rng(seed))
     return found
 
@@ -55,11 +54,11 @@ def document() -> dict[str, Any]:
         "schema": "archwright/discover/1",
         "benchmark": "nas-bert",
         "evolution": {name: [one.as_dict() for one in runs] for name, runs in curves.items()},
-        "comparison": compared(curves, "random search"),
+        "comparison": compare_searches(curves, "random search"),
         "on_all_rows": {name: [one.curve[-1] for one in runs] for name, runs in curves.items()},
         "exhaustive_best": {"fitness": 0.9, "size": 3, "formula": "sum(A)"},
         "ablation": {
-            name: {value: told(runs) for value, runs in studies.items()}
+            name: {value: summarise_ablation(runs) for value, runs in studies.items()}
             for name, studies in {"population": sizes, "unary": sizes, "distinct, parents": shares}.items()
         },
         "best": [{"formula": best[2], "json": parse(best[2]).as_json(), "size": best[1]}],

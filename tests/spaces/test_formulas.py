@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from archwright.errors import BadInput
 from archwright.proxies.formulas.formula import Branch, Formula
 from archwright.search import every, sample
-from archwright.spaces.formulas import FormulaSpace, inputs_of
+from archwright.spaces.formulas import FormulaSpace, parse_inputs
 
 SPACES = {unary: FormulaSpace(unary) for unary in (1, 2, 3)}
 
@@ -77,7 +77,7 @@ def test_other_bad_input() -> None:
 
 
 def test_inputs_by_name() -> None:
-    assert inputs_of("lpzero") == ("A", "J", "G", "H", "W", "S") and inputs_of("S, W") == ("W", "S")
-    assert set(inputs_of("forward")) == {"A", "H", "W", "S", "Wa", "Wf", "Z", "C", "P"}
+    assert parse_inputs("lpzero") == ("A", "J", "G", "H", "W", "S") and parse_inputs("S, W") == ("W", "S")
+    assert set(parse_inputs("forward")) == {"A", "H", "W", "S", "Wa", "Wf", "Z", "C", "P"}
     with pytest.raises(BadInput, match="--inputs must be one of lpzero, forward, extended, or names among"):
-        inputs_of("W,Q")
+        parse_inputs("W,Q")

@@ -76,7 +76,7 @@ COMMANDS: dict[str, Command] = {
     "discover": Command(
         "find better proxies as formulas, by evolution and exhaustively",
         "archwright.commands.discover:discover",
-        "archwright.configs.scoring:DiscoverConfig",
+        "archwright.configs.discover:DiscoverConfig",
         positional=("benchmark",),
         example="archwright discover nas-bert --exhaustive --unary 2 --json out.json --html discover.html",
     ),

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from archwright.configs.options import members, option
 
@@ -104,115 +103,6 @@ class JudgementOptions:
     """Bootstrap samples behind an interval."""
 
 
-FITNESS = {
-    "spearman": "rank correlation over all rows (LPZero)",
-    "within": "mean rank correlation inside cells of equal depth and width",
-    "both": "the mean of the two",
-    "pareto": "the two and size traded off: evolution towards a front (NSGA-II), one formula per size",
-}
-REDUCTIONS = {
-    "sum": "over layers",
-    "mean": "over layers",
-    "last": "the last layer",
-    "largest": "the layer farthest from zero",
-    "logsum": "sum of sign(x) log(1 + |x|), close to a product",
-}
-
-
-@dataclass(frozen=True)
-class FormulaOptions:
-    """Which proxies to look for."""
-
-    exhaustive: bool = False
-    """Rank all formulas of the space."""
-    evolve: bool = False
-    """Search by evolution (LPZero, Algorithm 1), beside evolution without its pruning strategy and random search."""
-    unary: int = 1
-    """Unary operations per branch: 1 or 2, with --evolve up to 5."""
-    inputs: str = option("lpzero", metavar="NAMES")
-    """What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A, H, W, S,
-    weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of outputs, value times
-    gradient, counts), or names such as W,S."""
-    reduction: str = option("sum", choices=REDUCTIONS)
-    """How the numbers of layers become a score."""
-    factor: bool = False
-    """Not in the paper: scores also times a count (parameters, depth, width, ...), its root, square, log or inverse."""
-    fitness: str = option("spearman", choices=FITNESS)
-    """What the best formula is best at."""
-
-
-LPZERO = {
-    "unary": 2, "generations": 1000, "population": 80, "parents": "10%", "crossover": 0.5, "mutation": 0.5,
-    "pps": True, "sample": 50, "distinct": False, "fitness": "spearman", "inputs": "lpzero", "reduction": "sum",
-    "seed": 42,
-}  # fmt: skip
-DISCOVERIES: dict[str, dict[str, Any]] = {
-    "default": {},
-    "lpzero": {**LPZERO, "batch_rows": 128},
-    "lpzero-gpt2": {**LPZERO, "batch_rows": 16},
-}
-"""Options that go together; what the user gives beside a preset wins."""
-DISCOVERY_HELP = {
-    "default": "nothing but the defaults of the options",
-    "lpzero": "the settings of the paper on encoders: two operations per branch, batch of 128, seed 42",
-    "lpzero-gpt2": "the same on GPT-2: batch of 16",
-}
-
-
-@dataclass(frozen=True)
-class EvolutionOptions:
-    """How to evolve."""
-
-    preset: str = option("default", choices=DISCOVERY_HELP, fills=DISCOVERIES)
-    """Settings that go together."""
-    generations: int = option(1000, minimum=1)
-    """Offspring, one after another."""
-    population: int = option(80, minimum=2)
-    """Formulas that live together."""
-    parents: str = option("10%", metavar="N%")
-    """Share of the population that has offspring."""
-    crossover: float = option(0.5, minimum=0, maximum=1)
-    """How often an offspring has two parents rather than being a copy of one."""
-    mutation: float = option(0.5, minimum=0, maximum=1)
-    """How often one choice of an offspring is changed."""
-    pps: bool = True
-    """Predictive-Pruning Strategy: throw away formulas that Table 6 of the paper rules out, and those that are constant
-    on four architectures."""
-    sample: int = option(50, minimum=0)
-    """Architectures a fitness is taken on, 0 for all; the finalists are compared on all."""
-    distinct: bool = False
-    """Not in the paper: an offspring that was scored before is drawn again. Algorithm 1 scores copies, and soon has
-    little else."""
-    seeds: int = option(3, minimum=1)
-    """Searches of each kind, with random numbers of their own."""
-    ablate: bool = False
-    """Also the paper's ablations: populations of 80, 100 and 200, two to five unary operations (Figures 7 and 13,
-    Table 5), and what it helps to score no formula twice."""
-
-
-PUBLISHED = {
-    "cheap": "those that look at a forward pass and a loss",
-    "all": "also those that need second derivatives or many passes",
-    "none": "no proxy is scored beside the formulas",
-}
-
-
-@dataclass(frozen=True)
-class FindingOptions:
-    """What to do with them."""
-
-    save: str | None = option(None, metavar="NAME")
-    """Keep the best formula as a proxy of this name, for `score` and `rank`."""
-    transfer: tuple[str, ...] = option((), choices=members("benchmarks", "BENCHMARKS"))
-    """Other benchmarks: searched in the same way, and what is found on each judged on all."""
-    published: str = option("cheap", choices=PUBLISHED)
-    """Published proxies whose place among the formulas is shown."""
-    html: Path | None = None
-    """Page with all figures; beside the statistics if not said."""
-    samples: int = option(1000, minimum=1)
-    """Bootstrap samples behind an interval."""
-
-
 @dataclass(frozen=True)
 class ScoreConfig:
     """All options of `archwright score`."""
@@ -230,14 +120,3 @@ class RankConfig:
     proxies: ProxyOptions = field(default_factory=ProxyOptions)
     scoring: ScoringOptions = field(default_factory=ScoringOptions)
     judgement: JudgementOptions = field(default_factory=JudgementOptions)
-
-
-@dataclass(frozen=True)
-class DiscoverConfig:
-    """All options of `archwright discover`."""
-
-    benchmark: BenchmarkOptions = field(default_factory=BenchmarkOptions)
-    formulas: FormulaOptions = field(default_factory=FormulaOptions)
-    evolution: EvolutionOptions = field(default_factory=EvolutionOptions)
-    findings: FindingOptions = field(default_factory=FindingOptions)
-    recording: RecordingOptions = field(default_factory=RecordingOptions)

@@ -1,4 +1,4 @@
-"""Cross-fitting: each fold is predicted by the formula that was chosen without it, and looked at once."""
+"""Cross-fitting: each fold is predicted by the formula that was chosen without it, and judged on it once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,62 +6,79 @@ from typing import Any
 
 import numpy as np
 
-from archwright.discovery.exhaustive import order
-from archwright.discovery.folds import FoldedRows
-from archwright.discovery.score_table import Scorer, Values
+from archwright.discovery.fitness import FoldedRows
+from archwright.discovery.score_table import FormulaScorer
 from archwright.proxies.formulas.formula import parse
+from archwright.proxies.formulas.reductions import Values
 from archwright.statistics import Resampling, judge_proxy
+from archwright.statistics.proxies import Judgement
 
-Row = Sequence[Any]
-"""Fitness on a set of rows, size, formula as text."""
+NOTHING = "no formula is finite, not constant and there for 95 % of the rows; look at more texts or other inputs."
+
+RankedFormula = Sequence[Any]
+"""Fitness on a set of rows, size, formula as text; a list in JSON files."""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CrossFit:
     """The best formula of at most some size for each set of rows: without each fold, and at last for all."""
 
-    rows: tuple[Row, ...]
+    formulas: tuple[RankedFormula, ...]
 
     @property
-    def final(self) -> Row:
-        return self.rows[-1]
+    def final(self) -> RankedFormula:
+        """The one that was chosen on all rows."""
+        return self.formulas[-1]
 
 
-def merged(found: Sequence[Mapping[str, Any]], sets: int) -> list[list[Row]]:
+@dataclass(frozen=True)
+class SearchResult:
+    """Formulas, the best first, and the numbers of the report."""
+
+    chosen: list[CrossFit]
+    numbers: Mapping[str, Any]
+    notes: list[str]
+
+
+def best_first(row: RankedFormula) -> tuple[float, int, str]:
+    """Sorts by fitness; of equals the smallest comes first."""
+    return -row[0], row[1], row[2]
+
+
+def merge_best(parts: Sequence[Mapping[str, Any]], sets: int) -> list[list[RankedFormula]]:
     """The best of all parts of a search, for each set of rows."""
-    best = [one["best"] for one in found if one["best"]]
-    return [sorted((row for part in best for row in part[place]), key=order) for place in range(sets)]
+    best = [part["best"] for part in parts if part["best"]]
+    return [sorted((row for rows in best for row in rows[index]), key=best_first) for index in range(sets)]
 
 
-def ladder(best: Sequence[Sequence[Row]]) -> list[Chosen]:
+def choose_by_size(best: Sequence[Sequence[RankedFormula]]) -> list[CrossFit]:
     """The best of all, then the best that are smaller, as long as every set of rows has one."""
-    found = [Chosen(tuple(rows[0] for rows in best))] if all(best) else []
-    while found and (smaller := below(best, found[-1].final[1])):
-        found.append(smaller)
-    return found
+    chosen: list[CrossFit] = []
+    limit = float("inf")
+    while True:
+        smaller = [next((row for row in rows if row[1] < limit), None) for rows in best]
+        formulas = tuple(row for row in smaller if row is not None)
+        if len(formulas) < len(best):
+            return chosen
+        chosen.append(CrossFit(formulas))
+        limit = chosen[-1].final[1]
 
 
-def below(best: Sequence[Sequence[Row]], size: int) -> Chosen | None:
-    """The best below a size."""
-    rows = [next((row for row in of if row[1] < size), None) for of in best]
-    return Chosen(tuple(row for row in rows if row is not None)) if None not in rows else None
+def predict_held_out(choice: CrossFit, table: FormulaScorer, rows: FoldedRows) -> Values:
+    """For every row what the formula chosen without its fold says, as its rank among the rows it was chosen on.
 
-
-def predicted(chosen: Chosen, table: Scorer, trial: FoldedRows) -> Values:
-    """For every row what the formula chosen without its fold says, as a place among the rows it was chosen on.
-
-    Formulas have scales of their own; the place, between 0 and 1, is what they have in common.
+    Formulas have scales of their own; the rank, between 0 and 1, is what they have in common.
     """
-    found = np.full(len(trial.truth), np.nan)
-    for fold in range(trial.count):
-        scores = table.scores(parse(chosen.rows[fold][2]))[trial.networks]
-        inside = np.isfinite(scores)
-        known, wanted = inside & (trial.fold != fold), inside & (trial.fold == fold)
-        found[wanted] = places(scores[wanted], scores[known])
-    return found
+    predictions = np.full(len(rows.truth), np.nan)
+    for fold in range(rows.fold_count):
+        scores = table.scores(parse(choice.formulas[fold][2]))[rows.networks]
+        finite = np.isfinite(scores)
+        training, held_out = finite & (rows.fold != fold), finite & (rows.fold == fold)
+        predictions[held_out] = rank_among(scores[held_out], scores[training])
+    return predictions
 
 
-def places(scores: Values, known: Values) -> Values:
+def rank_among(scores: Values, known: Values) -> Values:
     """Share of the known scores below each, between two of them in proportion; beyond the ends by how far."""
     levels, counts = np.unique(known, return_counts=True)
     ranks = np.cumsum(counts) - counts / 2
@@ -72,28 +89,29 @@ def places(scores: Values, known: Values) -> Values:
     return np.asarray((inside + outside) / len(known))
 
 
-def estimated(chosen: Chosen, table: Scorer, trial: FoldedRows, against: Resampling) -> dict[str, Any]:
-    """The entry of a report: the formula for all rows, and what formulas chosen like it are worth on rows kept away."""
-    fitness, size, text = chosen.final
+def judge_choice(choice: CrossFit, table: FormulaScorer, rows: FoldedRows, against: Resampling) -> dict[str, Any]:
+    """The entry of a report: the formula for all rows, and how good formulas chosen like it are on rows kept away."""
+    fitness, size, text = choice.final
     formula = parse(text)
-    held = judge_proxy(predicted(chosen, table, trial), against)
-    own = judge_proxy(np.where(np.isfinite(scores := table.scores(formula)), scores, np.nan)[trial.networks], against)
+    scores = table.scores(formula)
+    held_out = judge_proxy(predict_held_out(choice, table, rows), against)
+    train = judge_proxy(np.where(np.isfinite(scores), scores, np.nan)[rows.networks], against)
     return {
         "formula": text,
         "latex": formula.latex(),
         "json": formula.as_json(),
         "size": size,
         "fitness": fitness,
-        "train": {"spearman": own.spearman, "within_cells": own.within_cells, "kendall_b": own.kendall_b},
-        "held_out": interval(held, "spearman"),
-        "within_cells": interval(held, "within_cells"),
-        "kendall_b": interval(held, "kendall_b"),
-        "minus_depth_width": interval(held, "minus_depth_width"),
-        "verdict": held.verdict,
-        "n": held.n,
-        "formulas_of_folds": [{"formula": row[2], "fitness": row[0]} for row in chosen.rows[:-1]],
+        "train": {"spearman": train.spearman, "within_cells": train.within_cells, "kendall_b": train.kendall_b},
+        "held_out": interval(held_out, "spearman"),
+        "within_cells": interval(held_out, "within_cells"),
+        "kendall_b": interval(held_out, "kendall_b"),
+        "minus_depth_width": interval(held_out, "minus_depth_width"),
+        "verdict": held_out.verdict,
+        "n": held_out.n,
+        "formulas_of_folds": [{"formula": row[2], "fitness": row[0]} for row in choice.formulas[:-1]],
     }
 
 
-def interval(judged: Any, name: str) -> dict[str, float | None]:
-    return {"value": getattr(judged, name), **{end: getattr(judged, f"{name}_{end}") for end in ("low", "high")}}
+def interval(judgement: Judgement, name: str) -> dict[str, float | None]:
+    return {"value": getattr(judgement, name), **{end: getattr(judgement, f"{name}_{end}") for end in ("low", "high")}}

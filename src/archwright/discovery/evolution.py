@@ -1,25 +1,22 @@
 """LPZero's Algorithm 1: one offspring per generation, with or without its pruning strategy; random search beside it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from archwright.discovery.exhaustive import order
-from archwright.discovery.fitness import Fitness, FitnessFunction
-from archwright.discovery.folds import AIMS
+from archwright.discovery.cross_fitting import best_first
+from archwright.discovery.fitness import Fitness, FitnessFunction, canonical_formula
 from archwright.discovery.offspring import (
-    Born,
     Offspring,
+    Proposer,
     Refusals,
-    allowed,
-    by_chance,
-    of_parents,
-    same,
-    unless_exhausted,
+    child_proposer,
+    draw_allowed,
+    random_proposer,
+    until_exhausted,
 )
 from archwright.proxies.formulas.formula import Formula
 from archwright.search.front import standing
@@ -49,12 +46,16 @@ class EvolutionSettings:
 class Individual:
     """One of a population."""
 
-    worth: Fitness
-    birth: Offspring
+    fitness: Fitness
+    offspring: Offspring
 
     @property
     def formula(self) -> Formula:
-        return self.birth.formula
+        return self.offspring.formula
+
+
+Population = list[Individual]
+"""The best first."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class EvolutionResult:
     different: int
     """Formulas in the last population that differ."""
     front: list[str]
-    """With several aims: formulas that no other beats in all."""
+    """With several objectives: formulas that no other beats in all."""
     family: dict[str, Any] | None
     """Parents of the best and how it came of them; None where it was drawn at random."""
     counts: dict[str, int]
@@ -90,22 +91,19 @@ class EvolutionResult:
 
 
 def evolve(
-    space: FormulaSpace, judge: FitnessFunction, settings: EvolutionSettings, rng: np.random.Generator
+    space: FormulaSpace, fitness: FitnessFunction, settings: EvolutionSettings, rng: np.random.Generator
 ) -> EvolutionResult:
     """Algorithm 1: parents from the best share of the population, their offspring joins it, the worst leaves."""
-    born = of_parents(space, settings.crossover, settings.mutation)
-    return Search(space, judge, settings, int(rng.integers(1 << 62)), born).run()
+    proposer = child_proposer(space, settings.crossover, settings.mutation)
+    return Search(space, fitness, settings, int(rng.integers(1 << 62)), proposer).run()
 
 
-def at_random(
-    space: FormulaSpace, judge: FitnessFunction, settings: EvolutionSettings, rng: np.random.Generator
+def search_randomly(
+    space: FormulaSpace, fitness: FitnessFunction, settings: EvolutionSettings, rng: np.random.Generator
 ) -> EvolutionResult:
     """The baseline: as many formulas, each drawn by itself."""
-    born = by_chance(space)
-    return Search(space, judge, settings, int(rng.integers(1 << 62)), born, ahead=8 * AHEAD).run()
-
-
-Population = list[Individual]
+    proposer = random_proposer(space)
+    return Search(space, fitness, settings, int(rng.integers(1 << 62)), proposer, ahead=8 * AHEAD).run()
 
 
 @dataclass
@@ -113,158 +111,141 @@ class Search:
     """One search; every generation has random numbers of its own, so that what comes next can be foreseen."""
 
     space: FormulaSpace
-    judge: FitnessFunction
+    fitness: FitnessFunction
     settings: EvolutionSettings
     seed: int
-    born: Born
+    proposer: Proposer
     ahead: int = AHEAD
-    refused: Refusals = field(default_factory=Refusals)
+    refusals: Refusals = field(default_factory=Refusals)
 
     def run(self) -> EvolutionResult:
-        begun = perf_counter()
-        population = self._first()
-        curve, evaluations = [best(population)], [self.judge.counts.scored]
+        start = perf_counter()
+        population = self._first_population()
+        curve = [max(individual.fitness.value for individual in population)]
+        evaluations = [self.fitness.counts.scored]
         wins: list[tuple[int, Individual]] = []
         for generation in range(1, self.settings.generations + 1):
-            birth = self._next(population, generation)
-            living = Individual(self.judge(birth.formula), birth)
-            if living.worth.fitness > curve[-1]:
-                wins.append((generation, living))
-            curve.append(max(curve[-1], living.worth.fitness))
-            evaluations.append(self.judge.counts.scored)
-            population = self.joined(population, living)
-        return self._told(population, curve, evaluations, wins, perf_counter() - begun)
-
-    def _first(self) -> Population:
-        """Formulas drawn at random."""
-        rng, births, seen = np.random.default_rng((self.seed, 0)), [], self._seen(set())
-        draw = partial(by_chance(self.space), (), rng)
-        for _ in range(self.settings.population):
-            births.append(self._counted(*allowed(draw, pps=self.settings.pps, seen=seen)))
-            seen = self._seen({same(birth.formula) for birth in births})
-        self.judge.prepare([birth.formula for birth in births])
-        return self.ranked([Individual(self.judge(birth.formula), birth) for birth in births])
-
-    def _next(self, population: Population, generation: int) -> Offspring:
-        birth = self._counted(*self._birth(population, generation, set()))
-        if self.judge.table.lazy and same(birth.formula) not in self.judge.known:
-            self.judge.prepare(self.foreseen(population, generation))
-        return birth
-
-    def _birth(self, population: Population, generation: int, foreseen: set[Formula]) -> tuple[Offspring, Refusals]:
-        rng = np.random.default_rng((self.seed, generation))
-        pool = [one.formula for one in population[: max(2, round(self.settings.parents * len(population)))]]
-        exhausting = unless_exhausted(self.born, self.space, pool, rng)
-        draw = exhausting if self.settings.distinct else partial(self.born, pool, rng)
-        return allowed(draw, pps=self.settings.pps, seen=self._seen(foreseen))
-
-    def _seen(self, also: set[Formula]) -> Callable[[Formula], bool]:
-        known = self.judge.known
-        if not self.settings.distinct:
-            return lambda formula: False
-        return lambda formula: same(formula) in known or same(formula) in also
-
-    def _counted(self, birth: Offspring, refused: Refusals) -> Offspring:
-        self.refused.rejected += refused.rejected
-        self.refused.repeated += refused.repeated
-        return birth
-
-    def foreseen(self, population: Population, generation: int) -> list[Formula]:
-        """New formulas of the next generations, as long as none of them gets among the parents."""
-        found: dict[Formula, None] = {}
-        last = min(self.settings.generations, generation + 4 * self.ahead)
-        while len(found) < self.ahead and generation <= last:
-            birth, _ = self._birth(population, generation, set(found))
-            known = self.judge.known.get(same(birth.formula))
-            if known is None:
-                found[same(birth.formula)] = None
-            else:
-                population = self.joined(population, Individual(known, birth))
-            generation += 1
-        return list(found)
-
-    def joined(self, population: Population, one: Individual) -> Population:
-        return self.ranked([*population, one])[: self.settings.population]
-
-    def ranked(self, population: Population) -> Population:
-        """The best first; with several aims those on the front, the lonely ones before the crowded (NSGA-II)."""
-        if self.judge.trial.fitness in AIMS:
-            return nondominated(population)
-        return sorted(population, key=lambda one: -one.worth.fitness)
-
-    def _told(
-        self,
-        population: Population,
-        curve: list[float],
-        evaluations: list[int],
-        wins: list[tuple[int, Individual]],
-        seconds: float,
-    ) -> EvolutionResult:
-        aims = self.judge.trial.fitness in AIMS
-        known = {str(formula): worth.aims for formula, worth in self.judge.known.items() if worth.aims} if aims else {}
+            offspring = self._next_offspring(population, generation)
+            individual = Individual(self.fitness(offspring.formula), offspring)
+            if individual.fitness.value > curve[-1]:
+                wins.append((generation, individual))
+            curve.append(max(curve[-1], individual.fitness.value))
+            evaluations.append(self.fitness.counts.scored)
+            population = self._insert(population, individual)
+        known = self.fitness.known
+        valid = {formula: fitness for formula, fitness in known.items() if fitness.objectives}
+        best = [[fitness.value, formula.size, str(formula)] for formula, fitness in valid.items()]
         return EvolutionResult(
-            best=kept(self.judge.known.items()),
-            curve=[finite(value) for value in curve],
+            best=sorted(best, key=best_first),
+            curve=[finite_or_none(value) for value in curve],
             evaluations=evaluations,
             winning_rate=len(wins) / max(1, self.settings.generations),
-            different=len({same(one.formula) for one in population}),
-            front=fronted(known),
-            family=family(wins[-1], self.judge) if wins else None,
-            counts=asdict(self.judge.counts) | asdict(self.refused),
-            seconds=seconds,
+            different=len({canonical_formula(individual.formula) for individual in population}),
+            front=front_of(valid) if self._several_objectives else [],
+            family=describe_family(*wins[-1], self.fitness) if wins else None,
+            counts=asdict(self.fitness.counts) | asdict(self.refusals),
+            seconds=perf_counter() - start,
         )
 
+    @property
+    def _several_objectives(self) -> bool:
+        return bool(self.fitness.folded.measure.objectives)
 
-def best(population: Population) -> float:
-    return max(one.worth.fitness for one in population)
+    def _first_population(self) -> Population:
+        """Formulas drawn at random."""
+        rng, drawn, propose = np.random.default_rng((self.seed, 0)), [], random_proposer(self.space)
+        formulas: set[Formula] = set()
+        for _ in range(self.settings.population):
+            drawn.append(self._draw_allowed(lambda: propose((), rng), formulas, self.refusals))
+            formulas.add(canonical_formula(drawn[-1].formula))
+        self.fitness.prefetch([offspring.formula for offspring in drawn])
+        return self._sort([Individual(self.fitness(offspring.formula), offspring) for offspring in drawn])
+
+    def _next_offspring(self, population: Population, generation: int) -> Offspring:
+        offspring = self._breed(population, generation, set(), self.refusals)
+        if self.fitness.table.lazy and canonical_formula(offspring.formula) not in self.fitness.known:
+            self.fitness.prefetch(self._look_ahead(population, generation))
+        return offspring
+
+    def _breed(self, population: Population, generation: int, foreseen: set[Formula], refusals: Refusals) -> Offspring:
+        """The offspring of a generation, from the best share of the population."""
+        rng = np.random.default_rng((self.seed, generation))
+        parents = max(2, round(self.settings.parents * len(population)))
+        pool = [individual.formula for individual in population[:parents]]
+        propose = until_exhausted(self.proposer, self.space) if self.settings.distinct else self.proposer
+        return self._draw_allowed(lambda: propose(pool, rng), foreseen, refusals)
+
+    def _draw_allowed(self, draw: Callable[[], Offspring], also_seen: set[Formula], refusals: Refusals) -> Offspring:
+        """The next draw that is allowed; what is refused on the way is added to the refusals."""
+        known, distinct = self.fitness.known, self.settings.distinct
+
+        def seen(formula: Formula) -> bool:
+            return distinct and (canonical_formula(formula) in known or canonical_formula(formula) in also_seen)
+
+        offspring, refused = draw_allowed(draw, pps=self.settings.pps, seen=seen)
+        refusals.rejected += refused.rejected
+        refusals.repeated += refused.repeated
+        return offspring
+
+    def _look_ahead(self, population: Population, generation: int) -> list[Formula]:
+        """New formulas of the next generations, as long as none of them gets among the parents."""
+        foreseen: dict[Formula, None] = {}
+        last = min(self.settings.generations, generation + 4 * self.ahead)
+        while len(foreseen) < self.ahead and generation <= last:
+            offspring = self._breed(population, generation, set(foreseen), Refusals())
+            canonical = canonical_formula(offspring.formula)
+            if canonical in self.fitness.known:
+                population = self._insert(population, Individual(self.fitness.known[canonical], offspring))
+            else:
+                foreseen[canonical] = None
+            generation += 1
+        return list(foreseen)
+
+    def _insert(self, population: Population, individual: Individual) -> Population:
+        """The worst leaves."""
+        return self._sort([*population, individual])[: self.settings.population]
+
+    def _sort(self, population: Population) -> Population:
+        """The best first; with several objectives those on the front, the lonely ones before the crowded (NSGA-II)."""
+        if self._several_objectives:
+            return sort_nondominated(population)
+        return sorted(population, key=lambda individual: -individual.fitness.value)
 
 
-def nondominated(population: Population) -> Population:
-    """What is no proxy stands last."""
-    able = [one for one in population if one.worth.aims]
-    if not able:
+def sort_nondominated(population: Population) -> Population:
+    """Front by front; what is no proxy stands last."""
+    valid = [individual for individual in population if individual.fitness.objectives]
+    if not valid:
         return population
-    rank, room = standing(-np.array([one.worth.aims for one in able]))
-    places = sorted(range(len(able)), key=lambda place: (rank[place], -room[place]))
-    return [*(able[place] for place in places), *(one for one in population if not one.worth.aims)]
+    rank, room = standing(-np.array([individual.fitness.objectives for individual in valid]))
+    order = sorted(range(len(valid)), key=lambda index: (rank[index], -room[index]))
+    invalid = (individual for individual in population if not individual.fitness.objectives)
+    return [*(valid[index] for index in order), *invalid]
 
 
-def fronted(known: dict[str, tuple[float, ...]]) -> list[str]:
-    if not known:
+def front_of(valid: dict[Formula, Fitness]) -> list[str]:
+    """Those that no other beats in all objectives."""
+    if not valid:
         return []
-    rank, _ = standing(-np.array(list(known.values())))
-    return [text for text, place in zip(known, rank, strict=True) if not place]
+    rank, _ = standing(-np.array([fitness.objectives for fitness in valid.values()]))
+    return [str(formula) for formula, level in zip(valid, rank, strict=True) if not level]
 
 
-def finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def kept(known: Iterable[tuple[Formula, Fitness]]) -> list[list[Any]]:
-    rows = [[worth.fitness, formula.size, str(formula)] for formula, worth in known if worth.aims]
-    return sorted(rows, key=order)
+def describe_family(generation: int, child: Individual, fitness: FitnessFunction) -> dict[str, Any]:
+    """Two parents and the child, with the fitness of each."""
 
+    def describe(formula: Formula, value: float) -> dict[str, Any]:
+        return {"formula": str(formula), "json": formula.as_json(), "fitness": finite_or_none(value)}
 
-def family(win: tuple[int, Individual], judge: FitnessFunction) -> dict[str, Any]:
-    """Two parents and the child, with what each is worth."""
-    generation, one = win
-    birth = one.birth
-    parents = [told(parent, judge.known[same(parent)].fitness) for parent in birth.parents]
-    crossed = {"formula": str(birth.crossed), "json": birth.crossed.as_json()} if birth.crossed else None
-    child = told(birth.formula, one.worth.fitness)
-    return {"generation": generation, "parents": parents, "crossed": crossed, "child": child}
-
-
-def told(formula: Formula, fitness: float) -> dict[str, Any]:
-    return {"formula": str(formula), "json": formula.as_json(), "fitness": finite(fitness)}
-
-
-def finalists(found: Sequence[EvolutionResult], most: int) -> list[list[Any]]:
-    """Of each search: the best, the best of every size, and the front; [fitness, size, formula]."""
-    rows: dict[str, list[Any]] = {}
-    for one in found:
-        sizes = {row[1]: row for row in reversed(one.best)}
-        front = set(one.front)
-        chosen = [*one.best[:most], *sizes.values(), *(row for row in one.best if row[2] in front)]
-        rows |= {row[2]: row for row in chosen}
-    return list(rows.values())
+    parents = child.offspring.parents
+    crossed = child.offspring.crossed
+    return {
+        "generation": generation,
+        "parents": [describe(parent, fitness.known[canonical_formula(parent)].value) for parent in parents],
+        "crossed": {"formula": str(crossed), "json": crossed.as_json()} if crossed else None,
+        "child": describe(child.formula, child.fitness.value),
+    }

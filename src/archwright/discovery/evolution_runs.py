@@ -1,177 +1,287 @@
-"""Evolution as a command has it: for every set of rows, beside its rivals, each search kept once it is done."""
+"""Evolution as `discover` runs it: for every set of rows, beside other kinds of search, and LPZero's ablations.
+
+Each search is written down once it is done, so that a command that was interrupted goes on with the next one.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from archwright.configs import scoring as so
-from archwright.discovery.ablations import ablated
-from archwright.discovery.comparison import compared
+from archwright.configs.discover import EvolutionOptions
 from archwright.discovery.context import DiscoveryContext
-from archwright.discovery.cross_fitting import ladder, merged
-from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, at_random, evolve, finalists
-from archwright.discovery.exhaustive import keys, order, read
-from archwright.discovery.exhaustive_report import NOTHING, Found, front
-from archwright.discovery.fitness import FitnessFunction, sampled
-from archwright.discovery.folds import AIMS
-from archwright.discovery.score_table import Table
+from archwright.discovery.cross_fitting import NOTHING, RankedFormula, SearchResult, best_first, choose_by_size
+from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve, search_randomly
+from archwright.discovery.exhaustive import FOLDER, find_known_best, pareto_front
+from archwright.discovery.fitness import FITNESS, FitnessFunction, sample_networks
+from archwright.discovery.lazy_table import LazyTable
 from archwright.errors import BadInput, Failed
 from archwright.progress import progress
-from archwright.proxies.formulas.formula import parse
+from archwright.proxies.formulas.formula import FORMULAS_REVISION, parse
 from archwright.spaces.formulas import COUNTED
+from archwright.statistics.bootstrap import mean_over_seeds
 from archwright.store import digest, write_whole
 
-FINALISTS, FEWER = 200, 10
+EVOLUTION_REVISION = 1
+"""Of how evolution draws, scores and keeps formulas: raised when a change of the code changes what a search finds, so
+that no search from before is read from disk."""
+FINALISTS, LAZY_FINALISTS = 200, 10
 """Formulas of a search that are compared on all rows of its set; fewer where their statistics have to be taken."""
+ALL_ROWS = -1
+"""The last set of rows."""
+
+SearchFunction = Callable[..., EvolutionResult]
+
+
+@dataclass(frozen=True)
+class SearchKind:
+    """One line of LPZero's Figure 6, or ours."""
+
+    search: SearchFunction
+    pps: bool
+    distinct: bool
+
+
 RANDOM = "random search"
-SEARCHES: dict[str, tuple[Callable[..., EvolutionResult], dict[str, bool]]] = {
-    "evolution with PPS": (evolve, {"pps": True, "distinct": False}),
-    "evolution without PPS": (evolve, {"pps": False, "distinct": False}),
-    RANDOM: (at_random, {"pps": False, "distinct": False}),
-    "evolution, no formula twice": (evolve, {"pps": True, "distinct": True}),
+SEARCHES: dict[str, SearchKind] = {
+    "evolution with PPS": SearchKind(evolve, pps=True, distinct=False),
+    "evolution without PPS": SearchKind(evolve, pps=False, distinct=False),
+    RANDOM: SearchKind(search_randomly, pps=False, distinct=False),
+    "evolution, no formula twice": SearchKind(evolve, pps=True, distinct=True),
 }
-"""The lines of LPZero's Figure 6, and ours: what searches, and how."""
+
+# LPZero's ablations: sizes of the population (Figure 7), unary operations (Figure 13 and Table 5) in so many
+# generations, and ours: shares of parents when no formula is scored twice.
+POPULATIONS = (80, 100, 200)
+UNARY_OPERATIONS = (2, 3, 4, 5)
+UNARY_GENERATIONS = 100
+PARENTS = (0.1, 0.25, 0.5)
 
 
-def evolved(land: DiscoveryContext, options: so.EvolutionOptions) -> Found:
-    """Evolution for every set of rows, and on all rows its curves beside those of its rivals."""
-    settings = settings_of(options, land.trial.fitness)
+def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> SearchResult:
+    """Evolution for every set of rows, and on all rows its curves beside those of the other kinds of search."""
+    settings = evolution_settings(options, context.rows.fitness)
     seeds = range(options.seeds)
-    with progress("evolution", options.seeds * (land.trial.count + len(SEARCHES)), "searches") as bar:
+    folds = context.rows.fold_count
+    most = LAZY_FINALISTS if context.table.lazy else FINALISTS
+    with progress("evolution", options.seeds * (folds + len(SEARCHES)), "searches") as bar:
         curves: dict[str, list[EvolutionResult]] = {name: [] for name in SEARCHES}
-        for name, seed in [(name, seed) for name in SEARCHES for seed in seeds]:
-            search, changes = SEARCHES[name]
-            curves[name].append(one_search(land, replace(settings, **changes), search, -1, seed))
-            bar.advance()
-        best: list[list[list[Any]]] = []
-        for place in range(land.trial.count):
-            found = []
+        for name, kind in SEARCHES.items():
             for seed in seeds:
-                found.append(one_search(land, settings, evolve, place, seed))
+                changed = replace(settings, pps=kind.pps, distinct=kind.distinct)
+                curves[name].append(run_search(context, changed, kind.search, ALL_ROWS, seed))
                 bar.advance()
-            best.append(finalists(found, most(land)))
-    best.append(finalists([one_search(land, settings, evolve, -1, seed) for seed in seeds], most(land)))
-    chosen = ladder([rescored(rows, land, place) for place, rows in enumerate(best)])
+        finalists = []
+        for rows in range(folds):
+            results = []
+            for seed in seeds:
+                results.append(run_search(context, settings, evolve, rows, seed))
+                bar.advance()
+            finalists.append(select_finalists(results, most))
+    results = [run_search(context, settings, evolve, ALL_ROWS, seed) for seed in seeds]
+    finalists.append(select_finalists(results, most))
+    chosen = choose_by_size([rescore(formulas, context, rows) for rows, formulas in enumerate(finalists)])
     if not chosen:
         raise Failed(NOTHING)
-    land.table.fetch([parse(row[2]) for one in chosen for row in one.rows], slice(None))
-    ablation = ablated(land, settings, seeds, one_search) if options.ablate else None
-    told = {**numbers(curves), **close(curves, land), "ablation": ablation, **fronts(land, best[-1])}
-    land.table.rest()
-    return Found(chosen, told, notes(land, settings))
+    context.table.prefetch([parse(row[2]) for choice in chosen for row in choice.formulas], slice(None))
+    ablation = run_ablations(context, settings, seeds) if options.ablate else None
+    numbers = {
+        "search": "evolve",
+        "formulas_valid": len({row[2] for runs in curves.values() for result in runs for row in result.best}),
+        "histogram": None,
+        "published": [],
+        "evolution": {name: [result.as_dict() for result in runs] for name, runs in curves.items()},
+        "comparison": compare_searches(curves, RANDOM),
+        **compare_with_exhaustive(curves, context),
+        "ablation": ablation,
+    }
+    if context.rows.measure.objectives:
+        numbers["front"] = pareto_front(rescore(finalists[-1], context, ALL_ROWS), context)
+    context.table.release()
+    return SearchResult(chosen, numbers, evolution_notes(context, settings))
 
 
-def most(land: DiscoveryContext) -> int:
-    return FEWER if land.table.lazy else FINALISTS
+def evolution_notes(context: DiscoveryContext, settings: EvolutionSettings) -> list[str]:
+    notes, unary = [], context.space.unary
+    if unary == 1 and settings.pps:
+        notes.append("with one unary operation per branch Table 6 has nothing to prune: compare with --unary 2.")
+    if unary > COUNTED:
+        notes.append(f"with {unary} unary operations per branch different formulas are too many to count.")
+    return notes
 
 
-def notes(land: DiscoveryContext, settings: EvolutionSettings) -> list[str]:
-    found = []
-    if land.space.unary == 1 and settings.pps:
-        found.append("with one unary operation per branch Table 6 has nothing to prune: compare with --unary 2.")
-    if land.space.unary > COUNTED:
-        found.append(f"with {land.space.unary} unary operations per branch different formulas are too many to count.")
-    return found
+def evolution_settings(options: EvolutionOptions, fitness: str = "spearman") -> EvolutionSettings:
+    """With several objectives no formula is scored twice: copies would crowd the front."""
+    return EvolutionSettings(
+        generations=options.generations,
+        population=options.population,
+        parents=parse_share(options.parents),
+        crossover=options.crossover,
+        mutation=options.mutation,
+        pps=options.pps,
+        sample=options.sample,
+        distinct=options.distinct or bool(FITNESS[fitness].objectives),
+    )
 
 
-def settings_of(options: so.EvolutionOptions, fitness: str = "spearman") -> EvolutionSettings:
-    """With several aims no formula is scored twice: copies would crowd the front."""
-    shared = {name: getattr(options, name) for name in ("generations", "population", "pps", "sample")}
-    rates = {name: getattr(options, name) for name in ("crossover", "mutation")}
-    distinct = options.distinct or fitness in AIMS
-    return EvolutionSettings(parents=share(options.parents), distinct=distinct, **shared, **rates)
-
-
-def share(text: str) -> float:
+def parse_share(text: str) -> float:
     """10% or 0.1 as a number."""
     try:
-        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        found = -1.0
-    if not 0 < found <= 1:
+        share = -1.0
+    if not 0 < share <= 1:
         raise BadInput(f"--parents must be a share such as 10%, got {text!r}.")
-    return found
+    return share
 
 
-def one_search(
-    land: DiscoveryContext, settings: EvolutionSettings, search: Callable[..., EvolutionResult], place: int, seed: int
+def run_search(
+    context: DiscoveryContext, settings: EvolutionSettings, search: SearchFunction, rows: int, seed: int
 ) -> EvolutionResult:
-    """A search on the rows of one set (-1: all), on a sample of its architectures; one done before is read."""
-    file = land.folder / "discover" / f"search-{name_of(land, settings, search, place, seed)}.json"
+    """A search on one set of rows, on a sample of its architectures; one done before is read."""
+    file = context.folder / FOLDER / f"search-{search_key(context, settings, search, rows, seed)}.json"
     if file.exists():
-        return remembered(file)
-    rng = np.random.default_rng((land.setup.seed, seed, place + 1))
-    rows = sampled(land.trial, land.trial.sets[place], settings.sample, rng)
-    found = search(land.space, FitnessFunction(land.table, land.trial, rows, settings.pps), settings, rng)
-    land.table.rest()
+        return read_search(file)
+    rng = np.random.default_rng((context.setup.seed, seed, rows + 1))
+    sample = sample_networks(context.rows, context.rows.search_sets[rows], settings.sample, rng)
+    fitness = FitnessFunction(context.table, context.rows, sample, settings.pps)
+    result = search(context.space, fitness, settings, rng)
+    context.table.release()
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, json.dumps(asdict(found)))
-    return found
+    write_whole(file, json.dumps(asdict(result)))
+    return result
 
 
-def name_of(
-    land: DiscoveryContext, settings: EvolutionSettings, search: Callable[..., EvolutionResult], place: int, seed: int
+def search_key(
+    context: DiscoveryContext, settings: EvolutionSettings, search: SearchFunction, rows: int, seed: int
 ) -> str:
-    """Everything that a search depends on, this code included."""
-    trial = (land.trial.cells, land.trial.fitness, land.trial.fold.tolist(), land.space, settings)
-    return digest(land.digest, repr(trial), repr((search.__name__, place, seed, land.setup.seed)), code())
+    """Everything that a search depends on."""
+    folded = (context.rows.cells, context.rows.fitness, context.rows.fold.tolist(), context.space, settings)
+    draws = (search.__name__, rows, seed, context.setup.seed)
+    return digest(context.digest, repr(folded), repr(draws), repr((EVOLUTION_REVISION, FORMULAS_REVISION)))
 
 
-@cache
-def code() -> str:
-    return digest(*(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))))
-
-
-def remembered(file: Path) -> EvolutionResult:
+def read_search(file: Path) -> EvolutionResult:
     try:
         return EvolutionResult(**json.loads(file.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise Failed(f"{file} is damaged; delete it and run the same command again.") from error
 
 
-def rescored(rows: Sequence[Sequence[Any]], land: DiscoveryContext, place: int) -> list[list[Any]]:
-    """The finalists on all rows of their set."""
-    judge = FitnessFunction(land.table, land.trial, land.trial.sets[place], pps=False)
-    formulas = {str(text): parse(str(text)) for _, _, text in rows}
-    judge.prepare(list(formulas.values()))
-    found: list[list[Any]] = [[judge(formula).fitness, formula.size, text] for text, formula in formulas.items()]
-    return sorted((row for row in found if np.isfinite(row[0])), key=order)
+def select_finalists(results: Sequence[EvolutionResult], most: int) -> list[RankedFormula]:
+    """Of each search: the best, the best of every size, and the front; [fitness, size, formula]."""
+    formulas: dict[str, RankedFormula] = {}
+    for result in results:
+        by_size = {row[1]: row for row in reversed(result.best)}
+        on_front = (row for row in result.best if row[2] in set(result.front))
+        formulas |= {row[2]: row for row in [*result.best[:most], *by_size.values(), *on_front]}
+    return list(formulas.values())
 
 
-def numbers(curves: Mapping[str, Sequence[EvolutionResult]]) -> dict[str, Any]:
-    """Curves of every search, and how many formulas were looked at."""
-    told = {name: [one.as_dict() for one in runs] for name, runs in curves.items()}
-    valid = len({row[2] for runs in curves.values() for one in runs for row in one.best})
-    shared = {"search": "evolve", "formulas_valid": valid, "histogram": None, "published": []}
-    return {**shared, "evolution": told, "comparison": compared(curves, RANDOM)}
+def rescore(finalists: Sequence[RankedFormula], context: DiscoveryContext, rows: int) -> list[RankedFormula]:
+    """The finalists on all rows of their set, the best first."""
+    fitness = FitnessFunction(context.table, context.rows, context.rows.search_sets[rows], pps=False)
+    formulas = {str(row[2]): parse(str(row[2])) for row in finalists}
+    fitness.prefetch(list(formulas.values()))
+    scored: list[RankedFormula] = [[fitness(formula).value, formula.size, text] for text, formula in formulas.items()]
+    return sorted((row for row in scored if np.isfinite(row[0])), key=best_first)
 
 
-def close(curves: Mapping[str, Sequence[EvolutionResult]], land: DiscoveryContext) -> dict[str, Any]:
+Interval = dict[str, float | None]
+"""Mean over seeds: value, low, high."""
+
+
+def average_results(results: Sequence[EvolutionResult]) -> dict[str, Interval]:
+    return {
+        "best": mean_over_seeds([result.curve[-1] for result in results]),
+        "initial": mean_over_seeds([result.curve[0] for result in results]),
+        "winning_rate": mean_over_seeds([result.winning_rate for result in results]),
+        "evaluations": mean_over_seeds([float(result.evaluations[-1]) for result in results]),
+    }
+
+
+def compare_searches(curves: Mapping[str, Sequence[EvolutionResult]], baseline: str) -> dict[str, dict[str, Interval]]:
+    """Best fitness of each kind at the end, and less the baseline's: after as many generations, and after as many
+    different formulas scored. Seeds share their architectures, so that differences are taken seed by seed."""
+    comparison = {}
+    for name, results in curves.items():
+        at_end: list[float | None] = []
+        at_equal: list[float | None] = []
+        for result, other in zip(results, curves[baseline], strict=True):
+            evaluations = min(result.evaluations[-1], other.evaluations[-1])
+            at_end.append(subtract(result.curve[-1], other.curve[-1]))
+            at_equal.append(subtract(best_after(result, evaluations), best_after(other, evaluations)))
+        comparison[name] = {
+            **average_results(results),
+            "different": mean_over_seeds([float(result.different) for result in results]),
+            "minus_random": mean_over_seeds(at_end),
+            "minus_random_at_equal_evaluations": mean_over_seeds(at_equal),
+        }
+    return comparison
+
+
+def best_after(result: EvolutionResult, evaluations: int) -> float | None:
+    """Best fitness when so many different formulas have been scored."""
+    return result.curve[int(np.searchsorted(result.evaluations, evaluations, side="left"))]
+
+
+def subtract(value: float | None, other: float | None) -> float | None:
+    return None if value is None or other is None else value - other
+
+
+def compare_with_exhaustive(
+    curves: Mapping[str, Sequence[EvolutionResult]], context: DiscoveryContext
+) -> dict[str, Any]:
     """The best of all formulas on all rows, where they were ranked before, and how near each search came to it."""
-    if not isinstance(land.table, Table):
+    if context.table.lazy:
         return {"exhaustive_best": None, "on_all_rows": None}
     reached = {
-        name: [rescored(finalists([one], FINALISTS), land, -1)[0][0] for one in runs if one.best]
-        for name, runs in curves.items()
+        name: [
+            rescore(select_finalists([result], FINALISTS), context, ALL_ROWS)[0][0] for result in results if result.best
+        ]
+        for name, results in curves.items()
     }
-    return {"exhaustive_best": known_best(land, land.table), "on_all_rows": reached}
+    return {"exhaustive_best": find_known_best(context), "on_all_rows": reached}
 
 
-def known_best(land: DiscoveryContext, table: Table) -> dict[str, Any] | None:
-    names = [*(" ".join(pair) for pair in land.space.pairs), *land.space.inputs]
-    found = keys(land.space, table, land.trial, names)
-    files = [land.folder / "discover" / f"{key}.json" for key in found.values()]
-    if not all(file.exists() for file in files):
-        return None
-    fitness, size, text = merged([read(file) for file in files], land.trial.count + 1)[-1][0]
-    return {"fitness": fitness, "size": size, "formula": text}
+def run_ablations(context: DiscoveryContext, settings: EvolutionSettings, seeds: Sequence[int]) -> dict[str, Any]:
+    """By what is varied and its value. Searches on all rows; those of a seed share their sample of architectures."""
+    short = replace(settings, generations=min(settings.generations, UNARY_GENERATIONS))
+    studies: list[tuple[str, str, DiscoveryContext, EvolutionSettings]] = [
+        *(("population", str(size), context, replace(settings, population=size)) for size in POPULATIONS),
+        *(
+            ("distinct, parents", f"{share:.0%}", context, replace(settings, parents=share, distinct=True))
+            for share in PARENTS
+        ),
+        *(("unary", str(unary), with_unary(context, unary), short) for unary in UNARY_OPERATIONS),
+    ]
+    ablation: dict[str, Any] = {}
+    with progress("ablations", len(studies) * len(seeds), "searches") as bar:
+        for name, value, where, changed in studies:
+            results = []
+            for seed in seeds:
+                results.append(run_search(where, changed, evolve, ALL_ROWS, seed))
+                bar.advance()
+            ablation.setdefault(name, {})[value] = summarise_ablation(results)
+    return ablation
 
 
-def fronts(land: DiscoveryContext, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """With several aims: the front of the finalists on all rows."""
-    return {"front": front(rescored(rows, land, -1), land)} if land.trial.fitness in AIMS else {}
+def summarise_ablation(results: Sequence[EvolutionResult]) -> dict[str, Any]:
+    return {
+        **average_results(results),
+        "looks": mean_over_seeds([float(result.counts["looks"]) for result in results]),
+        "seconds": mean_over_seeds([result.seconds for result in results]),
+        "runs": [result.as_dict() for result in results],
+    }
+
+
+def with_unary(context: DiscoveryContext, unary: int) -> DiscoveryContext:
+    """The same rows with formulas of so many operations, whose statistics are taken when needed."""
+    if unary == context.space.unary:
+        return context
+    space = replace(context.space, unary=unary)
+    table = LazyTable(context.requests, space.statistics_inputs, context.folder, context.pool)
+    return replace(context, space=space, table=table)

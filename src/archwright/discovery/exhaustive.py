@@ -1,24 +1,27 @@
-"""All formulas of a space, ranked pair of inputs by pair, by whoever works; what is done lies on disk."""
+"""All formulas of a space, ranked pair of inputs by pair of inputs in parallel; what is done lies on disk."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from archwright.discovery.folds import FoldedRows
-from archwright.discovery.pair_ranking import BINS, KEPT, Pair, Side, order
-from archwright.discovery.score_table import Table
+from archwright.discovery.context import DiscoveryContext
+from archwright.discovery.cross_fitting import NOTHING, RankedFormula, SearchResult, choose_by_size, merge_best
+from archwright.discovery.fitness import FoldedRows
+from archwright.discovery.pair_ranking import BINS, KEPT, Pair, Side
+from archwright.discovery.score_table import StatisticsTable, is_usable
 from archwright.errors import Failed
 from archwright.parallel.pool import LocalPool, WorkerPool
 from archwright.progress import progress
-from archwright.proxies.formulas.formula import Branch
-from archwright.spaces.formulas import FormulaSpace, Sided
+from archwright.proxies import PROXIES
+from archwright.proxies.formulas.formula import Branch, parse
+from archwright.proxies.formulas.reductions import Values
+from archwright.spaces.formulas import FormulaSpace
+from archwright.statistics import pareto_mask
 from archwright.store import digest, write_whole
-
-__all__ = ["BINS", "keys", "order", "pairs", "ranked", "read"]
 
 FOLDER = "discover"
 REVISION = 2
@@ -27,63 +30,131 @@ LARGEST = 500_000
 """Formulas of a pair above which its factors are work of their own."""
 WORTH_PROCESSES = 200_000
 """Formulas below which starting processes would take longer than ranking them here."""
+FINALISTS = 200
+"""Best formulas among which the Pareto front is looked for."""
 
 
-def pairs(space: FormulaSpace, table: Table, trial: FoldedRows) -> dict[str, Pair]:
-    """The work, by name: every pair of inputs, and every input alone."""
-    sides = {name: side_of(space.sides[name], table) for name in space.inputs}
-    shared = trial, space.reduction, tuple((branch, table.factor(branch)) for branch in space.branches)
-    alone = {name: Pair(side, None, *shared) for name, side in sides.items()}
-    both = {f"{a} {b}": Pair(sides[a], sides[b], *shared) for a, b in space.pairs}
-    return {name: part for whole in (both | alone).items() for name, part in parts(*whole).items()}
+def rank_all(context: DiscoveryContext) -> SearchResult:
+    """Every formula of the space, with what the report says about it."""
+    assert isinstance(context.table, StatisticsTable), "spaces that cannot be tabled are not ranked"
+    pairs = list(rank_pairs(context.space, context.table, context.rows, context.folder, context.pool).values())
+    best = merge_best(pairs, context.rows.fold_count + 1)
+    chosen = choose_by_size(best)
+    if not chosen:
+        raise Failed(NOTHING)
+    counts = np.sum([pair["counts"] for pair in pairs], axis=0)
+    numbers = {
+        "search": "exhaustive",
+        "formulas_valid": sum(pair["valid"] for pair in pairs),
+        "histogram": {"edges": BINS.tolist(), "counts": counts.tolist(), "of": context.rows.fitness},
+        "published": place_published(context.published, context.rows, counts),
+        "front": pareto_front(best[-1], context),
+    }
+    return SearchResult(chosen, numbers, [])
 
 
-def parts(name: str, pair: Pair) -> dict[str, Pair]:
-    """The pair as it is, or factor by factor where it has many formulas: what is done is seen, and kept."""
-    if pair.total <= LARGEST or len(pair.factors) == 1:
-        return {name: pair}
-    return {f"{name} {place}": replace(pair, factors=(factor,)) for place, factor in enumerate(pair.factors)}
+def make_pairs(space: FormulaSpace, table: StatisticsTable, rows: FoldedRows) -> dict[str, Pair]:
+    """The work, by name: every pair of inputs, and every input alone.
+
+    A pair that has many formulas is split factor by factor, so that what is done can be shown and kept.
+    """
+    sides = {
+        name: Side(signed, np.stack([table.column(Branch(name, chain)) for chain in signed.chains], axis=2))
+        for name, signed in space.signed_chains.items()
+    }
+    shared = rows, space.reduction, tuple((branch, table.factor(branch)) for branch in space.factor_branches)
+    pairs = {f"{left} {right}": Pair(sides[left], sides[right], *shared) for left, right in space.pairs}
+    pairs |= {name: Pair(side, None, *shared) for name, side in sides.items()}
+    work: dict[str, Pair] = {}
+    for name, pair in pairs.items():
+        if pair.total <= LARGEST or len(pair.factors) == 1:
+            work[name] = pair
+        else:
+            split = enumerate(pair.factors)
+            work |= {f"{name} {index}": replace(pair, factors=(factor,)) for index, factor in split}
+    return work
 
 
-def side_of(sided: Sided, table: Table) -> Side:
-    columns = [table.column(Branch(sided.input, chain)) for chain in sided.chains]
-    return Side(sided, np.stack(columns, axis=2))
-
-
-def ranked(
-    space: FormulaSpace, table: Table, trial: FoldedRows, folder: Path, eyes: WorkerPool
+def rank_pairs(
+    space: FormulaSpace, table: StatisticsTable, rows: FoldedRows, folder: Path, pool: WorkerPool
 ) -> dict[str, dict[str, Any]]:
     """What came of every pair; those done before, with the same statistics, rows and folds, are not done again."""
-    place = folder / FOLDER
-    place.mkdir(parents=True, exist_ok=True)
-    work = pairs(space, table, trial)
-    files = {name: place / f"{key}.json" for name, key in keys(space, table, trial, work).items()}
-    found = {name: read(file) for name, file in files.items() if file.exists()}
-    undone = [name for name in work if name not in found]
-    pool = eyes if sum(work[name].total for name in undone) > WORTH_PROCESSES else LocalPool()
-    with progress("formulas", sum(one.total for one in work.values()), "formulas") as bar:
-        bar.advance(sum(work[name].total for name in found))
-        for done, result in pool.map_unordered([work[name] for name in undone]):
-            write_whole(files[undone[done]], json.dumps(result))
-            found[undone[done]] = result
-            bar.advance(work[undone[done]].total)
-    return {name: found[name] for name in work}
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    work = make_pairs(space, table, rows)
+    files = {name: folder / FOLDER / f"{key}.json" for name, key in cache_keys(space, table, rows, work).items()}
+    done = {name: read_pair(file) for name, file in files.items() if file.exists()}
+    undone = [name for name in work if name not in done]
+    few = sum(work[name].total for name in undone) <= WORTH_PROCESSES
+    workers = LocalPool() if few else pool
+    with progress("formulas", sum(pair.total for pair in work.values()), "formulas") as bar:
+        bar.advance(sum(work[name].total for name in done))
+        for index, result in workers.map_unordered([work[name] for name in undone]):
+            name = undone[index]
+            write_whole(files[name], json.dumps(result))
+            done[name] = result
+            bar.advance(work[name].total)
+    return {name: done[name] for name in work}
 
 
-def keys(
-    space: FormulaSpace, table: Table, trial: FoldedRows, names: Sequence[str] | dict[str, Pair]
-) -> dict[str, str]:
+def cache_keys(space: FormulaSpace, table: StatisticsTable, rows: FoldedRows, names: Iterable[str]) -> dict[str, str]:
+    """Everything that the ranking of a pair depends on, by name of the pair."""
     options = space.reduction, space.unary, space.factors, KEPT, REVISION
-    rows = repr((trial.groups, trial.cells, trial.fitness, trial.fold.tolist(), *options))
-    content = digest(rows, repr((table.inputs, table.chains)), table.values.tobytes(), trial.truth.tobytes())
+    folded = repr((rows.groups, rows.cells, rows.fitness, rows.fold.tolist(), *options))
+    content = digest(folded, repr((table.inputs, table.chains)), table.values.tobytes(), rows.truth.tobytes())
     return {name: digest(content, name) for name in names}
 
 
-def read(file: Path) -> dict[str, Any]:
+def read_pair(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text())
-        if {"total", "valid", "counts", "best"} <= found.keys():
-            return dict(found)
+        result = json.loads(file.read_text())
+        if {"total", "valid", "counts", "best"} <= result.keys():
+            return dict(result)
     except (OSError, ValueError, AttributeError):
         pass
     raise Failed(f"{file} is damaged; delete it and run the same command again.")
+
+
+def find_known_best(context: DiscoveryContext) -> dict[str, Any] | None:
+    """The best of all formulas on all rows, where they were ranked before."""
+    assert isinstance(context.table, StatisticsTable), "spaces that cannot be tabled are not ranked"
+    names = [*(" ".join(pair) for pair in context.space.pairs), *context.space.inputs]
+    keys = cache_keys(context.space, context.table, context.rows, names)
+    files = [context.folder / FOLDER / f"{key}.json" for key in keys.values()]
+    if not all(file.exists() for file in files):
+        return None
+    fitness, size, text = merge_best([read_pair(file) for file in files], context.rows.fold_count + 1)[-1][0]
+    return {"fitness": fitness, "size": size, "formula": text}
+
+
+def pareto_front(rows: Sequence[RankedFormula], context: DiscoveryContext) -> list[dict[str, Any]]:
+    """Of the best: those that no other beats in Spearman, inside cells and size at once. On all rows: for a picture."""
+    smaller = {row[1]: row for row in reversed(rows)}
+    entries = []
+    for _, size, text in [*rows[:FINALISTS], *smaller.values()]:
+        scores = context.table.scores(parse(text))
+        present = np.isfinite(scores)
+        correlations = context.rows.correlations(present, context.rows.search_sets[-1:])
+        vector = scores[present][None]
+        within = np.nan_to_num(correlations.within(vector)[0, 0])  # constant in every cell: it tells nothing apart
+        entries.append((float(correlations.spearman(vector)[0, 0]), float(within), size, text))
+    on_front = pareto_mask([(-spearman, -within, size) for spearman, within, size, _ in entries])
+    best = [entry for entry, keep in zip(entries, on_front, strict=True) if keep]
+    distinct = {entry[:3]: entry for entry in reversed(best)}.values()  # of equals the first
+    names = ("spearman", "within_cells", "size", "formula")
+    return [dict(zip(names, entry, strict=True)) for entry in sorted(distinct, key=lambda entry: (entry[2], -entry[0]))]
+
+
+def place_published(scores: Mapping[str, Values], rows: FoldedRows, counts: Values) -> list[dict[str, Any]]:
+    """Fitness of published proxies, and the share of formulas below each, in percent; the best first."""
+    entries = []
+    for name, column in scores.items():
+        if not is_usable(column, rows.rows_per_network):
+            continue
+        present = np.isfinite(column)
+        correlations = rows.correlations(present, rows.search_sets[-1:])
+        fitness = float(rows.measure.measure(correlations, column[present][None])[0, 0])
+        below = counts[: int(np.searchsorted(BINS, fitness, side="right") - 1)].sum() / max(1, counts.sum())
+        entry = {"proxy": name, "origin": PROXIES[name].origin, "fitness": fitness, "percentile": 100 * float(below)}
+        if np.isfinite(fitness):
+            entries.append(entry)
+    return sorted(entries, key=lambda entry: -float(entry["fitness"]))

@@ -1,36 +1,126 @@
-"""What a formula is worth on some rows, and what it cost to know."""
+"""How good a formula is on trained rows: rows with folds kept from each search, measures of fitness, and its price."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from archwright.discovery.folds import AIMS, FITNESS, FoldedRows
-from archwright.discovery.offspring import same
-from archwright.discovery.score_table import LEAST_SHARE, Mask, Scorer
+from archwright.discovery.score_table import LEAST_SHARE, FormulaScorer
 from archwright.proxies.formulas.formula import Formula
+from archwright.proxies.formulas.reductions import Mask, Values
+from archwright.statistics.bootstrap import codes
 from archwright.statistics.many_scores import BulkCorrelations
+from archwright.statistics.ranks import Codes
+from archwright.statistics.resampling import FOLDS, folds
 
 FIRST = 4
 """Architectures on which a formula must differ, and be finite, before it is scored on the others."""
 
 
 @dataclass(frozen=True)
-class Fitness:
-    """Fitness, higher is better, and what it is made of; minus infinity for what is no proxy of these rows."""
+class FitnessMeasure:
+    """What the best formula is best at."""
 
-    fitness: float
-    aims: tuple[float, ...] = ()
+    summary: str
+    measure: Callable[[BulkCorrelations, Values], Values]
+    """Vectors x sets of rows, of vectors x networks; a score turned round has its fitness turned round."""
+    objectives: tuple[str, ...] = ()
+    """Measures that are traded off, together with size; `measure` then picks one formula of a size."""
+
+
+def mean_correlation(correlations: BulkCorrelations, scores: Values) -> Values:
+    return (correlations.spearman(scores) + correlations.within(scores)) / 2
+
+
+FITNESS: dict[str, FitnessMeasure] = {
+    "spearman": FitnessMeasure("rank correlation over all rows (LPZero)", BulkCorrelations.spearman),
+    "within": FitnessMeasure("mean rank correlation inside cells of equal depth and width", BulkCorrelations.within),
+    "both": FitnessMeasure("the mean of the two", mean_correlation),
+    "pareto": FitnessMeasure(
+        "the two and size traded off: evolution towards a front (NSGA-II), one formula per size",
+        mean_correlation,
+        objectives=("spearman", "within"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class FoldedRows:
+    """Rows with what training gave; rows of one network share their score."""
+
+    truth: Values
+    groups: tuple[str, ...]
+    """Network of each row, by name."""
+    cells: tuple[str, ...]
+    fold: Codes
+    """Of each row."""
+    fitness: str = "spearman"
+    """A name of FITNESS."""
+
+    @classmethod
+    def split(
+        cls, truth: Values, groups: Sequence[str], cells: Sequence[str], *, seed: int, fitness: str
+    ) -> "FoldedRows":
+        fold = folds(cells, groups, rng=np.random.default_rng((seed, 7)), count=FOLDS)
+        return cls(truth, tuple(groups), tuple(cells), fold, fitness)
+
+    @property
+    def measure(self) -> FitnessMeasure:
+        return FITNESS[self.fitness]
+
+    @cached_property
+    def network_names(self) -> list[str]:
+        """In the order of a table."""
+        return sorted(set(self.groups))
+
+    @cached_property
+    def networks(self) -> Codes:
+        """Network of each row, by index."""
+        return codes(self.groups)
+
+    @property
+    def rows_per_network(self) -> Values:
+        return np.bincount(self.networks, minlength=len(self.network_names)).astype(np.float64)
+
+    @property
+    def fold_count(self) -> int:
+        return int(self.fold.max()) + 1
+
+    @property
+    def search_sets(self) -> list[Mask]:
+        """Rows that each search may use: all but a fold, for every fold, and at last all."""
+        return [*(self.fold != fold for fold in range(self.fold_count)), np.ones(len(self.fold), dtype=bool)]
+
+    def correlations(self, networks: Mask, sets: Sequence[Mask] | None = None) -> BulkCorrelations:
+        """Of score vectors of these networks, in the order of the table, with the truth of each set of rows."""
+        rows = networks[self.networks]
+        inside = [mask[rows] for mask in (self.search_sets if sets is None else sets)]
+        groups, cells = (np.array(names)[rows].tolist() for names in (self.groups, self.cells))
+        return BulkCorrelations.of(self.truth[rows], groups=groups, cells=cells, sets=inside)
+
+
+@lru_cache(maxsize=1 << 16)
+def canonical_formula(formula: Formula) -> Formula:
+    """The formula that stands for all with the same score."""
+    return formula.canonical()
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Higher is better; minus infinity for what is no proxy of these rows."""
+
+    value: float
+    objectives: tuple[float, ...] = ()
     """Several to be traded off, higher is better; none for what is no proxy."""
 
 
-NOTHING = Fitness(-np.inf)
+NO_FITNESS = Fitness(-np.inf)
 
 
 @dataclass
-class Counts:
+class SearchCounts:
     """What a search took."""
 
     scored: int = 0
@@ -49,86 +139,91 @@ class Counts:
 class FitnessFunction:
     """Fitness of formulas on some rows; equal formulas are scored once."""
 
-    table: Scorer
-    trial: FoldedRows
+    table: FormulaScorer
+    folded: FoldedRows
     rows: Mask
     pps: bool
-    counts: Counts = field(default_factory=Counts)
+    counts: SearchCounts = field(default_factory=SearchCounts)
     known: dict[Formula, Fitness] = field(default_factory=dict)
     """By canonical form."""
 
     @cached_property
     def inside(self) -> Any:
         """The networks that have these rows."""
-        return np.unique(self.trial.networks[self.rows])
+        return np.unique(self.folded.networks[self.rows])
 
     @cached_property
-    def weights(self) -> Any:
+    def _weights(self) -> Any:
         """Rows of each of these networks."""
-        return np.bincount(self.trial.networks[self.rows])[self.inside].astype(np.float64)
+        return np.bincount(self.folded.networks[self.rows])[self.inside].astype(np.float64)
 
     @cached_property
-    def rankings(self) -> BulkCorrelations:
-        return self._rankings(np.ones(len(self.inside), dtype=bool))
+    def _all_correlations(self) -> BulkCorrelations:
+        return self._correlations(np.ones(len(self.inside), dtype=bool))
 
-    def _rankings(self, there: Mask) -> BulkCorrelations:
-        networks = np.isin(np.arange(len(self.trial.names)), self.inside[there])
-        return self.trial.rankings(networks, [self.rows])
+    def _correlations(self, present: Mask) -> BulkCorrelations:
+        networks = np.isin(np.arange(len(self.folded.network_names)), self.inside[present])
+        return self.folded.correlations(networks, [self.rows])
 
     def __call__(self, formula: Formula) -> Fitness:
-        one = same(formula)
-        self.counts.copies += one in self.known
-        if one not in self.known:
-            self.known[one] = self._judged(one)
-        return self.known[one]
+        canonical = canonical_formula(formula)
+        self.counts.copies += canonical in self.known
+        if canonical not in self.known:
+            self.known[canonical] = self._evaluate(canonical)
+        return self.known[canonical]
 
-    def _judged(self, formula: Formula) -> Fitness:
+    def _evaluate(self, formula: Formula) -> Fitness:
         if formula.empty:
             self.counts.invalid += 1
-            return NOTHING
-        if self.pps and self.hopeless(formula):
+            return NO_FITNESS
+        if self.pps and self._is_hopeless(formula):
             self.counts.stopped += 1
             self.counts.looks += min(FIRST, len(self.inside))
-            return NOTHING
+            return NO_FITNESS
         self.counts.scored += 1
         self.counts.looks += len(self.inside)
-        worth = self._worth(formula)
-        self.counts.invalid += not worth.aims
-        return worth
+        fitness = self._measure(formula)
+        self.counts.invalid += not fitness.objectives
+        return fitness
 
-    def hopeless(self, formula: Formula) -> bool:
-        return early(self.table.scores(formula, self.inside[:FIRST]))
+    def _is_hopeless(self, formula: Formula) -> bool:
+        return tells_nothing(self.table.scores(formula, self.inside[:FIRST]))
 
-    def _worth(self, formula: Formula) -> Fitness:
+    def _measure(self, formula: Formula) -> Fitness:
         scores = self.table.scores(formula, self.inside)
-        there = ~np.isnan(scores)
-        if not np.isfinite(scores[there]).all() or self.weights[there].sum() < LEAST_SHARE * self.weights.sum():
-            return NOTHING
-        rankings = self.rankings if there.all() else self._rankings(there)
-        fitness = float(FITNESS[self.trial.fitness](rankings, scores[there][None])[0, 0])
-        if not np.isfinite(fitness):
-            return NOTHING
-        aims = [float(FITNESS[name](rankings, scores[there][None])[0, 0]) for name in AIMS.get(self.trial.fitness, ())]
-        return Fitness(fitness, (*aims, -float(formula.size)) if aims else (fitness,))
+        present = ~np.isnan(scores)
+        enough = self._weights[present].sum() >= LEAST_SHARE * self._weights.sum()
+        if not np.isfinite(scores[present]).all() or not enough:
+            return NO_FITNESS
+        correlations = self._all_correlations if present.all() else self._correlations(present)
+        vector = scores[present][None]
+        value = float(self.folded.measure.measure(correlations, vector)[0, 0])
+        if not np.isfinite(value):
+            return NO_FITNESS
+        names = self.folded.measure.objectives
+        objectives = [float(FITNESS[name].measure(correlations, vector)[0, 0]) for name in names]
+        return Fitness(value, (*objectives, -float(formula.size)) if objectives else (value,))
 
-    def prepare(self, formulas: Sequence[Formula]) -> None:
+    def prefetch(self, formulas: Sequence[Formula]) -> None:
         """Has the statistics taken that these formulas need, all at once; in a table they lie ready."""
-        wanted = [formula for formula in formulas if not formula.empty and same(formula) not in self.known]
+        unknown = [
+            formula for formula in formulas if not formula.empty and canonical_formula(formula) not in self.known
+        ]
         if self.pps:
-            self.table.fetch(wanted, self.inside[:FIRST])
-            wanted = [formula for formula in wanted if not self.hopeless(same(formula))]
-        self.table.fetch(wanted, self.inside)
+            self.table.prefetch(unknown, self.inside[:FIRST])
+            unknown = [formula for formula in unknown if not self._is_hopeless(canonical_formula(formula))]
+        self.table.prefetch(unknown, self.inside)
 
 
-def early(scores: Any) -> bool:
-    """Whether a formula says nothing of a few architectures."""
+def tells_nothing(scores: Values) -> bool:
+    """Whether a formula is constant or not finite on a few architectures."""
     known = scores[~np.isnan(scores)]
     return not np.isfinite(known).all() or (len(known) > 1 and bool(np.ptp(known) == 0))
 
 
-def sampled(trial: FoldedRows, rows: Mask, count: int, rng: np.random.Generator) -> Mask:
+def sample_networks(folded: FoldedRows, rows: Mask, count: int, rng: np.random.Generator) -> Mask:
     """So many of the networks that have these rows, with all of their rows there; 0 for all."""
-    names = np.unique(trial.networks[rows])
-    if count == 0 or count >= len(names):
+    networks = np.unique(folded.networks[rows])
+    if count == 0 or count >= len(networks):
         return rows
-    return np.asarray(rows & np.isin(trial.networks, rng.choice(names, size=count, replace=False)))
+    return np.asarray(rows & np.isin(folded.networks, rng.choice(networks, size=count, replace=False)))

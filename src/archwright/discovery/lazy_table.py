@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from archwright.discovery.score_table import Values, scored
-from archwright.discovery.stored_tensors import Numbers, Taking
+from archwright.discovery.score_table import score_formula
+from archwright.discovery.statistics import FOLDER, ChainNumbers, LazyStatistics, network_key
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.proxies.formulas.formula import Branch, Formula
 from archwright.proxies.formulas.operations import Chain
+from archwright.proxies.formulas.reductions import Values
 from archwright.scoring.request import ScoreRequest
-from archwright.scoring.scorer import key_of
 
 FILE = "chains.sqlite"
 TENSORS = "tensors"
@@ -29,6 +29,7 @@ CREATE = (
 INSERT = "INSERT OR IGNORE INTO numbers VALUES (?, ?, ?, ?)"
 SELECT = "SELECT input, chain, layers FROM numbers WHERE network = ?"
 Column = tuple[str, Chain]
+"""Input, and a chain without a minus sign at its end."""
 
 
 @dataclass
@@ -37,15 +38,15 @@ class StatisticsFile:
 
     folder: Path
 
-    def of(self, network: str) -> dict[Column, list[float]]:
+    def read(self, network: str) -> dict[Column, list[float]]:
         with self._open() as base:
             rows = base.execute(SELECT, (network,)).fetchall()
         return {(name, tuple(filter(None, chain.split()))): np.frombuffer(raw).tolist() for name, chain, raw in rows}
 
-    def add(self, network: str, found: Numbers) -> None:
+    def add(self, network: str, numbers: ChainNumbers) -> None:
         rows = [
             (network, name, " ".join(chain), np.array(layers, dtype=np.float64).tobytes())
-            for name, chains in found.items()
+            for name, chains in numbers.items()
             for chain, layers in chains.items()
         ]
         with self._open() as base:
@@ -65,81 +66,79 @@ class StatisticsFile:
 
 @dataclass
 class LazyTable:
-    """Scores of any formula; chains are taken through the networks when they are first asked for."""
+    """Scores of any formula; chains are taken through the networks when a formula first needs them."""
 
-    looks: Sequence[ScoreRequest]
+    requests: Sequence[ScoreRequest]
     """One per network."""
     inputs: tuple[str, ...]
     folder: Path
-    eyes: WorkerPool
-    taken: int = 0
+    pool: WorkerPool
+    computed: int = 0
     """Numbers of an input, chain and network that were not known before."""
     known: dict[int, dict[Column, list[float]]] = field(default_factory=dict)
     lazy: ClassVar[bool] = True
 
     @cached_property
     def keys(self) -> list[str]:
-        return [key_of(look) for look in self.looks]
+        return [network_key(request) for request in self.requests]
 
     @cached_property
-    def drawer(self) -> StatisticsFile:
-        return StatisticsFile(self.folder / "statistics")
+    def file(self) -> StatisticsFile:
+        return StatisticsFile(self.folder / FOLDER)
 
     @property
     def content(self) -> bytes:
         return "".join(self.keys).encode()
 
     def scores(self, formula: Formula, networks: Any = slice(None)) -> Values:
-        """One per network, as a table that lies ready has them."""
-        self.fetch([formula], networks)
-        places = np.arange(len(self.looks))[networks]
-        factor = self.column(formula.factor, places) if formula.factor else None
-        return scored(formula, [self.column(branch, places) for branch in formula.active], factor)
+        """One per network, as a `StatisticsTable` has them."""
+        self.prefetch([formula], networks)
+        indices = np.arange(len(self.requests))[networks]
+        factor = self._column(formula.factor, indices) if formula.factor else None
+        return score_formula(formula, [self._column(branch, indices) for branch in formula.active], factor)
 
-    def column(self, branch: Branch, places: Iterable[int]) -> Values:
+    def _column(self, branch: Branch, indices: Iterable[int]) -> Values:
         """Networks x layers."""
-        wanted, sign = stem(branch)
-        rows = [self._of(int(place))[wanted] for place in places]
-        found = np.full((len(rows), max(map(len, rows))), np.nan)
-        for row, layers in zip(found, rows, strict=True):
+        column, sign = split_sign(branch)
+        rows = [self._known(int(index))[column] for index in indices]
+        values = np.full((len(rows), max(map(len, rows))), np.nan)
+        for row, layers in zip(values, rows, strict=True):
             row[: len(layers)] = layers
-        return sign * found
+        return sign * values
 
-    def fetch(self, formulas: Sequence[Formula], networks: Any) -> None:
+    def prefetch(self, formulas: Sequence[Formula], networks: Any) -> None:
         """Takes what these formulas need of these networks, and writes it down network by network."""
-        columns = dict.fromkeys(stem(branch)[0] for formula in formulas for branch in branches(formula))
-        places = [int(place) for place in np.arange(len(self.looks))[networks]]
-        undone = {place: [one for one in columns if one not in self._of(place)] for place in places}
-        tasks = {place: self._task(place, wanted) for place, wanted in undone.items() if wanted}
-        order = list(tasks)
-        for done, found in self.eyes.map_unordered(list(tasks.values())):
-            place = order[done]
-            self.drawer.add(self.keys[place], found)
-            self._of(place).update({(name, c): n for name, chains in found.items() for c, n in chains.items()})
-            self.taken += len(undone[place])
-
-    def _of(self, place: int) -> dict[Column, list[float]]:
-        if place not in self.known:
-            self.known[place] = self.drawer.of(self.keys[place])
-        return self.known[place]
-
-    def _task(self, place: int, wanted: Sequence[Column]) -> Taking:
-        chains = {name: tuple(c for of, c in wanted if of == name) for name, _ in wanted}
+        columns = dict.fromkeys(split_sign(branch)[0] for formula in formulas for branch in formula.active_and_factor)
         tensors = self.folder / TENSORS
-        tensors.mkdir(parents=True, exist_ok=True)
-        return Taking(self.looks[place], chains, self.inputs, tensors.resolve() / f"{self.keys[place]}.safetensors")
+        missing: dict[int, list[Column]] = {}
+        tasks = []
+        for index in map(int, np.arange(len(self.requests))[networks]):
+            if unknown := [column for column in columns if column not in self._known(index)]:
+                missing[index] = unknown
+                chains = {name: tuple(chain for of, chain in unknown if of == name) for name, _ in unknown}
+                file = tensors.resolve() / f"{self.keys[index]}.safetensors"
+                tasks.append(LazyStatistics(self.requests[index], chains, self.inputs, file))
+        if tasks:
+            tensors.mkdir(parents=True, exist_ok=True)
+        order = list(missing)
+        for done, numbers in self.pool.map_unordered(tasks):
+            index = order[done]
+            self.file.add(self.keys[index], numbers)
+            self._known(index).update({(name, c): n for name, chains in numbers.items() for c, n in chains.items()})
+            self.computed += len(missing[index])
 
-    def rest(self) -> None:
-        """Gives back the room that tensors take on disk."""
+    def _known(self, index: int) -> dict[Column, list[float]]:
+        if index not in self.known:
+            self.known[index] = self.file.read(self.keys[index])
+        return self.known[index]
+
+    def release(self) -> None:
+        """Deletes the tensors on disk."""
         rmtree(self.folder / TENSORS, ignore_errors=True)
 
 
-def stem(branch: Branch) -> tuple[Column, float]:
+def split_sign(branch: Branch) -> tuple[Column, float]:
     """Input and chain without a minus sign at its end, and that sign."""
-    same = branch.canonical()
-    kept = same.without_sign() if same.is_negated else same
-    return (kept.input, kept.chain), -1.0 if same.is_negated else 1.0
-
-
-def branches(formula: Formula) -> tuple[Branch, ...]:
-    return (*formula.active, *([formula.factor] if formula.factor else []))
+    canonical = branch.canonical()
+    plain = canonical.without_sign()
+    return (plain.input, plain.chain), -1.0 if canonical.is_negated else 1.0

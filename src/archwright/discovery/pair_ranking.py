@@ -2,27 +2,26 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import add, mul, sub
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from archwright.discovery.folds import FITNESS, FoldedRows
-from archwright.discovery.score_table import LEAST_SHARE, Mask, Values
-from archwright.proxies.formulas.formula import Branch, Formula
-from archwright.proxies.formulas.reductions import REDUCTIONS
-from archwright.proxies.formulas.simplification import PRUNED
-from archwright.spaces.formulas import Sided, products
+from archwright.discovery.cross_fitting import best_first
+from archwright.discovery.fitness import FoldedRows
+from archwright.discovery.score_table import LEAST_SHARE
+from archwright.proxies.formulas.formula import Branch, Formula, single_branch
+from archwright.proxies.formulas.operations import BINARY
+from archwright.proxies.formulas.reductions import REDUCTIONS, Mask, Values
+from archwright.spaces.formulas import SignedChains, available_products
 
 BINS = np.linspace(-1, 1, 401)
 KEPT = 200
 """Formulas of a pair that are kept for all rows, besides the best of each size, which every set of rows keeps."""
 TOGETHER = 256
 """Scores of so many formulas are sorted at once, so that small pairs are not mostly overhead."""
-JOINED: dict[str, Callable[[Values, Values], Values]] = {"add": add, "sub": sub, "mul": mul}
-"""The fourth binary operation is the third on numbers."""
-FLIPPED = {"add": "sub", "sub": "add"}
-"""Turned round as a whole: -(x + y) is -x - y."""
+JOINS = tuple(name for name, binary in BINARY.items() if binary.synonym is None)
+"""add, sub, mul: what gives different numbers."""
 Factor = tuple[Branch | None, Values]
 """What multiplies the score, and its value for every network."""
 
@@ -31,29 +30,32 @@ Factor = tuple[Branch | None, Values]
 class Side:
     """One input with the numbers of its chains."""
 
-    sided: Sided
+    signed: SignedChains
     values: Values
     """Networks x layers x chains."""
 
     @property
     def signs(self) -> Mask:
         """(plus, minus) x chains: which of them the space has."""
-        return np.array([self.sided.plus, self.sided.minus])
+        return np.array([self.signed.plus, self.signed.minus])
 
     @property
     def sizes(self) -> Values:
-        return np.array([len(chain) for chain in self.sided.chains])
+        return np.array([len(chain) for chain in self.signed.chains])
 
-    def of(self, chains: Mask) -> "Side":
-        """Only these chains."""
-        of = self.sided
-        kept = [
-            triple
-            for triple, wanted in zip(zip(of.chains, of.plus, of.minus, strict=True), chains, strict=True)
-            if wanted
-        ]
-        named, plus, minus = zip(*kept, strict=True) if kept else ((), (), ())
-        return Side(Sided(of.input, named, plus, minus), self.values[:, :, chains])
+    def mask_layers(self, present: Mask) -> "Side":
+        """Zero in layers that are not present, and without the chains that are not finite in one that is."""
+        finite: Mask = np.asarray((np.isfinite(self.values) | ~present[..., None]).all(axis=(0, 1)))
+        chains, plus, minus = (
+            tuple(item for item, keep in zip(items, finite, strict=True) if keep)
+            for items in (self.signed.chains, self.signed.plus, self.signed.minus)
+        )
+        values = np.where(present[..., None], self.values[:, :, finite], 0.0)
+        return Side(SignedChains(self.signed.input, chains, plus, minus), values)  # type: ignore[arg-type]
+
+    def by_layer(self, networks: Mask) -> Values:
+        """Layers x chains x networks."""
+        return np.ascontiguousarray(self.values[networks].transpose(1, 2, 0))
 
 
 @dataclass(frozen=True)
@@ -62,137 +64,112 @@ class Pair:
 
     left: Side
     right: Side | None
-    trial: FoldedRows
+    rows: FoldedRows
     reduction: str
     factors: tuple[Factor, ...]
 
     def __call__(self) -> dict[str, Any]:
         """How many formulas there are and how good the best of them are, on every set of rows."""
-        there = ~np.isnan(self.left.values[:, :, 0])
-        there &= ~np.isnan(self.right.values[:, :, 0]) if self.right else True
-        networks: Mask = np.asarray(there.any(axis=1))
-        known = {"total": self.total, "valid": 0, "counts": np.zeros(len(BINS) - 1, dtype=int).tolist(), "best": []}
-        if self.trial.rows[networks].sum() < LEAST_SHARE * len(self.trial.truth):
-            return known
-        pair = replace(self, left=cut(self.left, there), right=cut(self.right, there) if self.right else None)
-        return known | joined([pair.summary(factor, networks, there) for factor in self.factors])
+        present = ~np.isnan(self.left.values[:, :, 0])
+        present &= ~np.isnan(self.right.values[:, :, 0]) if self.right else True
+        networks: Mask = np.asarray(present.any(axis=1))
+        summary = {"total": self.total, "valid": 0, "counts": np.zeros(len(BINS) - 1, dtype=int).tolist(), "best": []}
+        if self.rows.rows_per_network[networks].sum() < LEAST_SHARE * len(self.rows.truth):
+            return summary
+        right = self.right.mask_layers(present) if self.right else None
+        pair = replace(self, left=self.left.mask_layers(present), right=right)
+        return summary | merge_summaries([pair._summarise(factor, networks, present) for factor in self.factors])
 
     @property
     def total(self) -> int:
-        return int(self.available().sum()) * len(self.factors)
+        return int(self._available().sum()) * len(self.factors)
 
-    def available(self) -> Mask:
+    def _available(self) -> Mask:
         """(as it is, turned round) x binary x left x right: whether the space has the formula."""
         if self.right is None:
             return self.left.signs[:, None, :, None]
         sums = np.repeat(self.left.signs[:, :, None], len(self.right.sizes), axis=2)  # on the right it is the binary's
-        return np.stack([sums, sums, products(self.left.sided, self.right.sided)], axis=1)
+        return np.stack([sums, sums, available_products(self.left.signed, self.right.signed)], axis=1)
 
-    def sizes(self) -> Values:
+    def _sizes(self) -> Values:
         """Of the same."""
         if self.right is None:
             return np.stack([self.left.sizes, self.left.sizes + 1])[:, None, :, None] + 1
         both = self.left.sizes[:, None] + self.right.sizes[None] + 3
         return np.stack([np.stack([both, both, both]), np.stack([both + 1, both, both + 1])])
 
-    def fitness(self, factor: Values, networks: Mask, there: Mask) -> Values:
+    def _fitness(self, factor: Values, networks: Mask, present: Mask) -> Values:
         """Binary x left x right x sets; NaN for what is not finite somewhere, or constant."""
-        rankings = self.trial.rankings(networks)
-        measure = FITNESS[self.trial.fitness]
-        found = np.full((*self.available().shape[1:], len(self.trial.sets)), np.nan)
+        correlations = self.rows.correlations(networks)
+        fitness = np.full((*self._available().shape[1:], len(self.rows.search_sets)), np.nan)
         with np.errstate(all="ignore"):
-            for binary, left, scores in self.blocks(networks, there):
+            for binary, left, scores in self._score_blocks(networks, present):
                 multiplied = scores * factor[networks]
                 valid = np.isfinite(multiplied).all(axis=2)
-                found[binary, left][valid] = measure(rankings, multiplied[valid])
-        return found
+                fitness[binary, left][valid] = self.rows.measure.measure(correlations, multiplied[valid])
+        return fitness
 
-    def blocks(self, networks: Mask, there: Mask) -> Iterator[tuple[int, slice, Values]]:
-        """Place of the binary operation and of some left chains, and their scores: left x right chains x networks."""
-        of = REDUCTIONS[self.reduction]
-        weights = of.weights(there[networks]).T[:, None, None]  # layers x 1 x 1 x networks
-        left = layered(self.left, networks)[:, :, None]
-        right = layered(self.right, networks)[:, None] if self.right else np.zeros_like(left[:, :1])
-        weighted = left * weights if of.linear else left
-        alone = weighted.sum(axis=0)[None], (right * weights).sum(axis=0)[None]
+    def _score_blocks(self, networks: Mask, present: Mask) -> Iterator[tuple[int, slice, Values]]:
+        """Index of the binary operation and of some left chains, and their scores: left x right chains x networks."""
+        reduction = REDUCTIONS[self.reduction]
+        weights = reduction.weights(present[networks]).T[:, None, None]  # layers x 1 x 1 x networks
+        left = self.left.by_layer(networks)[:, :, None]
+        right = self.right.by_layer(networks)[:, None] if self.right else np.zeros_like(left[:, :1])
+        weighted = left * weights if reduction.linear else left
+        sums = weighted.sum(axis=0)[None], (right * weights).sum(axis=0)[None]  # of each branch by itself
         step = max(1, TOGETHER // right.shape[2])
-        for place in range(0, left.shape[1], step):
-            some = slice(place, place + step)
-            for binary, join in enumerate(JOINED.values() if self.right else [add]):
-                one, other = alone if of.linear and join is not mul else (weighted, right)
-                layers = (join(a[some], b) for a, b in zip(one, other, strict=True))
-                yield binary, some, added(layers, of.step)
+        for start in range(0, left.shape[1], step):
+            some = slice(start, start + step)
+            for binary, name in enumerate(JOINS if self.right else JOINS[:1]):
+                join: Callable[..., Values] = BINARY[name].apply  # type: ignore[assignment]
+                first, second = sums if reduction.linear and name != "mul" else (weighted, right)
+                layers = (join(a[some], b) for a, b in zip(first, second, strict=True))
+                yield binary, some, reduce(reduction.step, layers, np.zeros(()))
 
-    def summary(self, factor: Factor, networks: Mask, there: Mask) -> dict[str, Any]:
+    def _summarise(self, factor: Factor, networks: Mask, present: Mask) -> dict[str, Any]:
         """What is kept of the numbers of all formulas with this factor."""
-        fitness = self.fitness(factor[1], networks, there)
-        signed = np.where(self.available()[..., None], np.stack([fitness, -fitness]), np.nan)
+        branch, values = factor
+        fitness = self._fitness(values, networks, present)
+        signed = np.where(self._available()[..., None], np.stack([fitness, -fitness]), np.nan)
         last = signed[..., -1]
         valid = np.isfinite(last)
-        sizes = np.broadcast_to(self.sizes() + (2 + len(factor[0].chain) if factor[0] else 0), last.shape)
+        sizes = np.broadcast_to(self._sizes() + (2 + len(branch.chain) if branch else 0), last.shape)
         counts = np.histogram(np.clip(last[valid], -1, 1), BINS)[0]
-        kept = [0] * (signed.shape[-1] - 1) + [KEPT]
-        best = [self.kept(signed[..., place], sizes, most, factor[0]) for place, most in enumerate(kept)]
+        most = [0] * (signed.shape[-1] - 1) + [KEPT]
+        best = [self._best(signed[..., index], sizes, count, branch) for index, count in enumerate(most)]
         return {"valid": int(valid.sum()), "counts": counts.tolist(), "best": best}
 
-    def kept(self, fitness: Values, sizes: Values, most: int, factor: Branch | None) -> list[list[Any]]:
+    def _best(self, fitness: Values, sizes: Values, most: int, factor: Branch | None) -> list[list[Any]]:
         """[fitness, size, formula] of so many of the best on one set of rows, and of the best of each size."""
-        flat, of = np.nan_to_num(fitness, nan=-np.inf).ravel(), sizes.ravel()
-        found = {int(np.argmax(np.where(of == size, flat, -np.inf))) for size in np.unique(of)}
+        flat, flat_sizes = np.nan_to_num(fitness, nan=-np.inf).ravel(), sizes.ravel()
+        codes = {int(np.argmax(np.where(flat_sizes == size, flat, -np.inf))) for size in np.unique(flat_sizes)}
         most = min(most, len(flat))
-        found |= set(np.argpartition(flat, -most)[-most:].tolist()) if most else set()
-        valid = [code for code in found if np.isfinite(flat[code])]
-        texts = {code: str(replace(self.formula(code, fitness.shape), factor=factor)) for code in valid}
-        return sorted(([float(flat[code]), int(of[code]), texts[code]] for code in valid), key=order)
+        codes |= set(np.argpartition(flat, -most)[-most:].tolist()) if most else set()
+        valid = [code for code in codes if np.isfinite(flat[code])]
+        texts = {code: str(replace(self._formula(code, fitness.shape), factor=factor)) for code in valid}
+        return sorted(([float(flat[code]), int(flat_sizes[code]), texts[code]] for code in valid), key=best_first)
 
-    def formula(self, code: int, shape: tuple[int, ...]) -> Formula:
-        """The formula at this place of the arrays above, without its factor."""
+    def _formula(self, code: int, shape: tuple[int, ...]) -> Formula:
+        """The formula at this index of the arrays above, without its factor."""
         turned, binary, left, right = np.unravel_index(code, shape)
-        one = Branch(self.left.sided.input, self.left.sided.chains[left])
+        first = Branch(self.left.signed.input, self.left.signed.chains[left])
+        if turned:
+            first = first.with_sign()
         if self.right is None:
-            alone = one.with_sign() if turned else one
-            return Formula(alone, Branch(one.input, PRUNED), "add", self.reduction).canonical()
-        other = Branch(self.right.sided.input, self.right.sided.chains[right])
-        name = list(JOINED)[int(binary)]
-        flipped = FLIPPED.get(name, name) if turned else name
-        return Formula(one.with_sign() if turned else one, other, flipped, self.reduction).canonical()
+            return single_branch(first, self.reduction).canonical()
+        second = Branch(self.right.signed.input, self.right.signed.chains[right])
+        name = JOINS[int(binary)]
+        if turned:  # -(x + y) is -x - y
+            name = BINARY[name].negated_right or name
+        return Formula(first, second, name, self.reduction).canonical()
 
 
-def layered(side: Side, networks: Mask) -> Values:
-    """Layers x chains x networks."""
-    return np.ascontiguousarray(side.values[networks].transpose(1, 2, 0))
-
-
-def added(layers: Iterator[Values], step: Callable[[Values, Values], Values]) -> Values:
-    found = step(np.zeros(()), next(layers))
-    for layer in layers:
-        found = step(found, layer)
-    return found
-
-
-def joined(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Summaries of several factors as one."""
-    counts = np.sum([one["counts"] for one in found], axis=0).tolist()
-    best = [
-        sorted((row for of in sets for row in of), key=order)
-        for sets in zip(*(one["best"] for one in found), strict=True)
-    ]
-    return {"valid": sum(one["valid"] for one in found), "counts": counts, "best": [thinned(rows) for rows in best]}
-
-
-def thinned(rows: list[list[Any]]) -> list[list[Any]]:
-    """The best, and the best of each size."""
-    first = {row[1]: place for place, row in reversed(list(enumerate(rows)))}
-    return [row for place, row in enumerate(rows) if place < KEPT or place == first[row[1]]]
-
-
-def order(row: Sequence[Any]) -> tuple[float, int, str]:
-    """The best first; of equals the smallest."""
-    return -row[0], row[1], row[2]
-
-
-def cut(side: Side, there: Mask) -> Side:
-    """Zero in layers that do not count, and without the chains that are not finite in one that does."""
-    finite: Mask = np.asarray((np.isfinite(side.values) | ~there[..., None]).all(axis=(0, 1)))
-    kept = side.of(finite)
-    return replace(kept, values=np.where(there[..., None], kept.values, 0.0))
+def merge_summaries(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Summaries of several factors as one, with the best, and the best of each size."""
+    counts = np.sum([summary["counts"] for summary in summaries], axis=0).tolist()
+    best = []
+    for sets in zip(*(summary["best"] for summary in summaries), strict=True):
+        rows = sorted((row for part in sets for row in part), key=best_first)
+        first = {row[1]: index for index, row in reversed(list(enumerate(rows)))}
+        best.append([row for index, row in enumerate(rows) if index < KEPT or index == first[row[1]]])
+    return {"valid": sum(summary["valid"] for summary in summaries), "counts": counts, "best": best}

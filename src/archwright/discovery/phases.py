@@ -16,18 +16,18 @@ class Phases:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._begun = time.monotonic()
+        self._start = time.monotonic()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
 
-    def told(self) -> dict[str, float]:
-        whole = time.monotonic() - self._begun
+    def summary(self) -> dict[str, float]:
+        whole = time.monotonic() - self._start
         return {name: round(value, 2) for name, value in {**self.seconds, "total": whole}.items()}
 
 

@@ -1,28 +1,61 @@
-"""Statistics of untrained networks: a second kind of look, kept on disk by content."""
+"""Statistics of untrained networks as work for a process: of all chains at once, or of some, and kept on disk.
+
+A space whose chains are too many to take all (`LazyStatistics`) keeps what was recorded of a network in a file as long
+as a search goes on. The numbers are those of `Formula.measure`: the same code on the same tensors.
+"""
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
-from archwright.discovery.score_table import Values
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.progress import progress
-from archwright.proxies.formulas.inputs import passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import FORMULA_INPUTS, TensorReference, passes_needed, roles_needed
 from archwright.proxies.formulas.operations import Chain
-from archwright.scoring.request import ScoreRequest, record_network
-from archwright.scoring.scorer import key_of
+from archwright.proxies.formulas.reductions import Values
+from archwright.proxies.formulas.simplification import canonical_chain
+from archwright.proxies.formulas.statistics import (
+    STATISTICS_REVISION,
+    ChainTree,
+    Numbers,
+    TensorSource,
+    layer_numbers,
+    statistics,
+)
+from archwright.scoring.request import RECORDING_REVISION, ScoreRequest, record_network
+from archwright.scoring.scorer import request_digest
 from archwright.store import digest, write_whole
+from archwright.store.files import whole_file
 
 FOLDER = "statistics"
+ROOM = 4 << 30
+"""Bytes of tensors that may lie on disk; networks beyond are recorded again when they are needed."""
+LAYOUT = "layout"
+
+ChainNumbers = dict[str, dict[Chain, list[float]]]
+"""By input and chain: one number per layer."""
+
+
+def network_key(request: ScoreRequest) -> str:
+    """Name of everything that the statistics of a network depend on: what is recorded of it, and two revisions.
+
+    Not the text of the code: a comment may change without costing hours of statistics.
+    """
+    return digest(f"recording {RECORDING_REVISION}", f"statistics {STATISTICS_REVISION}", request_digest(request))
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """What to look at, and the chains whose numbers are wanted."""
+class StatisticsRequest:
+    """A network, and the inputs and chains whose numbers are needed of it; calling it takes them."""
 
     at: ScoreRequest
     inputs: tuple[str, ...]
@@ -30,46 +63,110 @@ class Statistics:
 
     def __call__(self) -> Values:
         """Inputs x chains x layers."""
-        from archwright.proxies.formulas.statistics import statistics
-
         probe = record_network(self.at, passes_needed(self.inputs), roles_needed(self.inputs))
         return np.asarray(statistics(probe, self.chains, self.inputs), dtype=np.float64)
 
     @property
     def key(self) -> str:
-        return digest(key_of(self.at), repr((self.inputs, self.chains)))
+        return digest(network_key(self.at), repr((self.inputs, self.chains)))
 
 
-def seen(wanted: Sequence[Statistics], folder: Path, eyes: WorkerPool) -> list[Values]:
+def take_statistics(requests: Sequence[StatisticsRequest], folder: Path, pool: WorkerPool) -> list[Values]:
     """The statistics of each; what lies in the folder is not taken again, the rest lies there as soon as it is."""
-    place = folder / FOLDER
-    place.mkdir(parents=True, exist_ok=True)
-    files = [place / f"{one.key}.npy" for one in wanted]
-    undone = {file: one for file, one in zip(files, wanted, strict=True) if not file.exists()}
-    tasks = [one for one in undone.values()]
-    with progress("statistics", len(tasks), "networks") as bar:
-        for done, found in eyes.map_unordered(tasks):
-            write_whole(list(undone)[done], as_bytes(found))
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    files = [folder / FOLDER / f"{request.key}.npy" for request in requests]
+    undone = {file: request for file, request in zip(files, requests, strict=True) if not file.exists()}
+    names = list(undone)
+    with progress("statistics", len(undone), "networks") as bar:
+        for index, values in pool.map_unordered(list(undone.values())):
+            buffer = io.BytesIO()
+            np.save(buffer, values, allow_pickle=False)
+            write_whole(names[index], buffer.getvalue())
             bar.advance()
-    return [read(file, one) for file, one in zip(files, wanted, strict=True)]
+    return [read_statistics(file, request) for file, request in zip(files, requests, strict=True)]
 
 
-def as_bytes(values: Values) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def read(file: Path, of: Statistics) -> Values:
+def read_statistics(file: Path, request: StatisticsRequest) -> Values:
     try:
-        found = np.load(file, allow_pickle=False)
+        values = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise Failed(f"{file} is damaged ({error}); delete it and run the same command again.") from error
-    if found.ndim != 3 or found.shape[:2] != (len(of.inputs), len(of.chains)):
-        raise Failed(f"{file} is damaged (shape {found.shape}); delete it and run the same command again.")
-    return np.asarray(found, dtype=np.float64)
+    if values.ndim != 3 or values.shape[:2] != (len(request.inputs), len(request.chains)):
+        raise Failed(f"{file} is damaged (shape {values.shape}); delete it and run the same command again.")
+    return np.asarray(values, dtype=np.float64)
 
 
-def without_proxies(at: ScoreRequest) -> ScoreRequest:
-    """The look alone, so that what it is sent with is small."""
-    return replace(at, proxies=(), own={}, found={})
+@dataclass(frozen=True)
+class LazyStatistics:
+    """Some chains on one network: work for a process."""
+
+    at: ScoreRequest
+    chains: Mapping[str, tuple[Chain, ...]]
+    """By input."""
+    inputs: tuple[str, ...]
+    """All that may be needed of this network in the search."""
+    file: Path
+    """Where its tensors lie, or will."""
+
+    def __call__(self) -> ChainNumbers:
+        tensors = open_tensors(self.file) if self.file.exists() else self._record()
+        known: dict[tuple[Chain, ...], Numbers] = {}
+        return {
+            name: chain_numbers(tensors[name], chains, known.setdefault(chains, {}))
+            for name, chains in self.chains.items()
+        }
+
+    def _record(self) -> "LayerTensors":
+        probe = record_network(self.at, passes_needed(self.inputs), roles_needed(self.inputs))
+        tensors = {name: [FORMULA_INPUTS[name].find(probe, layer) for layer in probe.layers] for name in self.inputs}
+        store_tensors(tensors, self.file)
+        return tensors
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor in a file; stands for a `TensorReference`."""
+
+    file: Any
+    name: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return id(self.file), self.name
+
+    def read(self) -> torch.Tensor:
+        tensor: torch.Tensor = self.file.get_tensor(self.name)
+        return tensor
+
+
+LayerTensors = Mapping[str, Sequence[Sequence[TensorSource]]]
+"""By input and layer."""
+
+
+def chain_numbers(
+    layers: Sequence[Sequence[TensorSource]], chains: tuple[Chain, ...], known: Numbers
+) -> dict[Chain, list[float]]:
+    """By chain, NaN where a layer does not have the role."""
+    canonical = {chain: canonical_chain(chain) for chain in chains}
+    tree = ChainTree(canonical.values())
+    rows = [layer_numbers(tensors, tree, known) for tensors in layers]
+    columns = {chain: index for index, chain in enumerate(tree.ends)}
+    return {chain: [float(row[columns[canonical[chain]]]) for row in rows] for chain in chains}
+
+
+def store_tensors(inputs: Mapping[str, list[list[TensorReference]]], file: Path) -> None:
+    """Writes the tensors, where there is room for them."""
+    references = {tensor.key: tensor for layers in inputs.values() for layer in layers for tensor in layer}
+    names = {key: str(index) for index, key in enumerate(references)}
+    layout = {name: [[names[tensor.key] for tensor in layer] for layer in layers] for name, layers in inputs.items()}
+    tensors = {names[key]: tensor.read().detach().contiguous().clone() for key, tensor in references.items()}
+    used = sum(other.stat().st_size for other in file.parent.glob("*.safetensors")) if file.parent.exists() else ROOM
+    if used + sum(tensor.nbytes for tensor in tensors.values()) <= ROOM:
+        with whole_file(file) as beside:
+            save_file(tensors, beside, metadata={LAYOUT: json.dumps(layout)})
+
+
+def open_tensors(file: Path) -> LayerTensors:
+    opened = safe_open(file, framework="pt")
+    layout = json.loads(opened.metadata()[LAYOUT])
+    return {name: [[StoredTensor(opened, at) for at in layer] for layer in layers] for name, layers in layout.items()}

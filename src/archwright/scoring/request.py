@@ -23,6 +23,9 @@ ETAS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Shares of variance at which V-PCA is also taken, as it costs nothing more."""
 
 
+RECORDING_REVISION = 1
+"""Of the networks that spaces build and of what `record` gives of them: raised when a change of the code changes them,
+so that statistics from before are not read from disk."""
 WEIGHTS, NOISE = 0, 1
 """Places that need random numbers of their own."""
 

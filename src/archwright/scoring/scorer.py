@@ -206,9 +206,14 @@ def from_known(at: ScoreRequest, known: dict[str, Any]) -> ScoreResult:
 
 def key_of(at: ScoreRequest) -> str:
     """Name of what a look depends on, but for its proxies."""
+    return digest(code(), request_digest(at))
+
+
+def request_digest(at: ScoreRequest) -> str:
+    """Name of the network, its initial weights and its batch."""
     design = json.dumps([at.space.name, repr(at.space), at.config, at.seed, at.loss, at.initial], sort_keys=True)
     read = json.dumps([at.batch.input_ids.shape, at.batch.vocabulary])
-    return digest(code(), design, read, at.batch.input_ids.tobytes(), at.batch.labels.tobytes())
+    return digest(design, read, at.batch.input_ids.tobytes(), at.batch.labels.tobytes())
 
 
 @cache

@@ -18,9 +18,7 @@ from archwright.search import Choices, Config, sample
 MOST_UNARY = 5
 INPUT_SETS = {"lpzero": INPUTS, "forward": FORWARD, "extended": EXTENDED}
 COUNTED = 3
-"""Operations up to which different formulas are counted."""
-SIDES = ("left", "right")
-MINUS = "negate"
+"""Operations per branch up to which different formulas are counted."""
 WITHOUT = ""
 """The factor of a formula that has none."""
 CURVES: tuple[Chain, ...] = ((), ("sqrt",), ("square",), ("log",), ("inverse",))
@@ -29,7 +27,7 @@ FACTORS = (WITHOUT, *(str(Branch(name, chain)) for name, chain in product(COUNTS
 
 
 @dataclass(frozen=True)
-class Sided:
+class SignedChains:
     """Chains of one input that differ by more than a minus sign at their end."""
 
     input: str
@@ -65,69 +63,65 @@ class FormulaSpace:
         return list(combinations(self.inputs, 2))
 
     @property
-    def choices(self) -> Choices:
-        pairs = tuple(" ".join(pair) for pair in self.pairs)
-        written = {"inputs": pairs, **{name: tuple(UNARY) for name in self._steps}, "binary": tuple(BINARY)}
-        return {**written, "factor": self.factors} if self.multiplied else written
+    def _steps(self) -> list[str]:
+        """Names of the choices of unary operations: left_1, left_2, ..., right_1, ..."""
+        return [f"{side}_{number}" for side in ("left", "right") for number in range(1, self.unary + 1)]
 
     @property
-    def multiplied(self) -> bool:
-        """Whether there is a third factor to choose."""
-        return self.factors != (WITHOUT,)
+    def choices(self) -> Choices:
+        pairs = tuple(" ".join(pair) for pair in self.pairs)
+        choices = {"inputs": pairs, **{name: tuple(UNARY) for name in self._steps}, "binary": tuple(BINARY)}
+        return choices if self.factors == (WITHOUT,) else {**choices, "factor": self.factors}
 
     @cached_property
-    def branches(self) -> tuple[Branch | None, ...]:
+    def factor_branches(self) -> tuple[Branch | None, ...]:
         """The factors as a formula has them."""
         return tuple(parse_branch(text) if text else None for text in self.factors)
 
     @property
-    def looked_at(self) -> tuple[str, ...]:
+    def statistics_inputs(self) -> tuple[str, ...]:
         """Inputs whose statistics formulas need, those of factors behind the others."""
-        return tuple(dict.fromkeys([*self.inputs, *(branch.input for branch in self.branches if branch)]))
-
-    @property
-    def _steps(self) -> list[str]:
-        return [f"{side}_{place}" for side in SIDES for place in range(1, self.unary + 1)]
+        return tuple(dict.fromkeys([*self.inputs, *(branch.input for branch in self.factor_branches if branch)]))
 
     def build(self, config: Config) -> Formula:
         steps = [config[name] for name in self._steps]
         left, right = config["inputs"].split()
-        one, other = Branch(left, tuple(steps[: self.unary])), Branch(right, tuple(steps[self.unary :]))
+        branches = Branch(left, tuple(steps[: self.unary])), Branch(right, tuple(steps[self.unary :]))
         factor = config.get("factor", WITHOUT)
-        return Formula(one, other, config["binary"], self.reduction, parse_branch(factor) if factor else None)
+        return Formula(*branches, config["binary"], self.reduction, parse_branch(factor) if factor else None)
 
     def config(self, formula: Formula) -> Config:
         """The choices that make this formula, which need not be written in the way of the space."""
-        branches, binary = self._written(formula)
-        steps = [name for branch in branches for name in self._padded(branch.chain)]
-        names = " ".join(branch.input for branch in branches)
-        written = {"inputs": names, **dict(zip(self._steps, steps, strict=True)), "binary": binary}
+        branches, binary = self._in_space_order(formula)
+        for branch in branches:
+            if len(branch.chain) > self.unary:
+                got = ", ".join(branch.chain)
+                raise BadInput(f"this space has {self.unary} unary operations per branch, got {got}.")
+        steps = [name for b in branches for name in (*b.chain, *["no_op"] * (self.unary - len(b.chain)))]
+        inputs = " ".join(branch.input for branch in branches)
+        config = {"inputs": inputs, **dict(zip(self._steps, steps, strict=True)), "binary": binary}
         factor = str(formula.factor) if formula.factor else WITHOUT
-        return {**written, "factor": factor} if self.multiplied else written
+        return config if self.factors == (WITHOUT,) else {**config, "factor": factor}
 
-    def _written(self, formula: Formula) -> tuple[list[Branch], str]:
-        """Branches of two inputs in their order, and what joins them."""
+    def _in_space_order(self, formula: Formula) -> tuple[list[Branch], str]:
+        """Branches of two inputs in the order of the space, and what joins them."""
+
+        def order(*branches: Branch) -> list[Branch]:
+            return sorted(branches, key=lambda branch: self.inputs.index(branch.input))
+
         if formula.empty:
             return [Branch(name, PRUNED) for name in self.inputs[:2]], formula.binary
         if len(formula.active) == 1:
-            (kept,) = formula.active
-            other = next(name for name in self.inputs if name != kept.input)
-            return self._ordered([kept, Branch(other, PRUNED)]), formula.binary
+            (branch,) = formula.active
+            other = next(name for name in self.inputs if name != branch.input)
+            return order(branch, Branch(other, PRUNED)), formula.binary
         left, right = formula.branches
-        backwards = self._ordered([left, right]) != [left, right]
-        if backwards and not BINARY[formula.binary].commutes:  # x - y is -y + x
+        commutes = BINARY[formula.binary].commutes
+        if order(left, right) != [left, right] and not commutes:  # x - y is -y + x
             return [right.with_sign(), left], "add"
-        if len(right.chain) > self.unary and BINARY[formula.binary].commutes and right.is_negated:
-            return self._ordered([left.with_sign(), right.without_sign()]), formula.binary
-        return self._ordered([left, right]), formula.binary
-
-    def _ordered(self, branches: list[Branch]) -> list[Branch]:
-        return sorted(branches, key=lambda branch: self.inputs.index(branch.input))
-
-    def _padded(self, chain: Chain) -> Chain:
-        if len(chain) > self.unary:
-            raise BadInput(f"this space has {self.unary} unary operations per branch, got {', '.join(chain)}.")
-        return (*chain, *["no_op"] * (self.unary - len(chain)))
+        if len(right.chain) > self.unary and commutes and right.is_negated:
+            return order(left.with_sign(), right.without_sign()), formula.binary
+        return order(left, right), formula.binary
 
     def canonical(self, config: Config) -> Config:
         """One config for all that are the same formula."""
@@ -137,58 +131,58 @@ class FormulaSpace:
         return self.build(sample(self.choices, rng))
 
     @cached_property
-    def sides(self) -> dict[str, Sided]:
+    def signed_chains(self) -> dict[str, SignedChains]:
         """The chains of every input, as exhaustive ranking needs them."""
-        return {name: sided(name, self.unary) for name in self.inputs}
+        return {name: find_signed_chains(name, self.unary) for name in self.inputs}
 
     @property
     def chains(self) -> tuple[Chain, ...]:
         """All chains whose statistics the formulas of this space are made of."""
-        factors = (branch.canonical().chain for branch in self.branches if branch)
-        return tuple(dict.fromkeys([*(chain for side in self.sides.values() for chain in side.chains), *factors]))
+        factors = (branch.canonical().chain for branch in self.factor_branches if branch)
+        inputs = (chain for signed in self.signed_chains.values() for chain in signed.chains)
+        return tuple(dict.fromkeys([*inputs, *factors]))
 
     def size(self) -> dict[str, int | None]:
         """Formulas as written down, those that differ, and those of them with one branch; None: too many to count."""
         raw = comb(len(self.inputs), 2) * len(UNARY) ** (2 * self.unary) * len(BINARY)
         if self.unary > COUNTED:
             return {"raw": raw * len(self.factors), "canonical": None, "alone": None}
-        joined = sum(differing(self.sides[one], self.sides[other]) for one, other in self.pairs)
-        alone = sum(sum(side.plus) + sum(side.minus) for side in self.sides.values())
-        found = {"raw": raw, "canonical": joined + alone, "alone": alone}
-        return {name: count * len(self.factors) for name, count in found.items()}
+        signed = self.signed_chains
+        joined = sum(count_distinct(signed[left], signed[right]) for left, right in self.pairs)
+        alone = sum(sum(side.plus) + sum(side.minus) for side in signed.values())
+        sizes = {"raw": raw, "canonical": joined + alone, "alone": alone}
+        return {name: count * len(self.factors) for name, count in sizes.items()}
 
 
-def inputs_of(given: str) -> tuple[str, ...]:
+def parse_inputs(text: str) -> tuple[str, ...]:
     """Those of a set, or the ones named, as in W,S, in the order in which formulas name them."""
-    named = INPUT_SETS.get(given) or tuple(name.strip() for name in given.split(","))
-    if unknown := [name for name in named if name not in EXTENDED]:
+    names = INPUT_SETS.get(text) or tuple(name.strip() for name in text.split(","))
+    if unknown := [name for name in names if name not in EXTENDED]:
         known = f"{', '.join(INPUT_SETS)}, or names among {', '.join(EXTENDED)}"
         raise BadInput(f"--inputs must be one of {known}, got {', '.join(unknown)}.")
-    return tuple(sorted(set(named), key=EXTENDED.index))
+    return tuple(sorted(set(names), key=EXTENDED.index))
 
 
-def sided(name: str, unary: int) -> Sided:
-    """The canonical chains of this input with their minus signs apart."""
-    found = {Branch(name, chain).canonical().chain for chain in product(UNARY, repeat=unary)} - {PRUNED}
-    plain = sorted({chain[:-1] if chain[-1:] == (MINUS,) else chain for chain in found}, key=place)
-    minus = tuple((*chain, MINUS) in found for chain in plain)
-    return Sided(name, tuple(plain), tuple(chain in found for chain in plain), minus)
+def find_signed_chains(name: str, unary: int) -> SignedChains:
+    """The canonical chains of this input with their minus signs apart: short ones first, then in the order of UNARY."""
+    order = list(UNARY).index
+    branches = {Branch(name, chain).canonical() for chain in product(UNARY, repeat=unary)}
+    canonical = {branch.chain for branch in branches} - {PRUNED}
+    plain = {branch.without_sign().chain for branch in branches} - {PRUNED}
+    chains = sorted(plain, key=lambda chain: (len(chain), [order(step) for step in chain]))
+    minus = tuple((*chain, "negate") in canonical for chain in chains)
+    return SignedChains(name, tuple(chains), tuple(chain in canonical for chain in chains), minus)
 
 
-def place(chain: Chain) -> tuple[int, list[int]]:
-    """Short chains first, then in the order of the operations."""
-    return len(chain), [list(UNARY).index(name) for name in chain]
-
-
-def differing(left: Sided, right: Sided) -> int:
+def count_distinct(left: SignedChains, right: SignedChains) -> int:
     """Formulas of both branches that differ: four sums and differences, and two products, as far as signs are there."""
     sums = (sum(left.plus) + sum(left.minus)) * len(right.chains) * 2  # the sign on the right is the binary operation's
-    return sums + int(products(left, right).sum())
+    return sums + int(available_products(left, right).sum())
 
 
-def products(left: Sided, right: Sided) -> np.ndarray:
+def available_products(left: SignedChains, right: SignedChains) -> np.ndarray:
     """(as it is, turned round) x left x right: which products the space has; zero has no sign."""
-    one, other = np.array([left.plus, left.minus]), np.array([right.plus, right.minus])
-    plus, minus = ((one[:, :, None] & of[:, None, :]).any(axis=0) for of in (other, other[::-1]))
+    first, second = np.array([left.plus, left.minus]), np.array([right.plus, right.minus])
+    plus, minus = ((first[:, :, None] & signs[:, None, :]).any(axis=0) for signs in (second, second[::-1]))
     zero = np.logical_or.outer([chain == ZERO for chain in left.chains], [chain == ZERO for chain in right.chains])
     return np.stack([plus | (minus & zero), minus & ~zero])

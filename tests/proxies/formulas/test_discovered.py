@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.benchmarks import BENCHMARKS
-from archwright.discovery.score_table import Table, exists
+from archwright.discovery.score_table import StatisticsTable, is_usable
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Unscored
 from archwright.proxies.formulas.discovered import GALLERY, as_proxy, from_formula
@@ -66,7 +66,7 @@ def measured(text: str, probe: Probe) -> float:
 def test_the_same_number_in_three_ways(entry: dict[str, Any], networks: list[Probe]) -> None:
     formula = parse(entry["formula"])
     chains = tuple(sorted({chain for branch in looked_at(formula) for chain in plain(branch)}))
-    table = Table.of(formula.inputs, chains, [statistics(one, chains, formula.inputs) for one in networks])
+    table = StatisticsTable.stack(formula.inputs, chains, [statistics(one, chains, formula.inputs) for one in networks])
     for cached, probe in zip(table.scores(formula), networks, strict=True):
         direct = measured(entry["name"], probe)
         assert direct == pytest.approx(cached, rel=1e-9, nan_ok=True)
@@ -110,9 +110,9 @@ def test_nothing_that_is_no_number_is_ever_a_rank(seed: int, layers: int) -> Non
     values = rng.normal(size=(NETWORKS, len(formula.inputs), len(chains), layers)) * 10.0 ** rng.integers(-200, 200)
     spoilt = rng.random(values.shape)
     values = np.where(spoilt < 0.01, np.inf, np.where(spoilt > 0.995, np.nan, values))
-    scores = Table(formula.inputs, chains, values).scores(formula)
+    scores = StatisticsTable(formula.inputs, chains, values).scores(formula)
     there = np.isfinite(scores)
-    if not exists(scores, np.ones(NETWORKS)):
+    if not is_usable(scores, np.ones(NETWORKS)):
         assert (np.isinf(scores).any() or np.isnan(scores).mean() > 0.05) and not np.isfinite(scores).all()
         return
     count = int(there.sum())
