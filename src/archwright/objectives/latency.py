@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from archwright.errors import BadInput
 from archwright.networks.load import room_of
-from archwright.networks.pruned import PrunedConfig, PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
+from archwright.tasks import TASK_KINDS
 
 RESAMPLES = 1000
 """Bootstrap samples behind an interval."""
@@ -212,17 +213,10 @@ def random_inputs(
     if batch < 1 or not 1 <= length <= room:
         raise BadInput(f"latency needs a batch of at least 1 and 1 to {room} tokens, got {batch} and {length}.")
     pad = config.pad_token_id or 0
-    ids = rng.integers(config.backbone["vocab_size"] - 1, size=(batch, *SHAPES.get(config.kind, plain)(config), length))
+    texts = (config.num_labels,) if TASK_KINDS[config.kind].several_texts else ()
+    ids = rng.integers(config.backbone["vocab_size"] - 1, size=(batch, *texts, length))
     inputs = {"input_ids": torch.from_numpy(ids + (ids >= pad))}
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
     if config.backbone.get("type_vocab_size", 0) > 1:
         inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
     return inputs
-
-
-def plain(config: PrunedConfig) -> tuple[int, ...]:
-    return ()
-
-
-SHAPES: dict[str, Callable[[PrunedConfig], tuple[int, ...]]] = {"choice": lambda config: (config.num_labels,)}
-"""Dimensions between batch and tokens, for kinds of tasks that have some."""

@@ -1,7 +1,7 @@
 """The anatomy of a super-network, read off a network without weights."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import nn
@@ -10,6 +10,7 @@ from transformers.initialization import no_init_weights
 from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
 from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, Outlet, Removable
+from archwright.tasks import TASK_KINDS
 
 Named = Mapping[str, torch.Tensor]
 
@@ -19,7 +20,7 @@ def anatomy(config: PrunedConfig) -> Anatomy:
     network = whole_network(config)
     outside = outside_of_layers(network)
     embedded = {name: tensor for name, tensor in outside.items() if not last_norm(name, config)}
-    labels, outlet = OUTLETS[config.kind](config, len(outside) - len(embedded))
+    labels, outlet = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
     return Anatomy(
         wholes=tuple(layer_anatomy(placed, network.config) for placed in network.placed()),
         width=config.backbone[config.family.width],
@@ -104,21 +105,20 @@ def cost(weights: Iterable[torch.Tensor]) -> Cost:
     )
 
 
-def pooled_outlet(config: PrunedConfig, norm: int) -> Outlet:
+def classification_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
+    """Number of outputs and shape of the head, with so many vectors of a norm after the last layer; as those below."""
     dense = bool(config.family.head_activation)
-    return Outlet(norm=norm, dense=dense, bias=dense)
+    return config.num_labels, Outlet(norm=norm, dense=dense, bias=dense)
 
 
-def table_outlet(config: PrunedConfig, norm: int) -> Outlet:
+def score_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
+    return 1, classification_outputs(config, norm)[1]
+
+
+def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
+    return 2, Outlet(norm=norm, dense=False, per_token=True)
+
+
+def token_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
     rows = config.backbone["vocab_size"]
-    return Outlet(norm=norm, dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)
-
-
-OUTLETS: dict[str, Callable[[PrunedConfig, int], tuple[int, Outlet]]] = {
-    "classification": lambda config, norm: (config.num_labels, pooled_outlet(config, norm)),
-    "regression": lambda config, norm: (1, pooled_outlet(config, norm)),
-    "choice": lambda config, norm: (1, pooled_outlet(config, norm)),
-    "qa": lambda config, norm: (2, Outlet(norm=norm, dense=False, per_token=True)),
-    "lm": lambda config, norm: (0, table_outlet(config, norm)),
-}
-"""Outputs and shape of the head for every kind of task, with so many vectors of a norm after the last layer."""
+    return 0, Outlet(norm=norm, dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)

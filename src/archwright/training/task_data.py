@@ -21,11 +21,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import error
 from archwright.store import whole_folder
 from archwright.subnet.spec import SubnetSpec
-
-EVALUATION_TOKENS = 3072
-"""Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
-FEWER_TOKENS = {"lm": 1024}
-"""The same where every token has an output for each word of the vocabulary: 200 MB of them for 50,000 words."""
+from archwright.tasks import TASK_KINDS
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ class TaskData:
 
     @property
     def evaluation_tokens(self) -> int:
-        return FEWER_TOKENS.get(self.task.kind, EVALUATION_TOKENS)
+        return TASK_KINDS[self.task.kind].evaluation_tokens
 
     def error(self, network: PrunedNetwork, rows: list[Batch], keep: SubnetSpec | None = None) -> float:
         """1 - the task's metric (or the perplexity) of the network, or of the sub-network `keep` inside it."""

@@ -22,6 +22,7 @@ from archwright.data.tasks.targets import (
     regression_targets,
 )
 from archwright.errors import BadInput
+from archwright.tasks import TASK_KINDS
 
 FEWEST_ROWS = 10
 REVIEW_LABELS = ("negative", "positive")
@@ -95,13 +96,13 @@ def number_labels(raw: RawTask, regression: bool | None, labels: tuple[str, ...]
     numbers: Callable[[Examples], Targets]
     names: tuple[str, ...] = ()
     if raw.train.choices:
-        kind, metric, numbers = "choice", "accuracy", choice_targets(raw.train)
+        kind, numbers = "choice", choice_targets(raw.train)
     elif measured:
         check_measurements(raw, labels)
-        kind, metric, numbers = "regression", "spearman", regression_targets
+        kind, numbers = "regression", regression_targets
     else:
         names, ids = class_order(raw, labels)
-        kind, metric, numbers = "classification", "accuracy", partial(class_targets, ids=ids, train=raw.train.source)
+        kind, numbers = "classification", partial(class_targets, ids=ids, train=raw.train.source)
     positive = None
     if len(names) == 2:  # the second of two classes in the task's own order, wherever it stands now
         positive = names.index(raw.labels[1]) if raw.labels and raw.labels[1] in names else 1
@@ -112,7 +113,7 @@ def number_labels(raw: RawTask, regression: bool | None, labels: tuple[str, ...]
     return UnsplitTask(
         name=raw.name,
         kind=kind,
-        metric=raw.metric or metric,
+        metric=raw.metric or TASK_KINDS[kind].metric,
         train=rows(raw.train),
         validation=None if raw.validation is None else rows(raw.validation),
         test=None if raw.test is None else rows(raw.test),

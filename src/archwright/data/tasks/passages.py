@@ -12,6 +12,7 @@ from archwright.data.tasks.rows import UnsplitTask, sample_rows
 from archwright.data.tasks.tables import SHARES
 from archwright.data.text.corpus import cut_blocks, next_tokens, read_text, tokenize_text
 from archwright.errors import BadInput
+from archwright.tasks import TASK_KINDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ def load_passages(train: Path, validation: Path | None, test: Path | None) -> Un
     return UnsplitTask(
         name=train.name,
         kind="lm",
-        metric="perplexity",
+        metric=TASK_KINDS["lm"].metric,
         train=Passage(str(train), read_text(train)),
         validation=passage(validation) if test else None,
         test=passage(test or validation),

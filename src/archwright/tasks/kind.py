@@ -1,0 +1,37 @@
+"""The record of a kind of task."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+EVALUATION_TOKENS = 3072
+"""Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Something of another room, imported when it is used: records are read where neither torch nor that room is."""
+
+    target: str
+    """module:attribute"""
+
+    def load(self) -> Any:
+        module, _, attribute = self.target.partition(":")
+        return getattr(import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """What a network answers, and everything that follows from it."""
+
+    metric: str
+    """Of tasks that have no official one."""
+    outputs: Reference
+    """PrunedConfig, vectors of the norm after the last layer -> number of outputs and Outlet, for counting costs."""
+    scores: Reference
+    """TaskData, network, batches -> metrics by name, for reports; higher is better but for perplexity."""
+    metrics: tuple[str, ...] = ()
+    """Reported for tasks that nobody has made official ones for, where `scores` compares labels."""
+    evaluation_tokens: int = EVALUATION_TOKENS
+    several_texts: bool = False
+    """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""

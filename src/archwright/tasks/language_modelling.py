@@ -1,0 +1,10 @@
+"""Language modelling: the next token of a text."""
+
+from archwright.tasks.kind import Reference, TaskKind
+
+KIND = TaskKind(
+    metric="perplexity",
+    outputs=Reference("archwright.subnet.anatomy:token_outputs"),
+    scores=Reference("archwright.training.evaluation:perplexity_scores"),
+    evaluation_tokens=1024,  # every token has an output for each word of the vocabulary: 200 MB of them for 50,000
+)

@@ -1,0 +1,9 @@
+"""Question answering: the part of a text that answers a question, or none."""
+
+from archwright.tasks.kind import Reference, TaskKind
+
+KIND = TaskKind(
+    metric="squad_f1",  # squad_v2_f1 where some questions have no answer
+    outputs=Reference("archwright.subnet.anatomy:span_outputs"),
+    scores=Reference("archwright.training.evaluation:answer_scores"),
+)

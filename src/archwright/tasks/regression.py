@@ -1,0 +1,10 @@
+"""Regression: a number per text or pair of texts."""
+
+from archwright.tasks.kind import Reference, TaskKind
+
+KIND = TaskKind(
+    metric="spearman",
+    outputs=Reference("archwright.subnet.anatomy:score_outputs"),
+    scores=Reference("archwright.training.evaluation:label_scores"),
+    metrics=("pearson", "spearman"),
+)
