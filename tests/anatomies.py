@@ -1,16 +1,16 @@
 """Anatomies by formula, for networks whose layers are all alike: an oracle beside what is read off a network."""
 
-from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, Outlet, Removable
+from archwright.subnet.spec import Anatomy, LayerAnatomy, OutputHead, PrunableCost, WeightCount
 
 
 def encoder_layer(heads: int, units: int, width: int, head_size: int) -> LayerAnatomy:
     """Four linears of attention and two of an FFN, all with biases, and a norm of two vectors for each half."""
-    half = Cost(vectors=3 * width)  # bias of the last linear, and the norm
+    half = WeightCount(vectors=3 * width)  # bias of the last linear, and the norm
     return LayerAnatomy(
         heads=heads,
         units=units,
-        attention=Removable(Cost(4 * width * head_size, 3 * head_size), half),
-        ffn=Removable(Cost(2 * width, 1), half),
+        attention=PrunableCost(WeightCount(4 * width * head_size, 3 * head_size), half),
+        ffn=PrunableCost(WeightCount(2 * width, 1), half),
         features=head_size,
     )
 
@@ -18,16 +18,18 @@ def encoder_layer(heads: int, units: int, width: int, head_size: int) -> LayerAn
 def encoder(layers: int, heads: int, units: int, width: int, *, rows: int = 9) -> Anatomy:
     """An encoder with two labels and so many rows of embeddings."""
     layer = encoder_layer(heads, units, width, width // heads)
-    return Anatomy((layer,) * layers, width=width, labels=2, embedding=Cost(rows * width, 2 * width))
+    return Anatomy((layer,) * layers, width=width, labels=2, embedding=WeightCount(rows * width, 2 * width))
 
 
 def smollm2(*, shared_keys: bool) -> Anatomy:
     """SmolLM2-135M with two labels: 9 query heads in three groups, no biases, gated FFN, norms of one vector."""
     width, size = 576, 64
-    keys = Cost(2 * width * 3 * size)  # of all three groups, and their values
-    own = Cost(2 * width * 3 * size)  # queries and mix of three heads
-    norm = Cost(vectors=width)
-    attention = Removable(own, norm + keys) if shared_keys else Removable(own + Cost(2 * width * size), norm)
-    layer = LayerAnatomy(3, 1536, attention, Removable(Cost(3 * width), norm), features=3 * size)
-    outlet = Outlet(norm=1, dense=False, bias=False)
-    return Anatomy((layer,) * 30, width=width, labels=2, embedding=Cost(49_152 * width), outlet=outlet)
+    keys = WeightCount(2 * width * 3 * size)  # of all three groups, and their values
+    own = WeightCount(2 * width * 3 * size)  # queries and mix of three heads
+    norm = WeightCount(vectors=width)
+    attention = (
+        PrunableCost(own, norm + keys) if shared_keys else PrunableCost(own + WeightCount(2 * width * size), norm)
+    )
+    layer = LayerAnatomy(3, 1536, attention, PrunableCost(WeightCount(3 * width), norm), features=3 * size)
+    output_head = OutputHead(norm=1, dense=False, bias=False)
+    return Anatomy((layer,) * 30, width=width, labels=2, embedding=WeightCount(49_152 * width), output_head=output_head)

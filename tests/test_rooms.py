@@ -166,7 +166,7 @@ BAD = {
     "plain import": ("statistics/a.py", "import archwright.search.space"),
     "relative import": ("search/a.py", "from ..subnet import extract"),
     "relative import of a room": ("search/deep/a.py", "from ... import data"),
-    "against the direction": ("networks/a.py", "from archwright.subnet.spec import Keep"),
+    "against the direction": ("networks/a.py", "from archwright.subnet.spec import SubnetSpec"),
     "the command line past the commands": ("cli/a.py", "from archwright.search import SAMPLERS"),
     "commands know no command line": ("commands/a.py", "from archwright.cli.main import main"),
     "inside a function": ("store.py", "def f():\n    import torch\n"),

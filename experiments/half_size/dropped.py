@@ -11,7 +11,7 @@ import torch
 
 from archwright.compression.methods import load_evaluator
 from archwright.networks.load import freeze_embeddings
-from archwright.store import RunFolder, write_whole
+from archwright.store import RunFolder, write_atomic
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from archwright.subnet.supernet import plain_update
@@ -43,7 +43,7 @@ def main() -> None:
         "validation_error": context.task_data.error(network, context.task_data.validation),
         "test_error": context.task_data.error(network, context.task_data.test),
     }
-    write_whole(run.path / "dropped.json", json.dumps(facts))
+    write_atomic(run.path / "dropped.json", json.dumps(facts))
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def random_errors(out: Path, number: int = 30) -> list[float]:
     import torch
 
     from archwright.compression.methods import load_evaluator
-    from archwright.objectives.error import error
+    from archwright.objectives.error import measure_error
     from archwright.search import sample
     from archwright.store import RunFolder
 
@@ -119,7 +119,9 @@ def random_errors(out: Path, number: int = 30) -> list[float]:
     rng = np.random.default_rng(2024)
     keeps = [evaluator.space.build(sample(evaluator.space.choices, rng)) for _ in range(number)]
     task_data = evaluator.context.task_data
-    return [error(evaluator.network, task_data.validation, keep, metric=task_data.task.metric) for keep in keeps]
+    return [
+        measure_error(evaluator.network, task_data.validation, keep, metric=task_data.task.metric) for keep in keeps
+    ]
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

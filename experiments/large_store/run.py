@@ -20,11 +20,11 @@ from archwright.data.text.tokenizer import load_tokenizer
 from archwright.environment import environment
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
-from archwright.objectives.error import error
+from archwright.objectives.error import measure_error
 from archwright.search import SAMPLERS, Candidate, Objective, search
 from archwright.spaces.subnetwork import subnet_space
-from archwright.store import begin, open_study
-from archwright.subnet.anatomy import anatomy
+from archwright.store import begin_run, open_study
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import nonembedding_parameters
 from archwright.tasks.kind import EVALUATION_TOKENS
 
@@ -43,13 +43,13 @@ def main() -> None:
     network = load_supernet(source, labels=task.labels)
     encoded = encode(task.splits["validation"], load_tokenizer(source), max_length=128)
     batches = evaluation_batches(encoded, tokens=EVALUATION_TOKENS)
-    space = subnet_space("large", anatomy(network.config))
+    space = subnet_space("large", read_anatomy(network.config))
     spent = 0.0
 
     def measured(candidate: Candidate) -> float:
         nonlocal spent
         begun = perf_counter()
-        found = error(network, batches, candidate.built, metric=task.metric)
+        found = measure_error(network, batches, candidate.built, metric=task.metric)
         spent += perf_counter() - begun
         return found
 
@@ -58,7 +58,7 @@ def main() -> None:
         Objective("nonembedding_parameters", lambda c: nonembedding_parameters(space.anatomy, c.built)),
     ]
     with tempfile.TemporaryDirectory() as folder:
-        run = begin(Path(folder) / "run", {})
+        run = begin_run(Path(folder) / "run", {})
         sampler = SAMPLERS["random"](space.choices, seed=given.seed)
         study = open_study(run, None, sampler=sampler, directions=["minimize"] * 2)
         begun = perf_counter()

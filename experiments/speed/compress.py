@@ -19,9 +19,9 @@ from archwright.networks.load import freeze_embeddings, load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.masking import zeroed
+from archwright.subnet.masking import zeroed_subnetwork
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops
 from archwright.subnet.supernet import plain_update
@@ -58,12 +58,16 @@ def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchC
     part = encoded_part(encoded, some)
     bucketed = evaluation_batches(part, tokens=EVALUATION_TOKENS)
     padded = [padded_batch(part, start) for start in range(0, len(part), PADDED_BATCH)]
-    space = subnet_space("small", anatomy(network.config))
+    space = subnet_space("small", read_anatomy(network.config))
     network.eval()
 
     def one_round(rng: np.random.Generator) -> dict[str, float]:
         keeps = [space.build(sample(space.choices, rng)) for _ in range(NETWORKS_PER_ROUND)]
-        ways = {"sliced": (subnetwork, bucketed), "masked": (zeroed, bucketed), "padded": (zeroed, padded)}
+        ways = {
+            "sliced": (subnetwork, bucketed),
+            "masked": (zeroed_subnetwork, bucketed),
+            "padded": (zeroed_subnetwork, padded),
+        }
         return {
             name: sum(seconds(partial(evaluate, network, way, keep, chosen)) for keep in keeps)
             for name, (way, chosen) in ways.items()
@@ -78,7 +82,7 @@ def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchC
 
 def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig) -> list[Ratio]:
     """A `full` step in the SMALL space against an ordinary one, optimizer included, on the same batches."""
-    space = subnet_space("small", anatomy(network.config))
+    space = subnet_space("small", read_anatomy(network.config))
     freeze_embeddings(network)
     updates = {
         "standard": plain_update(network, loss=task_loss),
@@ -100,7 +104,7 @@ def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig)
 
 def extracted_ratios(network: PrunedNetwork, settings: BenchConfig, length: int = 64) -> list[Ratio]:
     """An extracted network with half the FLOPs against the original, in torch and in onnxruntime."""
-    of = anatomy(network.config)
+    of = read_anatomy(network.config)
     whole, half = extract(network, of.full).eval(), extract(network, half_of(of, length)).eval()
     ids = torch.randint(1000, 20000, (1, length), generator=torch.Generator().manual_seed(settings.seed))
     found = []

@@ -23,9 +23,9 @@ from archwright.designing.search import DesignTask, search_designs
 from archwright.errors import Failed
 from archwright.scoring.request import ScoreRequest, score_network
 from archwright.search import Candidate
-from archwright.search.batch_loop import Measured
+from archwright.search.batch_loop import ObjectiveValues
 from archwright.spaces import ARCHITECTURES
-from archwright.store import Scores
+from archwright.store import ScoreStore
 from experiments.speed.ratios import BenchConfig, Ratio, seconds
 
 SPACE, PROXY = "nlu-small", "w_pca"
@@ -54,7 +54,7 @@ def bench_design(settings: BenchConfig, search: do.DesignSearchOptions = SEARCH,
     with TemporaryDirectory() as folder, prefix_pool(1) as pool:
         scoring = do.DesignScoringOptions(out=Path(folder), seed=settings.seed)
         setup = proxy_setup(ARCHITECTURES[space], (PROXY,), scoring)
-        evaluator = ProxyEvaluator(setup, Scores(scoring.out), pool, 0, EvaluationCost())
+        evaluator = ProxyEvaluator(setup, ScoreStore(scoring.out), pool, 0, EvaluationCost())
         rounds = time_search(evaluator, search, settings.seed)
     runs = next(iter(CACHES.values())).runs
     CACHES.clear()
@@ -66,8 +66,8 @@ def time_search(evaluator: ProxyEvaluator, search: do.DesignSearchOptions, seed:
     rounds: list[Round] = []
     rng, setup = np.random.default_rng((seed, 2)), evaluator.setup
 
-    def evaluate(candidates: Sequence[Candidate]) -> list[Measured]:
-        scores: list[Measured] = []
+    def evaluate(candidates: Sequence[Candidate]) -> list[ObjectiveValues]:
+        scores: list[ObjectiveValues] = []
         by_prefix = seconds(lambda: scores.extend(evaluator(candidates)))
         some = rng.permutation(len(candidates))[:SAMPLED]
         plain = [seconds(partial(same, setup.look(candidates[at].config), scores[at])) for at in some]
@@ -82,7 +82,7 @@ def time_search(evaluator: ProxyEvaluator, search: do.DesignSearchOptions, seed:
     return rounds
 
 
-def same(at: ScoreRequest, by_prefix: Measured) -> None:
+def same(at: ScoreRequest, by_prefix: ObjectiveValues) -> None:
     """Scores the design from nothing; Failed where that is not what the prefix cache gave."""
     plain = score_network(at).scores[PROXY]
     if isinstance(by_prefix, str) or not np.isclose(plain, by_prefix[0], rtol=1e-6, atol=0):

@@ -21,12 +21,12 @@ from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
-from archwright.objectives.error import error
+from archwright.objectives.error import measure_error
 from archwright.objectives.latency import measure_latency
 from archwright.progress import progress
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import RunFolder
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import taylor_scores
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.training.loop import train_network
@@ -114,7 +114,7 @@ def plain(folder: Path) -> None:
 def supernet_training(folder: Path, steps: int = STEPS) -> None:
     """The `full` strategy with all weights trained and a checkpoint after each step."""
     network = load_supernet(str(folder / "model"), kind="classification", labels=LABELS)
-    space = subnet_space("small", anatomy(network.config))
+    space = subnet_space("small", read_anatomy(network.config))
     update = supernet_step(network, space, o.SupernetOptions(train_embeddings=True))
     checkpoints = RunFolder(folder).checkpoints("memory")
     train_network(network, batches, update, Schedule(steps), seed=0, checkpoints=checkpoints, every_seconds=0.0)
@@ -135,15 +135,15 @@ def evaluating(folder: Path) -> None:
     """Sub-networks of all sizes inside the super-network, with the original beside it."""
     original, network = (load_supernet(str(folder / "model"), kind="classification", labels=LABELS) for _ in range(2))
     rows = list(batches())
-    error(original, rows, metric="accuracy")
-    for keep in spread(anatomy(network.config)):
-        error(network, rows[:1], keep, metric="accuracy")
+    measure_error(original, rows, metric="accuracy")
+    for keep in spread(read_anatomy(network.config)):
+        measure_error(network, rows[:1], keep, metric="accuracy")
 
 
 def measuring(folder: Path) -> None:
     """The latency of a front, all of its members extracted, with original and super-network beside them."""
     kept = [load_supernet(str(folder / "model"), kind="classification", labels=LABELS) for _ in range(2)]
-    of = anatomy(kept[0].config)
+    of = read_anatomy(kept[0].config)
     keeps = {"original": of.full, **{str(place): keep for place, keep in enumerate(spread(of))}}
     measure_latency(kept[0], keeps, batch=1, length=32, rounds=3)
 

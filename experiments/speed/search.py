@@ -21,7 +21,7 @@ from archwright.progress import Bar, progress, quiet
 from archwright.search import EPOCHS, SAMPLERS, Choices, Config, Objective, config_of, rungs, sample, search
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.statistics import hypervolume_over_time
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import SubnetSpec
 from archwright.training.task_data import TaskData, load_checkpoint, load_task_data
 from experiments.speed.ratios import BenchConfig, Ratio, ratio
@@ -88,7 +88,7 @@ def table_of(seed: int, bar: Bar) -> Table:
     data = o.DataOptions(train_rows=TRAINING_ROWS, validation_rows=VALIDATION_ROWS, max_length=LONGEST)
     task_data = load_task_data(o.ModelOptions(), data, seed=seed, device="cpu")
     start = load_checkpoint(task_data, o.ModelOptions(), SETTINGS)
-    space = subnet_space("small", anatomy(start.config))
+    space = subnet_space("small", read_anatomy(start.config))
     keeps = designs(space, np.random.default_rng(seed))
     errors = []
     for keep in keeps:

@@ -22,7 +22,7 @@ from archwright.compression.pipeline import copy_original, resolve_space, run_co
 from archwright.configs import compress as o
 from archwright.search import sample
 from archwright.statistics.pareto import hypervolume
-from archwright.store import RunFolder, begin
+from archwright.store import RunFolder, begin_run
 from archwright.subnet.spec import nonembedding_parameters
 
 HERE = Path(__file__).parent
@@ -58,7 +58,7 @@ def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) 
         output=o.OutputOptions(out=folder, seed=int(seed), threads=1),
     )
     first = RunFolder(options.out / f"{STRATEGIES[0]}-{seed}")
-    run = begin(folder, to_settings(resolve_space(config)))
+    run = begin_run(folder, to_settings(resolve_space(config)))
     if first.path != folder:
         copy_original(run, first)
         run.note("order", first.note("order"))

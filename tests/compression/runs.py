@@ -20,8 +20,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 import archwright as aw
 from archwright.cli.main import main
 from archwright.search import config_of
-from archwright.search.encoding import is_whole, key_of
-from archwright.search.history import counting
+from archwright.search.encoding import config_key, is_complete
+from archwright.search.history import valid_trials
 from archwright.search.workers import WORKER
 from archwright.store import RunFolder, open_study
 
@@ -148,15 +148,15 @@ def study_of(run: Path, store: str | None = None) -> Any:
 
 def tried(study: Any, choices: Any) -> list[dict[str, Any]]:
     """Configs of the counted trials, in order; all of them told."""
-    trials = counting(study.get_trials(deepcopy=False))
+    trials = valid_trials(study.get_trials(deepcopy=False))
     assert all(trial.state.is_finished() for trial in trials)
     return [config_of(choices, trial) for trial in trials]
 
 
 def errors_of(run: Path, choices: Any, store: str | None = None) -> dict[str, float]:
     """Validation errors of the counted trials by config."""
-    trials = counting(study_of(run, store).get_trials(deepcopy=False))
-    return {key_of(config_of(choices, trial)): trial.values[0] for trial in trials}
+    trials = valid_trials(study_of(run, store).get_trials(deepcopy=False))
+    return {config_key(config_of(choices, trial)): trial.values[0] for trial in trials}
 
 
 def workers_of(study: Any) -> dict[int, int]:
@@ -193,7 +193,7 @@ def running(study: Any, choices: Any, pid: int) -> bool:
         trials = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     except SQLAlchemyError:  # it was stopped while it wrote
         return False
-    return any(t.user_attrs.get(WORKER, {}).get("pid") == pid and is_whole(choices, t) for t in trials)
+    return any(t.user_attrs.get(WORKER, {}).get("pid") == pid and is_complete(choices, t) for t in trials)
 
 
 def front_of(result: Mapping[str, Any]) -> list[tuple[dict[str, Any], float, float, int]]:

@@ -19,7 +19,7 @@ from archwright.compression.studies.quantization import (
     typical_inputs,
 )
 from archwright.networks.load import saved_network
-from archwright.objectives.quantize import quantized as packed
+from archwright.objectives.quantize import quantize_weights as packed
 from archwright.store import RunFolder
 
 TORCH = [form for form in FORMS if "torch" in form.runtime]

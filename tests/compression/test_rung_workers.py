@@ -10,7 +10,7 @@ from archwright.compression.methods import load_evaluator
 from archwright.compression.weights import design_name
 from archwright.networks.load import saved_network
 from archwright.search import EPOCHS, config_of
-from archwright.search.encoding import key_of
+from archwright.search.encoding import config_key
 from archwright.search.history import RETRY_OF
 from archwright.store import RunFolder
 from tests.compression.runs import (
@@ -55,7 +55,7 @@ def test_four_workers_on_postgresql_one_killed(postgres: str, tmp_path: Path, be
 
     study = study_of(out, postgres)
     configs = tried(study, choices)
-    assert len(configs) == TRIALS and len({key_of(config) for config in configs}) == TRIALS
+    assert len(configs) == TRIALS and len({config_key(config) for config in configs}) == TRIALS
     check_rungs(configs, list(choices[EPOCHS]))
     lost = [trial for trial in study.trials if "lost" in trial.user_attrs]
     retries = [trial for trial in study.trials if RETRY_OF in trial.user_attrs]
@@ -66,7 +66,7 @@ def test_four_workers_on_postgresql_one_killed(postgres: str, tmp_path: Path, be
 
     errors = errors_of(out, choices, postgres)
     for config in (config_of(choices, again[0]), max(configs, key=lambda config: config[EPOCHS])):
-        assert undisturbed(evaluator, config, tmp_path / design_name(config)) == errors[key_of(config)]
+        assert undisturbed(evaluator, config, tmp_path / design_name(config)) == errors[config_key(config)]
     result = compressed(out, **given, **OPTIONS, store=postgres, trials=TRIALS).result
     assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) == TRIALS
     assert not [name for name in left_over(out) if name.startswith(".")]

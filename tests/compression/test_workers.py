@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from archwright.compression.methods import load_evaluator
-from archwright.objectives.error import error
+from archwright.objectives.error import measure_error
 from archwright.search import config_of
 from archwright.search.history import RETRY_OF
 from archwright.search.workers import WORKER
@@ -84,7 +84,7 @@ def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monk
         """In this process only: the other is given the time to begin."""
         if (run / "study.journal").exists():
             wait_for(lambda: len({trial.user_attrs[WORKER]["pid"] for trial in study_of(run).trials}) == 2, every=0.1)
-        return error(*args, **options)
+        return measure_error(*args, **options)
 
     monkeypatch.setattr("archwright.training.task_data.error", unhurried)
     found = compressed(run, **given, trials=60, workers=2, space="large").result

@@ -16,7 +16,7 @@ from archwright.discovery.score_table import StatisticsTable, is_usable
 from archwright.errors import Failed
 from archwright.proxies.formulas.formula import Formula, parse
 from archwright.proxies.formulas.reductions import REDUCTIONS
-from archwright.search import every
+from archwright.search import enumerate_configs
 from archwright.spaces.formulas import FormulaSpace
 from tests.discovery import toys
 
@@ -34,7 +34,7 @@ def fitness(formula: Formula, table: StatisticsTable, folded: FoldedRows, place:
 
 
 def everything(table: StatisticsTable, folded: FoldedRows, space: FormulaSpace = SPACE) -> dict[Formula, list[float]]:
-    found = {space.build(config).canonical() for config in every(space.choices)}
+    found = {space.build(config).canonical() for config in enumerate_configs(space.choices)}
     kept = [formula for formula in found if not formula.empty]
     return {formula: [fitness(formula, table, folded, place) for place in (0, -1)] for formula in kept}
 

@@ -8,7 +8,7 @@ import torch
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedForCausalLM
 from archwright.subnet.extract import extract
-from archwright.subnet.masking import masked
+from archwright.subnet.masking import masked_subnetwork
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.tiny import DECODERS, ENCODERS, shared_tiny, text_batch
@@ -70,7 +70,7 @@ def test_padding_on_the_left_changes_no_word(name: str) -> None:
     assert torch.equal(written(small, padded, attention_mask=mask)[:, 4:], written(small, ids))
 
 
-@pytest.mark.parametrize("way", [subnetwork, masked])
+@pytest.mark.parametrize("way", [subnetwork, masked_subnetwork])
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_subnetwork_writes_inside_its_supernetwork_too(name: str, way: type) -> None:
     model, keep = shared_tiny(name, None, "lm"), KEEPS["attention in the last alone"]

@@ -33,7 +33,7 @@ from archwright.networks.load import (
     saved_network,
 )
 from archwright.networks.pruned import HEADS, PrunedForSequenceClassification
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, nonembedding_parameters, parameters
@@ -155,7 +155,7 @@ def test_unusual_settings_of_decoders_survive(name: str, tmp_path: Path) -> None
 
 def test_gpt2_without_a_number_of_units_has_four_times_its_width(tmp_path: Path) -> None:
     saved_classifier(tmp_path, "gpt2", auto=AutoModelForCausalLM, n_inner=None)
-    assert anatomy(load_supernet(str(tmp_path), kind="lm").config).units == 64
+    assert read_anatomy(load_supernet(str(tmp_path), kind="lm").config).units == 64
 
 
 def test_the_way_to_a_stock_state_and_back_changes_nothing() -> None:
@@ -328,7 +328,7 @@ def test_frozen_embeddings_get_no_gradient(name: str, kind: str) -> None:
     assert frozen
     for parameter in model.parameters():
         assert (parameter.grad is None) == (id(parameter) in frozen)
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
     counted = parameters(of, of.full) - nonembedding_parameters(of, of.full)
     assert sum(p.numel() for p in model.parameters() if id(p) in frozen) == counted
     freeze_embeddings(model, False)
@@ -351,8 +351,8 @@ def test_smollm2_in_its_gguf_file(smollm2: Path) -> None:
     """135M parameters, tied; the published sizes: 30 layers, 9 query heads in 3 groups, 1536 units, width 576."""
     source = str(smollm2)
     model, tokenizer = load_supernet(source, kind="lm"), load_tokenizer(source)
-    of = anatomy(model.config)
-    assert (of.layers, of.heads, of.units, of.width, of.wholes[0].features) == (30, 3, 1536, 576, 3 * 64)
+    of = read_anatomy(model.config)
+    assert (of.layers, of.heads, of.units, of.width, of.full_layers[0].features) == (30, 3, 1536, 576, 3 * 64)
     assert parameters(of, of.full) == sum(p.numel() for p in model.parameters()) == 134_515_008
     assert nonembedding_parameters(of, of.full) == 134_515_008 - 49_152 * 576
     ids = tokenizer("The capital of France is", return_tensors="pt").input_ids

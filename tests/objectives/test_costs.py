@@ -8,7 +8,7 @@ import torch
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS, OBJECTIVES
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
 
@@ -17,7 +17,7 @@ KEEP = (LayerSpec(2, 7), LayerSpec(0, 0), LayerSpec((0, 3), 0))
 
 def test_parameters_are_counted_on_the_extracted_network(any_family: PrunedNetwork) -> None:
     small = extract(any_family, KEEP)
-    of = anatomy(any_family.config)
+    of = read_anatomy(any_family.config)
     total = sum(p.numel() for p in small.parameters())
     embeddings = sum(p.numel() for n, p in small.named_parameters() if "embeddings" in n)
     assert COSTS["parameters"].measure(of, KEEP, length=8) == total
@@ -31,14 +31,14 @@ def test_flops_are_those_torch_counts(bert: PrunedNetwork) -> None:
     small.set_attn_implementation("eager")  # the counter sees nothing of the fused kernel on a CPU
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         small(input_ids=torch.ones(1, 8, dtype=torch.long))
-    assert COSTS["flops"].measure(anatomy(bert.config), KEEP, length=8) == counter.get_total_flops()
+    assert COSTS["flops"].measure(read_anatomy(bert.config), KEEP, length=8) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("name", COSTS)
 def test_a_cost_falls_with_the_network(name: str, bert: PrunedNetwork) -> None:
-    of = anatomy(bert.config)
+    of = read_anatomy(bert.config)
     whole, part, none = (
-        COSTS[name].measure(of, keep, length=8) for keep in (of.full, KEEP, (LayerSpec(0, 0),) * of.layers)
+        COSTS[name].measure(of, spec, length=8) for spec in (of.full, KEEP, (LayerSpec(0, 0),) * of.layers)
     )
     assert whole > part > none > 0
 

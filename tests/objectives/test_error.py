@@ -13,7 +13,7 @@ from torch import nn
 from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.error import error, predictions
+from archwright.objectives.error import measure_error, predict
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
 
@@ -49,7 +49,7 @@ def test_error_of_classes_is_that_of_scikit_learn(metric: str, seed: int) -> Non
     rng = np.random.default_rng(seed)
     logits, targets = rng.normal(size=(60, 2)).astype(np.float32), rng.integers(2, size=60)
     expected = 1 - ORACLES[metric](targets, logits.argmax(1))
-    assert error(Answers(), shuffled(logits, targets, rng), metric=metric) == pytest.approx(expected, abs=1e-12)
+    assert measure_error(Answers(), shuffled(logits, targets, rng), metric=metric) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("metric", "oracle"), [("spearman", stats.spearmanr), ("pearson", stats.pearsonr)])
@@ -57,13 +57,13 @@ def test_error_of_numbers_is_that_of_scipy(metric: str, oracle: object) -> None:
     rng = np.random.default_rng(0)
     logits, targets = rng.normal(size=(60, 1)).astype(np.float32), rng.normal(size=60).astype(np.float32)
     expected = 1 - oracle(logits[:, 0].astype(float), targets.astype(float)).statistic
-    assert error(Answers(), shuffled(logits, targets, rng), metric=metric) == pytest.approx(expected, abs=1e-9)
+    assert measure_error(Answers(), shuffled(logits, targets, rng), metric=metric) == pytest.approx(expected, abs=1e-9)
 
 
 def test_predictions_come_in_the_order_of_the_rows() -> None:
     rng = np.random.default_rng(0)
     numbers = np.arange(50, dtype=np.float32)[:, None]
-    assert predictions(Answers(), shuffled(numbers, numbers[:, 0], rng)).tolist() == list(range(50))
+    assert predict(Answers(), shuffled(numbers, numbers[:, 0], rng)).tolist() == list(range(50))
 
 
 def token_batches(lengths: Sequence[int]) -> list[Batch]:
@@ -78,24 +78,24 @@ def token_batches(lengths: Sequence[int]) -> list[Batch]:
 
 def test_a_sub_network_answers_as_when_extracted(regressor: PrunedNetwork) -> None:
     batches = token_batches([3, 9, 5, 12, 7, 20])
-    inside, outside = predictions(regressor, batches, KEEP), predictions(extract(regressor, KEEP), batches)
+    inside, outside = predict(regressor, batches, KEEP), predict(extract(regressor, KEEP), batches)
     assert inside.dtype == np.float32 and len(set(inside.tolist())) == 18
     np.testing.assert_allclose(inside, outside, atol=1e-5)
-    assert abs(inside - predictions(regressor, batches)).max() > 0.01
+    assert abs(inside - predict(regressor, batches)).max() > 0.01
 
 
 def test_several_outputs_are_a_class(bert: PrunedNetwork) -> None:
-    answers = predictions(bert, token_batches([4, 6]), KEEP)
+    answers = predict(bert, token_batches([4, 6]), KEEP)
     assert answers.dtype == np.int64 and answers.shape == (6,) and set(answers.tolist()) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize("keep", [None, KEEP])
-def test_the_network_is_left_as_it_was(bert: PrunedNetwork, keep: object) -> None:
+def test_the_network_is_left_as_it_was(bert: PrunedNetwork, spec: object) -> None:
     bert.train()
     bert.head.eval()
     before = {name: (id(module), type(module), module.training) for name, module in bert.named_modules()}
-    first = predictions(bert, token_batches([4, 6]), keep)
-    assert first.tolist() == predictions(bert, token_batches([4, 6]), keep).tolist(), "dropout was on"
+    first = predict(bert, token_batches([4, 6]), spec)
+    assert first.tolist() == predict(bert, token_batches([4, 6]), spec).tolist(), "dropout was on"
     assert before == {name: (id(module), type(module), module.training) for name, module in bert.named_modules()}
     bert(input_ids=torch.ones(1, 4, dtype=torch.long)).logits.sum().backward()
     assert all(p.grad is not None for p in bert.parameters())
@@ -106,11 +106,11 @@ def test_the_mode_comes_back_also_on_error(bert: PrunedNetwork) -> None:
     (broken,) = token_batches([4])
     broken.inputs["input_ids"][0, 0] = 1000
     with pytest.raises(IndexError):
-        error(bert, [broken], KEEP, metric="accuracy")
+        measure_error(bert, [broken], KEEP, metric="accuracy")
     assert all(module.training for module in bert.modules()) and len(bert.backbone.encoder.layer) == 3
 
 
 def test_a_network_that_answers_nan_has_no_error() -> None:
     logits = np.full((20, 2), np.nan, dtype=np.float32)
     with pytest.raises(Failed, match="NaN"):
-        error(Answers(), shuffled(logits, np.zeros(20, np.int64), np.random.default_rng(0)), metric="accuracy")
+        measure_error(Answers(), shuffled(logits, np.zeros(20, np.int64), np.random.default_rng(0)), metric="accuracy")

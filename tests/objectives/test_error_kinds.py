@@ -18,7 +18,7 @@ from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import Failed
 from archwright.networks.load import supernet_config
 from archwright.networks.pruned import HEADS, PrunedNetwork
-from archwright.objectives.error import ERRORS, answers, best_spans, error, predictions
+from archwright.objectives.error import ERRORS, answer_questions, best_spans, measure_error, predict
 from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
@@ -50,28 +50,28 @@ def drawn_tokens(rows: int = 7, time: int = 5, words: int = 11) -> tuple[torch.T
 def test_perplexity_by_hand() -> None:
     logits = torch.log(torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]]))
     batch = Batch({"logits": logits}, torch.tensor([[0, 2, -100]]), np.arange(1))
-    assert error(Answers(), [batch], metric="perplexity") == pytest.approx((1 / (0.5 * 0.8)) ** 0.5, rel=1e-6)
+    assert measure_error(Answers(), [batch], metric="perplexity") == pytest.approx((1 / (0.5 * 0.8)) ** 0.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("sizes", [(), (3,), (1, 1, 1, 1, 1, 1), (2, 4)])
 def test_perplexity_does_not_depend_on_the_batches(sizes: tuple[int, ...]) -> None:
     logits, targets = drawn_tokens()
     flat = torch.nn.functional.cross_entropy(logits.double().flatten(0, 1), targets.flatten(), ignore_index=-100)
-    found = error(Answers(), token_batches(logits, targets, sizes), metric="perplexity")
+    found = measure_error(Answers(), token_batches(logits, targets, sizes), metric="perplexity")
     assert found == pytest.approx(float(flat.exp()), rel=1e-6)
 
 
 def test_guessing_has_the_perplexity_of_the_vocabulary() -> None:
     _, targets = drawn_tokens()
     made = token_batches(torch.zeros(7, 5, 11), targets, (2,))
-    assert error(Answers(), made, metric="perplexity") == pytest.approx(11, rel=1e-6)
+    assert measure_error(Answers(), made, metric="perplexity") == pytest.approx(11, rel=1e-6)
 
 
 def test_a_hopeless_network_has_a_finite_perplexity() -> None:
     logits = torch.zeros(1, 2, 3)
     logits[..., 0] = 1e6
     batch = Batch({"logits": logits}, torch.tensor([[1, -100]]), np.arange(1))
-    found = error(Answers(), [batch], metric="perplexity")
+    found = measure_error(Answers(), [batch], metric="perplexity")
     assert np.isfinite(found) and found == pytest.approx(np.exp(100))
 
 
@@ -80,7 +80,7 @@ def test_a_language_model_that_answers_nan_fails(bad: float) -> None:
     logits, targets = drawn_tokens()
     logits[3, 1, 4] = bad
     with pytest.raises(Failed, match="NaN or infinity"):
-        error(Answers(), token_batches(logits, targets, (3,)), metric="perplexity")
+        measure_error(Answers(), token_batches(logits, targets, (3,)), metric="perplexity")
 
 
 def spans_of(starts: list[float], ends: list[float], context: list[int]) -> list[float]:
@@ -141,9 +141,9 @@ def test_a_network_that_knows_everything(tokenizer: Any, tokens: int, unanswerab
     encoded = encode(questions(unanswerable=unanswerable), tokenizer, max_length=19)
     assert len(encoded) > 2  # windows
     made = told(encoded, tokens)
-    assert answers(Spanned(), made) == ["red cat", "green"]
+    assert answer_questions(Spanned(), made) == ["red cat", "green"]
     metric = "squad_v2_f1" if unanswerable else "squad_f1"
-    assert error(Spanned(), made, metric=metric) == 0.0
+    assert measure_error(Spanned(), made, metric=metric) == 0.0
 
 
 def test_half_an_answer_is_half_an_error(tokenizer: Any) -> None:
@@ -152,16 +152,16 @@ def test_half_an_answer_is_half_an_error(tokenizer: Any) -> None:
     (row,) = np.flatnonzero(batch.rows == 0)
     first, last = batch.targets[row]
     batch.inputs["logits"][row, 0, first], batch.inputs["logits"][row, 0, last] = 0, 10  # "cat" for "red cat"
-    assert answers(Spanned(), made) == ["cat", "green"]
-    assert error(Spanned(), made, metric="squad_f1") == pytest.approx(1 - (2 / 3 + 1) / 2)
-    assert error(Spanned(), made, metric="squad_exact") == 0.5
+    assert answer_questions(Spanned(), made) == ["cat", "green"]
+    assert measure_error(Spanned(), made, metric="squad_f1") == pytest.approx(1 - (2 / 3 + 1) / 2)
+    assert measure_error(Spanned(), made, metric="squad_exact") == 0.5
 
 
 def test_answers_of_nan_fail(tokenizer: Any) -> None:
     made = told(encode(questions(), tokenizer, max_length=64), 10**6)
     made[0].inputs["logits"][0, 0, 3] = torch.nan
     with pytest.raises(Failed, match="NaN or infinity"):
-        error(Spanned(), made, metric="squad_f1")
+        measure_error(Spanned(), made, metric="squad_f1")
 
 
 SIZE = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "num_hidden_layers": 2}
@@ -215,9 +215,9 @@ KINDS: dict[str, Callable[[Path, Path], Task]] = {
 def test_a_sub_network_errs_as_when_extracted(kind: str, tmp_path: Path, data_dir: Path, tokenizer: Any) -> None:
     task, network = KINDS[kind](tmp_path, data_dir), tiny(kind, len(tokenizer))
     made = evaluation_batches(encode(task.splits["validation"], tokenizer, max_length=48), tokens=512)
-    inside = error(network, made, KEEP, metric=task.metric)
-    assert inside == pytest.approx(error(extract(network, KEEP), made, metric=task.metric), rel=1e-4)
-    whole = error(network, made, metric=task.metric)
+    inside = measure_error(network, made, KEEP, metric=task.metric)
+    assert inside == pytest.approx(measure_error(extract(network, KEEP), made, metric=task.metric), rel=1e-4)
+    whole = measure_error(network, made, metric=task.metric)
     assert np.isfinite(whole) and (whole > 1000 if kind == "lm" else 0 <= whole <= 1)
 
 
@@ -228,9 +228,9 @@ def test_the_generated_choices_can_be_learnt(tmp_path: Path, tokenizer: Any) -> 
         *(encode(task.splits[split], tokenizer, max_length=32) for split in ("train", "validation"))
     )
     network, held_out = tiny("choice", words), evaluation_batches(test, tokens=2000)
-    assert predictions(network, held_out).shape == (60,)
-    before = error(network, held_out, metric=task.metric)
-    after = error(learned(network, train, epochs=40), held_out, metric=task.metric)
+    assert predict(network, held_out).shape == (60,)
+    before = measure_error(network, held_out, metric=task.metric)
+    after = measure_error(learned(network, train, epochs=40), held_out, metric=task.metric)
     assert before > 0.5 and after < 0.2, f"{before} -> {after}"
 
 
@@ -240,8 +240,8 @@ def test_questions_can_be_learnt_by_heart(data_dir: Path, tokenizer: Any) -> Non
     words, (encoded,) = few_words(encode(task.splits["train"], tokenizer, max_length=64))
     network = tiny("qa", words)
     made = evaluation_batches(encoded, tokens=2000)
-    before = error(network, made, metric=task.metric)
-    after = error(learned(network, encoded, epochs=30), made, metric=task.metric)
+    before = measure_error(network, made, metric=task.metric)
+    after = measure_error(learned(network, encoded, epochs=30), made, metric=task.metric)
     assert before > 0.7 and after < 0.2, f"{before} -> {after}"
 
 
@@ -252,6 +252,6 @@ def test_perplexity_falls_with_training(data_dir: Path, tokenizer: Any) -> None:
     encoded = replace(encoded, targets=next_tokens(encoded.ids.reshape(-1, 32)))
     network = tiny("lm", words)
     made = evaluation_batches(encoded, tokens=512)
-    before = error(network, made, metric=task.metric)
-    after = error(learned(network, encoded, epochs=30, rate=1e-2), made, metric=task.metric)
+    before = measure_error(network, made, metric=task.metric)
+    after = measure_error(learned(network, encoded, epochs=30, rate=1e-2), made, metric=task.metric)
     assert before > 0.8 * words and after < 20, f"{before} -> {after}"

@@ -14,17 +14,17 @@ from archwright.objectives.latency import (
     TOGETHER,
     Timing,
     Timings,
-    extracted,
-    joined,
+    bootstrap_timing,
+    extract_for_timing,
     measure_latency,
+    merge_sessions,
     overlap,
     random_inputs,
-    rank,
+    rank_timings,
     sessions_of,
-    time_interleaved,
-    timing_of,
+    time_calls,
 )
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import LayerSpec
 from tests.tiny import BATCHES, DECODERS, shared_tiny
 
@@ -48,7 +48,7 @@ class World:
     def timings(self, *, rounds: int = 12, seed: int = 0, warmup: int = 3, sentinel: str | None = "a") -> Timings:
         rng = np.random.default_rng(seed)
         options = {"warmup": warmup, "sentinel": sentinel, "clock": lambda: self.now}
-        return time_interleaved(self.calls, rounds=rounds, rng=rng, **options)
+        return time_calls(self.calls, rounds=rounds, rng=rng, **options)
 
 
 SECONDS = {"a": 0.001, "b": 0.002, "c": 0.004}
@@ -104,14 +104,14 @@ def test_seeds_repeat_and_differ() -> None:
 
 @given(st.lists(st.floats(0.01, 1e4), min_size=1, max_size=40), st.integers(0, 100))
 def test_an_interval_holds_its_median_and_stays_inside_the_samples(samples: list[float], seed: int) -> None:
-    timing = timing_of(np.array(samples), np.random.default_rng(seed))
+    timing = bootstrap_timing(np.array(samples), np.random.default_rng(seed))
     assert min(samples) <= timing.low <= timing.median <= timing.high <= max(samples)
-    assert timing == timing_of(np.array(samples), np.random.default_rng(seed))
+    assert timing == bootstrap_timing(np.array(samples), np.random.default_rng(seed))
 
 
 def test_the_interval_covers_the_true_median_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
-    timings = [timing_of(rng.lognormal(size=30), rng) for _ in range(300)]
+    timings = [bootstrap_timing(rng.lognormal(size=30), rng) for _ in range(300)]
     assert 0.90 <= np.mean([timing.low <= 1.0 <= timing.high for timing in timings]) <= 0.99
 
 
@@ -123,9 +123,9 @@ def test_overlap() -> None:
 
 def test_whoever_overlaps_shares_a_rank() -> None:
     timings = {"slow": Timing(9, 8, 10), "x": Timing(2, 1, 3), "y": Timing(3.5, 2.5, 5), "z": Timing(5.5, 4.5, 6)}
-    assert rank(timings) == {"x": 1, "y": 1, "z": 1, "slow": 4}, "x and z are joined by y"
-    assert rank({"b": Timing(2, 2, 2), "a": Timing(1, 1, 1)}) == {"a": 1, "b": 2}
-    assert rank({}) == {}
+    assert rank_timings(timings) == {"x": 1, "y": 1, "z": 1, "slow": 4}, "x and z are joined by y"
+    assert rank_timings({"b": Timing(2, 2, 2), "a": Timing(1, 1, 1)}) == {"a": 1, "b": 2}
+    assert rank_timings({}) == {}
 
 
 intervals = st.tuples(st.floats(0, 10), st.floats(0, 3), st.floats(0, 3)).map(
@@ -135,7 +135,7 @@ intervals = st.tuples(st.floats(0, 10), st.floats(0, 3), st.floats(0, 3)).map(
 
 @given(st.lists(intervals, max_size=8))
 def test_ranks_differ_only_where_intervals_do(timings: list[Timing]) -> None:
-    ranks = rank({str(i): timing for i, timing in enumerate(timings)})
+    ranks = rank_timings({str(i): timing for i, timing in enumerate(timings)})
     for i, one in enumerate(timings):
         for j, other in enumerate(timings):
             if overlap(one, other):
@@ -149,10 +149,10 @@ def test_one_thread_inside_and_as_before_afterwards() -> None:
     torch.set_num_threads(2)
     seen = []
     try:
-        time_interleaved({"a": lambda: seen.append(torch.get_num_threads())}, rounds=2, rng=np.random.default_rng(0))
+        time_calls({"a": lambda: seen.append(torch.get_num_threads())}, rounds=2, rng=np.random.default_rng(0))
         assert set(seen) == {1} and torch.get_num_threads() == 2
         with pytest.raises(ZeroDivisionError):
-            time_interleaved({"a": lambda: 1 / 0}, rounds=2, rng=np.random.default_rng(0))
+            time_calls({"a": lambda: 1 / 0}, rounds=2, rng=np.random.default_rng(0))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -169,11 +169,11 @@ def test_wrong_numbers_are_refused(bert: PrunedNetwork) -> None:
 
 
 def test_sub_networks_of_every_family_are_timed(any_family: PrunedNetwork) -> None:
-    of = anatomy(any_family.config)
-    keeps = {"whole": of.full, "part": (LayerSpec(1, 5),) * 3, "none": (LayerSpec(0, 0),) * 3}
+    of = read_anatomy(any_family.config)
+    specs = {"whole": of.full, "part": (LayerSpec(1, 5),) * 3, "none": (LayerSpec(0, 0),) * 3}
     any_family.train()
-    timings = measure_latency(any_family, keeps, batch=2, length=40, rounds=3, seed=0)
-    assert timings.by_name.keys() == keeps.keys() and timings.drift is not None
+    timings = measure_latency(any_family, specs, batch=2, length=40, rounds=3, seed=0)
+    assert timings.by_name.keys() == specs.keys() and timings.drift is not None
     assert all(0 < timing.low <= timing.median <= timing.high for timing in timings.by_name.values())
     assert all(module.training for module in any_family.modules())
     any_family(input_ids=torch.ones(1, 4, dtype=torch.long)).logits.sum().backward()
@@ -192,17 +192,17 @@ def test_many_networks_are_timed_in_sessions_with_the_sentinel() -> None:
 def test_sessions_are_comparable_by_their_sentinel() -> None:
     fast = World({"a": 0.001, "b": 0.002}).timings(rounds=5)
     slow = World({"a": 0.003, "c": 0.012}, drift=0.001).timings(rounds=5)
-    both = joined([fast, slow], "a")
+    both = merge_sessions([fast, slow], "a")
     assert both["a"].median == pytest.approx(1.0) and both["b"].median == pytest.approx(2.0)
     assert both["c"].median == pytest.approx(4.0, rel=0.05) and both.samples["c"].shape == (5,)
     assert both.drift == slow.drift and both.rounds == 5
-    assert joined([fast], "a") == fast
+    assert merge_sessions([fast], "a") == fast
 
 
 def test_the_networks_of_a_long_front_are_all_timed(bert: PrunedNetwork) -> None:
-    keeps = {str(units): (LayerSpec(1, units),) * 3 for units in range(TOGETHER + 3, 0, -1)}
-    timings = measure_latency(bert, keeps, batch=1, length=4, rounds=2)
-    assert timings.by_name.keys() == timings.samples.keys() == keeps.keys()
+    specs = {str(units): (LayerSpec(1, units),) * 3 for units in range(TOGETHER + 3, 0, -1)}
+    timings = measure_latency(bert, specs, batch=1, length=4, rounds=2)
+    assert timings.by_name.keys() == timings.samples.keys() == specs.keys()
 
 
 def test_inputs_are_valid_and_without_padding(any_family: PrunedNetwork) -> None:
@@ -215,7 +215,7 @@ def test_inputs_are_valid_and_without_padding(any_family: PrunedNetwork) -> None
 
 def test_a_timed_network_shares_nothing_but_the_word_vectors(any_family: PrunedNetwork) -> None:
     theirs = {p.data_ptr() for p in any_family.parameters()}
-    network = extracted(any_family, anatomy(any_family.config).full)
+    network = extract_for_timing(any_family, read_anatomy(any_family.config).full)
     shared = [name for name, p in network.named_parameters() if p.data_ptr() in theirs]
     assert shared == ["backbone.embeddings.word_embeddings.weight"] and not network.training
 
@@ -224,7 +224,7 @@ def test_a_timed_network_shares_nothing_but_the_word_vectors(any_family: PrunedN
 def test_a_timed_decoder_shares_its_word_vectors_also_as_outputs(name: str) -> None:
     model = shared_tiny(name, None, "lm")
     theirs = {p.data_ptr() for p in model.parameters()}
-    network = extracted(model, anatomy(model.config).full)
+    network = extract_for_timing(model, read_anatomy(model.config).full)
     words = network.backbone.get_input_embeddings().weight
     assert [p.data_ptr() in theirs for p in network.parameters()] == [p is words for p in network.parameters()]
     assert words is model.backbone.get_input_embeddings().weight

@@ -23,10 +23,10 @@ from archwright.objectives.quantize import (
     float_product,
     integer_product,
     matrices,
-    quantized,
+    quantize_weights,
     stored_bytes,
 )
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
 from tests.tiny import DECODERS, choice_batch, shared_tiny, span_batch, text_batch, tiny, tiny_batch
@@ -134,9 +134,9 @@ def expected_bytes(network: PrunedNetwork, bits: int) -> int:
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_every_family_computes_from_packed_weights(any_family: PrunedNetwork, bits: int, product: str) -> None:
     any_family.eval()
-    of = anatomy(any_family.config)
+    of = read_anatomy(any_family.config)
     small = extract(any_family, (LayerSpec(2, 7), LayerSpec(0, 5), *(LayerSpec(1, 0),) * (of.layers - 2)))
-    packed = quantized(small, bits, product=product)
+    packed = quantize_weights(small, bits, product=product)
     assert not [name for name, _ in matrices(packed)]
     assert stored_bytes(small) == sum(4 * p.numel() for p in small.parameters())
     assert stored_bytes(packed) == expected_bytes(small, bits)
@@ -160,10 +160,10 @@ KINDS = [
 @pytest.mark.parametrize(("name", "kind", "batch"), KINDS, ids=[f"{name}, {kind}" for name, kind, _ in KINDS])
 def test_decoders_and_all_kinds_of_heads(name: str, kind: str, batch: Any) -> None:
     network, inputs = shared_tiny(name, kind=kind), batch(name).inputs
-    of = anatomy(network.config)
+    of = read_anatomy(network.config)
     small = extract(network, (LayerSpec(2, 7), *(LayerSpec(1, 0),) * (of.layers - 1))).float()
     for bits in PACKINGS:
-        packed = quantized(small, bits)
+        packed = quantize_weights(small, bits)
         assert stored_bytes(packed) == expected_bytes(small, bits)
         with torch.no_grad():
             wanted, found = rounded(small, bits)(**inputs).logits, packed(**inputs).logits
@@ -181,9 +181,9 @@ def rounded(network: PrunedNetwork, bits: int) -> PrunedNetwork:
 
 def test_a_tied_table_is_packed_once() -> None:
     network = tiny("llama-groups", kind="lm").float()
-    packed = quantized(network, 8)
+    packed = quantize_weights(network, 8)
     assert packed.lm_head.packed is packed.backbone.embed_tokens.packed
-    untied = quantized(tiny("llama-queries", kind="lm").float(), 8)
+    untied = quantize_weights(tiny("llama-queries", kind="lm").float(), 8)
     assert untied.lm_head.packed is not untied.backbone.embed_tokens.packed
     written = packed.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False)
     again = packed.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False, use_cache=False)
@@ -192,22 +192,22 @@ def test_a_tied_table_is_packed_once() -> None:
 
 def test_the_network_itself_stays_as_it_was(bert: PrunedNetwork) -> None:
     before = {name: tensor.clone() for name, tensor in bert.state_dict().items()}
-    packed = quantized(bert, 8)
+    packed = quantize_weights(bert, 8)
     with torch.no_grad():
         for parameter in packed.parameters():
             parameter.add_(1.0)
     assert all(torch.equal(tensor, before[name]) for name, tensor in bert.state_dict().items())
-    assert quantized(bert, 32) is bert
+    assert quantize_weights(bert, 32) is bert
 
 
 @pytest.mark.parametrize("bits", PACKINGS)
 def test_a_state_dict_returns(bert: PrunedNetwork, bits: int) -> None:
     bert.eval()
-    packed = quantized(bert, bits)
+    packed = quantize_weights(bert, bits)
     with torch.no_grad():
         for parameter in bert.parameters():
             parameter.mul_(torch.randn(()))
-        other = quantized(bert, bits)
+        other = quantize_weights(bert, bits)
         inputs = random_inputs(bert, batch=2, length=9, rng=np.random.default_rng(0))
         wanted = packed(**inputs).logits
         assert not torch.equal(other(**inputs).logits, wanted)
@@ -218,4 +218,4 @@ def test_a_state_dict_returns(bert: PrunedNetwork, bits: int) -> None:
 def test_bits_and_products_that_do_not_exist(bert: PrunedNetwork) -> None:
     for bits, product in ((3, "float"), (8, "bfloat16")):
         with pytest.raises(BadInput, match=f"got {bits}, '{product}'"):
-            quantized(bert, bits, product=product)
+            quantize_weights(bert, bits, product=product)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import Timing, Timings
-from archwright.objectives.table import LatencyTable, counts
+from archwright.objectives.table import LatencyTable, measured_counts
 from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import LayerSpec, SubnetSpec, sizes
 from tests.designed import designed
 
@@ -30,10 +30,10 @@ def timer(truth: Truth, *, base: float = 0.5, noise: float = 0.0) -> Callable[..
     """Times by a formula of heads and units per layer."""
 
     def timed(
-        model: object, keeps: Mapping[str, SubnetSpec], *, batch: int, length: int, rounds: int, seed: int
+        model: object, specs: Mapping[str, SubnetSpec], *, batch: int, length: int, rounds: int, seed: int
     ) -> Timings:
         rng = np.random.default_rng(seed)
-        values = {name: base + sum(truth(*pair) for pair in sizes(keep)) for name, keep in keeps.items()}
+        values = {name: base + sum(truth(*pair) for pair in sizes(spec)) for name, spec in specs.items()}
         values = {name: value * rng.lognormal(sigma=noise) for name, value in values.items()}
         return Timings({name: Timing(v, v, v) for name, v in values.items()}, {}, 0.01, rounds)
 
@@ -96,15 +96,15 @@ def test_a_little_noise_costs_little_accuracy(bert: PrunedNetwork) -> None:
 def test_what_is_timed(bert: PrunedNetwork) -> None:
     asked: list[SubnetSpec] = []
 
-    def spy(model: object, keeps: Mapping[str, SubnetSpec], **options: int) -> Timings:
-        asked.extend(keeps.values())
+    def spy(model: object, specs: Mapping[str, SubnetSpec], **options: int) -> Timings:
+        asked.extend(specs.values())
         assert options == {"batch": 2, "length": 16, "rounds": 5, "seed": 3}
-        return timer(additive)(model, keeps, **options)
+        return timer(additive)(model, specs, **options)
 
     LatencyTable.measure(bert, batch=2, length=16, rounds=5, seed=3, timer=spy)
-    assert asked[0] == anatomy(bert.config).full, "the first is the sentinel: one that is long enough to time well"
+    assert asked[0] == read_anatomy(bert.config).full, "the first is the sentinel: one that is long enough to time well"
     assert len(set(asked)) == len(asked) and (LayerSpec(0, 0),) * LAYERS in asked
-    assert all(len(set(keep)) == 1 for keep in asked)
+    assert all(len(set(spec)) == 1 for spec in asked)
 
 
 @pytest.mark.parametrize("name", ["nlu", "flexibert"])
@@ -113,32 +113,32 @@ def test_layers_that_differ_have_costs_of_their_own(name: str) -> None:
     network = designed(name)
 
     def timed(
-        model: object, keeps: Mapping[str, SubnetSpec], *, batch: int, length: int, rounds: int, seed: int
+        model: object, specs: Mapping[str, SubnetSpec], *, batch: int, length: int, rounds: int, seed: int
     ) -> Timings:
-        prices = {key: 0.5 + sum(price(*row) for row in enumerate(sizes(keep))) for key, keep in keeps.items()}
+        prices = {key: 0.5 + sum(price(*row) for row in enumerate(sizes(spec))) for key, spec in specs.items()}
         return Timings({key: Timing(v, v, v) for key, v in prices.items()}, {}, 0.0, rounds)
 
     def price(place: int, pair: tuple[int, int]) -> float:
         return (0.1 + 0.1 * pair[0] + (0.01 + 0.01 * place) * pair[1]) * any(pair)
 
     found = LatencyTable.measure(network, batch=1, length=8, rounds=2, timer=timed)
-    space = subnet_space("medium", anatomy(network.config))
+    space = subnet_space("medium", read_anatomy(network.config))
     rng = np.random.default_rng(0)
-    keeps = [space.build(sample(space.choices, rng)) for _ in range(20)]
-    for predicted, measured in found.check(network, keeps, timer=timed):
+    specs = [space.build(sample(space.choices, rng)) for _ in range(20)]
+    for predicted, measured in found.check(network, specs, timer=timed):
         assert predicted == pytest.approx(measured, rel=0.12)
 
 
 @given(st.integers(1, 5000))
 def test_counts_begin_with_one_and_end_with_all(full: int) -> None:
-    chosen = counts(full)
+    chosen = measured_counts(full)
     assert chosen[0] == 1 and chosen[-1] == full and list(chosen) == sorted(set(chosen))
 
 
 def test_json_and_back(table: LatencyTable) -> None:
     again = LatencyTable.from_json(json.loads(json.dumps(table.to_json())))
     assert again == table
-    assert [again.predict(keep) for keep in some_keeps()] == [table.predict(keep) for keep in some_keeps()]
+    assert [again.predict(spec) for spec in some_keeps()] == [table.predict(spec) for spec in some_keeps()]
 
 
 @pytest.mark.slow
@@ -148,6 +148,6 @@ def test_predicted_against_measured_on_a_real_network(minilm: Path) -> None:
     rng = np.random.default_rng(0)
     same = [LayerSpec(int(rng.integers(1, 13)), int(rng.integers(1, 1537))) for _ in range(12)]
     gone = LayerSpec(0, 0)
-    keeps = [(part,) * depth + (gone,) * (6 - depth) for part, depth in zip(same, rng.integers(1, 7, 12), strict=True)]
-    pairs = table.check(model, keeps, rounds=15, seed=1)
+    specs = [(part,) * depth + (gone,) * (6 - depth) for part, depth in zip(same, rng.integers(1, 7, 12), strict=True)]
+    pairs = table.check(model, specs, rounds=15, seed=1)
     assert np.median([abs(predicted / measured - 1) for predicted, measured in pairs]) < 0.2

@@ -98,9 +98,9 @@ def test_a_killed_command_goes_on_where_it_was(scored: dict[str, Any], tmp_path:
 def test_a_ray_node_dies_and_nothing_is_lost(
     cluster: Any, scored: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from archwright.store import Scores
+    from archwright.store import ScoreStore
 
-    usual, added = Scores.add, []
+    usual, added = ScoreStore.add, []
 
     def dying(self: Any, key: str, seen: Any) -> None:
         added.append(key)
@@ -109,7 +109,7 @@ def test_a_ray_node_dies_and_nothing_is_lost(
             cluster.victim = None
         usual(self, key, seen)
 
-    monkeypatch.setattr(Scores, "add", dying)
+    monkeypatch.setattr(ScoreStore, "add", dying)
     far = scores_of(aw.score(**scored, ray=cluster.address, out=tmp_path / "far"))
     assert cluster.victim is None and len(added) == scored["random"]
     monkeypatch.undo()

@@ -12,27 +12,27 @@ from optuna.trial import TrialState, create_trial
 
 from archwright.errors import BadInput
 from archwright.search import EPOCHS, SAMPLERS, Bits, Choices, Config, config_of, rungs, search
-from archwright.search.encoding import key_of
+from archwright.search.encoding import config_key
 from archwright.search.front import ranks
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 from archwright.search.samplers import sampler as sampler_module
 from archwright.search.samplers.asha import Asha, design_of
-from archwright.search.samplers.sampler import await_drawn
+from archwright.search.samplers.sampler import wait_for_draws
 from archwright.search.workers import WORKER, this_worker
 
 CHOICES: Choices = {"width": range(1000), EPOCHS: (1, 3, 5)}
 
 
-def tried(width: int, epochs: int, *losses: float, told: bool = True) -> Tried:
+def tried(width: int, epochs: int, *losses: float, told: bool = True) -> PastTrial:
     config = {"width": width, EPOCHS: epochs}
-    return Tried(config, key_of(config), losses or None, told, (0, 0.0))
+    return PastTrial(config, config_key(config), losses or None, told, (0, 0.0))
 
 
-def proposed(history: list[Tried], choices: Choices = CHOICES) -> Config:
+def proposed(history: list[PastTrial], choices: Choices = CHOICES) -> Config:
     return Asha(choices).propose(history, np.random.default_rng(0))
 
 
-def next_of(history: list[Tried]) -> tuple[int, int] | str:
+def next_of(history: list[PastTrial]) -> tuple[int, int] | str:
     """Width and epochs of a promotion, or that a new design begins."""
     config = proposed(history)
     known = {one.config["width"] for one in history}
@@ -102,11 +102,11 @@ def test_packed_switches_go_on_unchanged() -> None:
     mask = Bits(9288)
     packed = [mask.pack(np.arange(9288) % size == 0) for size in (2, 3, 5)]
     configs = [{"mask": value, EPOCHS: 1} for value in packed]
-    history = [Tried(c, key_of(c), (float(i), 1.0), True, (0, 0.0)) for i, c in enumerate(configs)]
+    history = [PastTrial(c, config_key(c), (float(i), 1.0), True, (0, 0.0)) for i, c in enumerate(configs)]
     assert proposed(history, choices) == {"mask": packed[0], EPOCHS: 3}
 
 
-def is_allowed(promoted: Config, history: list[Tried], order: list[int]) -> bool:
+def is_allowed(promoted: Config, history: list[PastTrial], order: list[int]) -> bool:
     """Whether fewer than a third of the rung below are strictly better by rank; no crowding, so a weaker oracle."""
     below = order[order.index(promoted[EPOCHS]) - 1]
     rung = {design_of(one.config): one.losses for one in history if one.config[EPOCHS] == below and one.losses}
@@ -120,7 +120,7 @@ def is_allowed(promoted: Config, history: list[Tried], order: list[int]) -> bool
 def test_rules_that_hold_for_any_number_of_workers(seed: int, workers: int, steps: tuple[int, ...]) -> None:
     """Plays a search in which trials are told in any order, some over a limit, and checks every proposal."""
     choices: Choices = {"width": range(40), EPOCHS: steps}
-    rule, rng, history = Asha(choices), np.random.default_rng(seed), list[Tried]()
+    rule, rng, history = Asha(choices), np.random.default_rng(seed), list[PastTrial]()
     for _ in range(60):
         config = rule.propose(history, rng)
         design = design_of(config)
@@ -130,12 +130,12 @@ def test_rules_that_hold_for_any_number_of_workers(seed: int, workers: int, step
             assert is_allowed(config, history, list(steps))
         elif rung:
             continue  # a design drawn again; the sampler redraws such
-        history.append(Tried(config, key_of(config), None, False, (0, 0.0)))
+        history.append(PastTrial(config, config_key(config), None, False, (0, 0.0)))
         running = [place for place, one in enumerate(history) if not one.told]
         while len(running) >= workers:
             place = running.pop(int(rng.integers(len(running))))
             losses = None if rng.random() < 0.1 else tuple(rng.integers(0, 6, size=2).astype(float))
-            history[place] = Tried(history[place].config, history[place].key, losses, True, (0, 0.0))
+            history[place] = PastTrial(history[place].config, history[place].key, losses, True, (0, 0.0))
     assert len({one.key for one in history}) == len(history)
 
 
@@ -145,7 +145,7 @@ def test_a_search_promotes_as_it_should() -> None:
     configs = [config_of(RUNGS, trial) for trial in study.trials]
     counts = [sum(config[EPOCHS] == rung for config in configs) for rung in (1, 3, 5)]
     assert counts[0] > counts[1] > counts[2] > 0
-    assert len({key_of(config) for config in configs}) == 60
+    assert len({config_key(config) for config in configs}) == 60
     assert configs[3][EPOCHS] == 3 and design_of(configs[3]) in {design_of(config) for config in configs[:3]}
 
 
@@ -170,7 +170,7 @@ def begun(study: optuna.Study, **config: int) -> int:
 def test_a_draw_waits_for_the_draws_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     study = open_study(None, CHOICES, sampler="mo-asha")
     number = begun(study, width=3)
-    waiting = threading.Thread(target=await_drawn, args=(study, number + 1, CHOICES))
+    waiting = threading.Thread(target=wait_for_draws, args=(study, number + 1, CHOICES))
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive()
@@ -201,7 +201,7 @@ def test_a_draw_waits_for_the_dead_not_at_all_and_for_the_silent_briefly(
     monkeypatch.setattr(sampler_module, "time", clock)
     study = open_study(None, CHOICES, sampler="mo-asha")
     study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={WORKER: {**this_worker(), **worker}}))
-    await_drawn(study, 1, CHOICES)
+    wait_for_draws(study, 1, CHOICES)
     assert clock.now == pytest.approx(sampler_module.DRAW_SECONDS if "host" in worker else 0.0, abs=0.1)
 
 
@@ -221,4 +221,4 @@ def test_threads_on_one_study_try_nothing_twice() -> None:
         thread.join()
     done = [t for t in open_study(storage, choices).trials if t.state is TrialState.COMPLETE]
     assert len(done) == 80
-    assert len({key_of(config_of(choices, trial)) for trial in done}) == 80
+    assert len({config_key(config_of(choices, trial)) for trial in done}) == 80

@@ -18,10 +18,10 @@ from archwright.search import (
     Config,
     config_of,
     crossover,
-    distinct,
     distributions,
     encode,
-    every,
+    enumerate_configs,
+    enumerate_distinct,
     largest,
     middle,
     mutate,
@@ -141,18 +141,18 @@ tiny = st.dictionaries(
 
 @given(tiny)
 def test_every_config_comes_once(choices: Choices) -> None:
-    found = [tuple(config.items()) for config in every(choices)]
+    found = [tuple(config.items()) for config in enumerate_configs(choices)]
     assert found == [tuple(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 
 def test_every_setting_of_the_switches_comes_once() -> None:
-    found = [Bits(3).unpack(config["bits"]).tolist() for config in every({"bits": Bits(3)})]
+    found = [Bits(3).unpack(config["bits"]).tolist() for config in enumerate_configs({"bits": Bits(3)})]
     assert found == [list(switches) for switches in product((False, True), repeat=3)]
 
 
 def test_enumerating_looks_at_no_more_than_it_is_asked_for() -> None:
     endless: Choices = {f"n{i}": tuple(range(100)) for i in range(50)}
-    assert [config["n49"] for config in islice(every(endless), 3)] == [0, 1, 2]
+    assert [config["n49"] for config in islice(enumerate_configs(endless), 3)] == [0, 1, 2]
 
 
 def test_distinct_designs_are_the_canonical_ones_of_all_configs() -> None:
@@ -163,6 +163,6 @@ def test_distinct_designs_are_the_canonical_ones_of_all_configs() -> None:
         without = ({"size": 1} if config["kind"] == "a" else {}) | ({"second": 1} if config["depth"] == 1 else {})
         return {**config, **without}
 
-    found = [tuple(config.items()) for config in distinct(choices, canonical)]
+    found = [tuple(config.items()) for config in enumerate_distinct(choices, canonical)]
     assert len(found) == len(set(found)) == (1 + 3 + 3) * (1 + 2)
-    assert set(found) == {tuple(canonical(config).items()) for config in every(choices)}
+    assert set(found) == {tuple(canonical(config).items()) for config in enumerate_configs(choices)}

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from archwright.search import Bits, Config, sample
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 from archwright.search.samplers.evolution import POPULATION, Evolution
 
 MASK = Bits(60)
 
 
-def tried(config: Config, *losses: float) -> Tried:
-    return Tried(config, str(config), losses or None, True, (0, 0.0))
+def tried(config: Config, *losses: float) -> PastTrial:
+    return PastTrial(config, str(config), losses or None, True, (0, 0.0))
 
 
-def parent_of(child: Config, members: list[Tried]) -> int:
+def parent_of(child: Config, members: list[PastTrial]) -> int:
     """The place of the member that differs in one switch; random rows of 60 are further apart than that."""
     apart = [int((MASK.unpack(child["m"]) != MASK.unpack(one.config["m"])).sum()) for one in members]
     assert min(apart) == 1

@@ -8,7 +8,7 @@ from pytest import approx
 
 from archwright.search import SAMPLERS, Bits, Candidate, Choices, Config, Objective, config_of, search
 from archwright.search.choices import mutate_each
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 from archwright.search.samplers.generations import Generations
 from archwright.search.samplers.genetic import Genetic
 from archwright.search.samplers.sampler import Bounds
@@ -20,8 +20,8 @@ def total(config: Config) -> int:
     return sum(config.values())
 
 
-def tried(config: Config, loss: float, name: int) -> Tried:
-    return Tried(config, str(name), (loss,), True, (0, 0.0))
+def tried(config: Config, loss: float, name: int) -> PastTrial:
+    return PastTrial(config, str(name), (loss,), True, (0, 0.0))
 
 
 def test_every_choice_mutates_at_the_rate_and_never_to_itself() -> None:

@@ -17,7 +17,7 @@ from archwright.search import (
     Candidate,
     Choices,
     Config,
-    Limit,
+    Constraint,
     Objective,
     config_of,
     distributions,
@@ -38,15 +38,15 @@ class Blind(Designs):
 def test_limits_come_first_in_order_and_stop_at_the_first() -> None:
     calls: Counter[str] = Counter()
 
-    def counted(name: str, value: float) -> Limit:
-        return Limit(name, lambda candidate: calls.update([name]) or value, 1.0)  # type: ignore[func-returns-value]
+    def counted(name: str, value: float) -> Constraint:
+        return Constraint(name, lambda candidate: calls.update([name]) or value, 1.0)  # type: ignore[func-returns-value]
 
     def never(candidate: Candidate) -> float:
         raise AssertionError("a candidate over a limit must not be scored")
 
     study = open_study(None, SMALL)
-    limits = [counted("low", 0.5), counted("high", 3.0), counted("unasked", 0.0)]
-    search(study, Designs(SMALL), [Objective("a", never), Objective("b", never)], limits=limits, trials=1)
+    constraints = [counted("low", 0.5), counted("high", 3.0), counted("unasked", 0.0)]
+    search(study, Designs(SMALL), [Objective("a", never), Objective("b", never)], constraints=constraints, trials=1)
     assert calls == {"low": 1, "high": 1}
     assert study.trials[0].state is TrialState.PRUNED
     assert study.trials[0].constraints == {"low": -0.5, "high": 2.0}
@@ -62,7 +62,7 @@ def test_equal_designs_are_measured_once() -> None:
     space = Blind({"heads": range(1, 4), "units": range(0, 3), "layers": range(0, 2)})
     study = open_study(None, space.choices)
     objectives = [Objective("error", remembered), OBJECTIVES[1]]
-    search(study, space, objectives, limits=[Limit("size", size, 0.9)], trials=18)
+    search(study, space, objectives, constraints=[Constraint("size", size, 0.9)], trials=18)
     assert len(measured) == len({str(config) for config in measured})
     for trial in study.trials:
         if "same_as" in trial.user_attrs:
@@ -82,7 +82,7 @@ def test_a_candidate_is_built_once_and_only_when_needed() -> None:
     twice = [Objective(name, lambda candidate: float(candidate.built["heads"])) for name in ("a", "b")]
     search(open_study(None, SMALL), Counting(SMALL), twice, trials=3)
     assert len(built) == 3
-    search(open_study(None, SMALL), Counting(SMALL), twice, limits=[Limit("size", size, -1)], trials=3)
+    search(open_study(None, SMALL), Counting(SMALL), twice, constraints=[Constraint("size", size, -1)], trials=3)
     assert len(built) == 3
 
 
@@ -90,7 +90,7 @@ def test_told_hears_of_every_trial_and_a_second_call_adds_only_what_is_missing()
     heard: list[FrozenTrial] = []
     study = open_study(None, MIXED)
     for trials in (3, 3, 7, 2):
-        search(study, Designs(MIXED), OBJECTIVES, trials=trials, told=heard.append)
+        search(study, Designs(MIXED), OBJECTIVES, trials=trials, on_trial=heard.append)
     assert [trial.number for trial in heard] == list(range(7))
 
 

@@ -2,13 +2,13 @@
 
 from pytest import approx
 
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 from archwright.search.samplers.generations import Generations, survivors
 from archwright.search.samplers.nsga2 import POPULATION
 
 
-def tried(*losses: float, misfit: tuple[int, float] = (0, 0.0), told: bool = True, name: int = 0) -> Tried:
-    return Tried({"heads": 1, "units": 0, "layers": name % 7}, str(name), losses or None, told, misfit)
+def tried(*losses: float, violation: tuple[int, float] = (0, 0.0), told: bool = True, name: int = 0) -> PastTrial:
+    return PastTrial({"heads": 1, "units": 0, "layers": name % 7}, str(name), losses or None, told, violation)
 
 
 def test_survivors_by_rank_then_room_then_misfit() -> None:
@@ -18,9 +18,9 @@ def test_survivors_by_rank_then_room_then_misfit() -> None:
         tried(1.1, 1.95),
         tried(4.0, 0.0),
         tried(5.0, 5.0),
-        tried(misfit=(0, 3.0)),
-        tried(misfit=(0, 1.0)),
-        tried(misfit=(-1, 9.0)),
+        tried(violation=(0, 3.0)),
+        tried(violation=(0, 1.0)),
+        tried(violation=(-1, 9.0)),
     ]
     order = [pool.index(parent.one) for parent in survivors(pool, 8)]
     assert order == [0, 3, 2, 1, 4, 7, 6, 5]  # the two in the middle: the one with more room first

@@ -21,7 +21,7 @@ from archwright.search import (
     Candidate,
     Choices,
     Config,
-    Limit,
+    Constraint,
     Objective,
     config_of,
     front,
@@ -115,8 +115,8 @@ def test_stopping_and_going_on_gives_the_same_configs(sampler: str) -> None:
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_limits_prune_without_breaking_or_blinding_the_sampler(sampler: str) -> None:
     choices = fitting(sampler, SMALL)
-    small_enough = Limit("size", size, 0.4)
-    study = run(sampler, choices, limits=[small_enough], trials=16 if sampler == "ehvi" else 80)
+    small_enough = Constraint("size", size, 0.4)
+    study = run(sampler, choices, constraints=[small_enough], trials=16 if sampler == "ehvi" else 80)
     states = [trial.state.name for trial in study.trials]
     assert states[0] == "PRUNED" and states[1] == "COMPLETE"
     assert all(trial.values[1] <= 0.4 for trial in study.trials if trial.state.name == "COMPLETE")
@@ -126,7 +126,7 @@ def test_limits_prune_without_breaking_or_blinding_the_sampler(sampler: str) -> 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_nothing_within_the_limits_is_no_dead_end(sampler: str) -> None:
-    study = run(sampler, fitting(sampler, SMALL), limits=[Limit("size", size, -1.0)], trials=25)
+    study = run(sampler, fitting(sampler, SMALL), constraints=[Constraint("size", size, -1.0)], trials=25)
     assert [trial.state.name for trial in study.trials] == ["PRUNED"] * 25
     assert front(study.trials) == []
 

@@ -16,9 +16,9 @@ import pytest
 from designs import MIXED, OBJECTIVES, SPACES, Designs, corners, journal, open_storage, open_study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from archwright.search import Choices, Config, Objective, config_of, front, revive, search
-from archwright.search.history import RETRY_OF, counting
-from archwright.search.workers import WORKER, started, this_worker
+from archwright.search import Choices, Config, Objective, config_of, fail_stale_trials, front, search
+from archwright.search.history import RETRY_OF, valid_trials
+from archwright.search.workers import WORKER, process_start, this_worker
 from tests.postgres import postgres_folder, server_in
 
 SCRIPT = Path(__file__).with_name("worker.py")
@@ -169,20 +169,20 @@ def test_revive_frees_the_dead_and_spares_the_living() -> None:
     running(study, pid=2**22 + 1)
     running(study, host="elsewhere")
     running(study, host="elsewhere", asked=time.time() - 700)
-    assert revive(study) == [1, 2, 4]
+    assert fail_stale_trials(study) == [1, 2, 4]
     assert [trial.state.name for trial in study.trials] == ["RUNNING", "FAIL", "FAIL", "RUNNING", "FAIL"]
     assert [trial.number for trial in study.trials if trial.user_attrs.get("lost")] == [1, 2, 4]
-    assert revive(study) == []
-    assert revive(study, stale_seconds=-1.0) == [3]
+    assert fail_stale_trials(study) == []
+    assert fail_stale_trials(study, stale_seconds=-1.0) == [3]
 
 
 def test_a_zombie_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
         time.sleep(0.01)
-    assert started(child.pid) is None
+    assert process_start(child.pid) is None
     child.wait()
-    assert started(os.getpid()) is not None
+    assert process_start(os.getpid()) is not None
 
 
 def die(study: optuna.Study, number: int) -> None:
@@ -206,7 +206,7 @@ def test_a_lost_config_is_tried_once_more_and_not_a_third_time() -> None:
     search(study, Designs(MIXED), OBJECTIVES, trials=4)
     assert study.trials[4].state is TrialState.FAIL
     assert RETRY_OF not in study.trials[5].user_attrs
-    assert len(counting(study.trials)) == 4
+    assert len(valid_trials(study.trials)) == 4
 
 
 def test_two_that_notice_the_same_death_count_once() -> None:
@@ -215,7 +215,7 @@ def test_two_that_notice_the_same_death_count_once() -> None:
     study.add_trial(create_trial(state=TrialState.FAIL, user_attrs={"lost": True}))
     for _ in range(2):
         study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={RETRY_OF: 1, WORKER: this_worker()}))
-    assert [trial.number for trial in counting(study.trials)] == [0, 2]
+    assert [trial.number for trial in valid_trials(study.trials)] == [0, 2]
 
 
 def test_a_worker_given_up_too_early_does_no_harm() -> None:

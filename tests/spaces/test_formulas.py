@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from archwright.errors import BadInput
 from archwright.proxies.formulas.formula import Branch, Formula
-from archwright.search import every, sample
+from archwright.search import enumerate_configs, sample
 from archwright.spaces.formulas import FormulaSpace, parse_inputs
 
 SPACES = {unary: FormulaSpace(unary) for unary in (1, 2, 3)}
@@ -24,7 +24,7 @@ def test_as_many_as_the_paper_counts() -> None:
 @pytest.mark.parametrize("inputs", [("A", "J"), ("H", "S"), ("A", "W", "S")])
 def test_different_formulas_are_counted_without_looking_at_all(inputs: tuple[str, ...]) -> None:
     space = FormulaSpace(1, inputs)
-    configs = list(every(space.choices))
+    configs = list(enumerate_configs(space.choices))
     found = {space.build(config).canonical() for config in configs}
     assert len(configs) == space.size()["raw"]
     assert len({formula for formula in found if not formula.empty}) == space.size()["canonical"]

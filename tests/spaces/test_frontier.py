@@ -8,13 +8,13 @@ import pytest
 from archwright.search import Config
 from archwright.spaces.frontier import BANDS, MEMORY, Frontier
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import SubnetSpec, count, nonembedding_parameters
 from tests.tiny import shared_tiny
 
 
 def space_of(name: str = "small") -> SubnetSpace:
-    return subnet_space(name, anatomy(shared_tiny("bert", "cls").config))
+    return subnet_space(name, read_anatomy(shared_tiny("bert", "cls").config))
 
 
 def taught(space: SubnetSpace, excess: object, draws: int = 300) -> Frontier:

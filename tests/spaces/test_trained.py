@@ -6,11 +6,11 @@ import pytest
 from archwright.search import EPOCHS, largest, sample, smallest
 from archwright.spaces.subnetwork import large_config, layer_config, subnet_space
 from archwright.spaces.trained import TrainedSpace
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import LayerSpec
 from tests.tiny import shared_tiny
 
-OF = anatomy(shared_tiny("bert", "cls").config)
+OF = read_anatomy(shared_tiny("bert", "cls").config)
 
 
 def test_epochs_are_one_more_choice_and_do_not_change_the_network() -> None:

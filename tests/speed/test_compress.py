@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from archwright.data.batching import Encoded
-from archwright.subnet.anatomy import anatomy
-from archwright.subnet.masking import masked, zeroed
+from archwright.subnet.anatomy import read_anatomy
+from archwright.subnet.masking import masked_subnetwork, zeroed_subnetwork
 from archwright.subnet.spec import LayerSpec, flops
 from experiments.speed.compress import PADDED_LENGTH, encoded_part, half_of, padded_batch
 from experiments.speed.ratios import Ratio, ratio
@@ -21,12 +21,12 @@ def encoded() -> Encoded:
 
 def test_zeroed_computes_what_masked_computes_where_nothing_is_empty() -> None:
     model, batch = tiny("bert").eval(), tiny_batch()
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
     keep = (LayerSpec(1, of.units // 2),) * of.layers
     with torch.no_grad():
-        with masked(model, keep):
+        with masked_subnetwork(model, keep):
             wanted = model(**batch.inputs).logits
-        with zeroed(model, keep):
+        with zeroed_subnetwork(model, keep):
             found = model(**batch.inputs).logits
         whole = model(**batch.inputs).logits
     assert torch.equal(found, wanted) and not torch.equal(found, whole)
@@ -34,17 +34,17 @@ def test_zeroed_computes_what_masked_computes_where_nothing_is_empty() -> None:
 
 def test_zeroed_computes_every_layer() -> None:
     model, batch, seen = tiny("bert").eval(), tiny_batch(), []
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
     layers = model.backbone.get_submodule(model.config.family.layers)
     for layer in layers:
         layer.register_forward_hook(lambda *_: seen.append(1))
-    with torch.no_grad(), zeroed(model, (LayerSpec(0, 0),) * of.layers):
+    with torch.no_grad(), zeroed_subnetwork(model, (LayerSpec(0, 0),) * of.layers):
         model(**batch.inputs)
     assert len(seen) == of.layers
 
 
 def test_half_of_has_half_the_flops() -> None:
-    of = anatomy(tiny("bert").config)
+    of = read_anatomy(tiny("bert").config)
     share = flops(of, half_of(of, 16), length=16) / flops(of, of.full, length=16)
     assert 0.4 < share <= 0.5
 

@@ -11,7 +11,7 @@ import pytest
 
 from archwright.errors import Failed
 from archwright.networks.load import stock_config, supernet_config
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import nonembedding_parameters
 from experiments.speed import memory as bench_memory
 from experiments.speed.__main__ import PARTS
@@ -74,7 +74,7 @@ def test_ratios_leave_the_imports_out(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_front_spreads_from_a_tenth_to_the_whole(folder: Path) -> None:
-    of = anatomy(supernet_config(stock_config(str(folder / "model")), labels=("a", "b"), pooling="cls"))
+    of = read_anatomy(supernet_config(stock_config(str(folder / "model")), labels=("a", "b"), pooling="cls"))
     counts = [nonembedding_parameters(of, keep) for keep in spread(of)]
     assert counts == sorted(counts) and len(set(counts)) == 10 and counts[-1] == nonembedding_parameters(of, of.full)
 

@@ -6,7 +6,7 @@ import torch
 
 from archwright.search import EPOCHS
 from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from experiments.speed.search import (
     BUDGET,
     DESIGNS,
@@ -73,7 +73,7 @@ def test_a_trained_design_is_its_error_at_the_rung_and_its_size(table: Table) ->
 
 
 def test_designs_differ_and_have_something_to_train() -> None:
-    space = subnet_space("small", anatomy(tiny("bert").config))
+    space = subnet_space("small", read_anatomy(tiny("bert").config))
     found = designs(space, np.random.default_rng(0))
     assert len(found) == DESIGNS and all(any(part != (0, 0) for part in keep) for keep in found)
 

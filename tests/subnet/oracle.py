@@ -161,8 +161,8 @@ def pooled(x: torch.Tensor, real: torch.Tensor, pooling: str) -> torch.Tensor:
     if pooling == "cls":
         return x[:, 0]
     if pooling == "last":
-        return torch.stack([row[keep][-1] for row, keep in zip(x, real, strict=True)])
-    means = torch.stack([row[keep].mean(0) for row, keep in zip(x, real, strict=True)])
+        return torch.stack([row[spec][-1] for row, spec in zip(x, real, strict=True)])
+    means = torch.stack([row[spec].mean(0) for row, spec in zip(x, real, strict=True)])
     centred = means - means.mean(-1, keepdim=True)
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
 

@@ -13,16 +13,16 @@ from archwright.networks.families.flexibert import mixing
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import sample
 from archwright.spaces.subnetwork import SPACES, large_config, subnet_space
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import reorder, taylor_order
-from archwright.subnet.masking import masked
+from archwright.subnet.masking import masked_subnetwork
 from archwright.subnet.pruning.baselines import (
+    drop_layers,
     head_pruning,
-    layer_dropping,
     magnitude_pruning,
+    prune_untrained,
     random_pruning,
-    retraining_free,
 )
 from archwright.subnet.pruning.tuning import fold
 from archwright.subnet.slicing import subnetwork
@@ -39,15 +39,15 @@ def logits(network: PrunedNetwork) -> torch.Tensor:
 
 
 def keep_of(name: str, space: str, seed: int) -> SubnetSpec:
-    made = subnet_space(space, anatomy(NETWORKS[name].config))
+    made = subnet_space(space, read_anatomy(NETWORKS[name].config))
     return made.build(sample(made.choices, np.random.default_rng(seed)))
 
 
 def test_what_can_go_from_a_layer() -> None:
     """NLU: all heads, of 8 and of 2 features. FlexiBERT: no heads of an operator that is not attention or is bare."""
-    of = {name: anatomy(network.config) for name, network in NETWORKS.items()}
+    of = {name: read_anatomy(network.config) for name, network in NETWORKS.items()}
     assert sizes(of["nlu"].full) == [(3, 10), (3, 6), (3, 14)]
-    assert [layer.features for layer in of["nlu"].wholes] == [8, 2, 2]
+    assert [layer.features for layer in of["nlu"].full_layers] == [8, 2, 2]
     assert sizes(of["flexibert"].full) == [(2, 10), (4, 8), (0, 5), (0, 7), (0, 3)]
     assert sizes(of["flexibert-bare"].full) == [(0, 6), (0, 5), (2, 4)]
 
@@ -57,13 +57,13 @@ def test_what_can_go_from_a_layer() -> None:
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_masked_sliced_and_extracted_agree(name: str, space: str, seed: int) -> None:
-    network, keep = NETWORKS[name], keep_of(name, space, seed)
-    with subnetwork(network, keep):
+    network, spec = NETWORKS[name], keep_of(name, space, seed)
+    with subnetwork(network, spec):
         sliced = logits(network)
-    with masked(network, keep):
+    with masked_subnetwork(network, spec):
         zeroed = logits(network)
     torch.testing.assert_close(sliced, zeroed, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(sliced, logits(extract(network, keep)), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(sliced, logits(extract(network, spec)), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -71,15 +71,15 @@ def test_masked_sliced_and_extracted_agree(name: str, space: str, seed: int) -> 
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000))
 def test_costs_are_those_of_the_extracted_network(name: str, space: str, seed: int) -> None:
-    of, keep = anatomy(NETWORKS[name].config), keep_of(name, space, seed)
-    small = extract(NETWORKS[name], keep)
+    of, spec = read_anatomy(NETWORKS[name].config), keep_of(name, space, seed)
+    small = extract(NETWORKS[name], spec)
     total = sum(p.numel() for p in small.parameters())
     embeddings = sum(p.numel() for n, p in small.named_parameters() if ".embeddings." in n)
-    assert (parameters(of, keep), nonembedding_parameters(of, keep)) == (total, total - embeddings)
+    assert (parameters(of, spec), nonembedding_parameters(of, spec)) == (total, total - embeddings)
     linears = [m for n, m in small.named_modules() if isinstance(m, nn.Linear | nn.Conv1d) and not n.startswith("head")]
-    rows = zip(of.wholes, sizes(keep), strict=True)
+    rows = zip(of.full_layers, sizes(spec), strict=True)
     mixing = sum(layer.mixed(heads, units, 7) for layer, (heads, units) in rows)
-    assert flops(of, keep, length=7) == round(
+    assert flops(of, spec, length=7) == round(
         14 * sum(m.weight.numel() for m in linears) + mixing + 2 * of.head_matrices
     )
 
@@ -93,23 +93,23 @@ def test_an_operator_without_heads_costs_what_it_says_itself() -> None:
 
 
 def test_small_caps_at_what_a_layer_has() -> None:
-    space = subnet_space("small", anatomy(NETWORKS["flexibert"].config))
+    space = subnet_space("small", read_anatomy(NETWORKS["flexibert"].config))
     found = sizes(space.build({"layers": 5, "heads": 3, "units": 7}))
     assert found == [(2, 7), (3, 7), (0, 5), (0, 7), (0, 3)]
 
 
 @pytest.mark.parametrize("name", DESIGNED)
 def test_large_can_say_every_keep(name: str) -> None:
-    of = anatomy(NETWORKS[name].config)
+    of = read_anatomy(NETWORKS[name].config)
     for seed in range(5):
-        keep = keep_of(name, "large", seed)
-        assert subnet_space("large", of).build(large_config(of, keep)) == keep
+        spec = keep_of(name, "large", seed)
+        assert subnet_space("large", of).build(large_config(of, spec)) == spec
 
 
 @pytest.mark.parametrize("name", DESIGNED)
 def test_the_best_come_first_and_nothing_changes(name: str) -> None:
     network = designed(name)
-    before, of = logits(network), anatomy(network.config)
+    before, of = logits(network), read_anatomy(network.config)
     order = taylor_order(network, [padded_batch(seed) for seed in range(2)], task_loss)
     assert [(len(heads), len(units)) for heads, units in zip(order.heads, order.units, strict=True)] == sizes(of.full)
     reorder(network, order)
@@ -119,25 +119,25 @@ def test_the_best_come_first_and_nothing_changes(name: str) -> None:
 @pytest.mark.parametrize("name", DESIGNED)
 def test_every_baseline_prunes_them(name: str) -> None:
     network, batches, shares = NETWORKS[name], [padded_batch(seed) for seed in range(2)], (0.5, 0.8)
-    of = anatomy(network.config)
+    of = read_anatomy(network.config)
     for found in (
         magnitude_pruning(network, shares),
         random_pruning(network, shares, np.random.default_rng(0)),
         head_pruning(network, batches, task_loss, shares),
     ):
-        for share, keep in found.items():
-            assert nonembedding_parameters(of, keep) <= share * nonembedding_parameters(of, of.full)
-    assert sizes(layer_dropping(network)[0])[-1] == (0, 0)
-    for alpha, tuned in retraining_free(network, batches, task_loss, [0.5], length=9):
+        for share, spec in found.items():
+            assert nonembedding_parameters(of, spec) <= share * nonembedding_parameters(of, of.full)
+    assert sizes(drop_layers(network)[0])[-1] == (0, 0)
+    for alpha, tuned in prune_untrained(network, batches, task_loss, [0.5], length=9):
         small = fold(network, tuned)
-        assert small.config.layers == [list(pair) for pair in sizes(tuned.keep) if any(pair)]
+        assert small.config.layers == [list(pair) for pair in sizes(tuned.spec) if any(pair)]
         assert torch.isfinite(logits(small)).all(), alpha
 
 
 def test_a_layer_without_heads_goes_with_its_last_unit() -> None:
     network = NETWORKS["flexibert"]
-    keep = (*anatomy(network.config).full[:2], LayerSpec(0, 0), LayerSpec(0, 1), LayerSpec(0, 0))
-    small = extract(network, keep)
+    spec = (*read_anatomy(network.config).full[:2], LayerSpec(0, 0), LayerSpec(0, 1), LayerSpec(0, 0))
+    small = extract(network, spec)
     assert small.config.places == [0, 1, 3]
     assert [type(layer.mixer).__name__ for layer in small.backbone.layers] == [
         "Attention",

@@ -13,9 +13,9 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Bits, Config
 from archwright.search.choices import largest, middle, smallest
 from archwright.spaces.subnetwork import SPACES, subnet_space
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.masking import masked
+from archwright.subnet.masking import masked_subnetwork
 from archwright.subnet.slicing import FrozenSlice, SlicedLinear, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, positions
 from tests.subnet import oracle
@@ -57,8 +57,8 @@ ODD: dict[str, SubnetSpec] = {
 }
 
 
-def masks_of(keep: SubnetSpec) -> oracle.Masks:
-    return [(list(positions(part.heads)), list(positions(part.units))) for part in keep]
+def masks_of(spec: SubnetSpec) -> oracle.Masks:
+    return [(list(positions(part.heads)), list(positions(part.units))) for part in spec]
 
 
 def gradients(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -81,11 +81,11 @@ def pass_back(model: nn.Module, batch: TinyBatch) -> torch.Tensor:
 
 
 def oracle_results(
-    model: nn.Module, name: str, keep: SubnetSpec, batch: TinyBatch
+    model: nn.Module, name: str, spec: SubnetSpec, batch: TinyBatch
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
     config = model.config
-    seen = oracle.run(state, name, masks_of(keep), batch.inputs, pooling=config.pooling, kind=config.kind)
+    seen = oracle.run(state, name, masks_of(spec), batch.inputs, pooling=config.pooling, kind=config.kind)
     slope(seen.logits).backward()
     return seen.logits.detach(), {k: torch.zeros_like(v) if v.grad is None else v.grad for k, v in state.items()}
 
@@ -98,31 +98,31 @@ def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
         )
 
 
-def assert_all_equal(model: PrunedNetwork, name: str, keep: SubnetSpec, batch: TinyBatch) -> None:
+def assert_all_equal(model: PrunedNetwork, name: str, spec: SubnetSpec, batch: TinyBatch) -> None:
     """Logits and gradients of all four ways to run the sub-network, in float64."""
-    logits, slopes = oracle_results(model, name, keep, batch)
-    with masked(model, keep):
+    logits, slopes = oracle_results(model, name, spec, batch)
+    with masked_subnetwork(model, spec):
         by_mask = pass_back(model, batch)
     mask_slopes = gradients(model)
-    with subnetwork(model, keep):
+    with subnetwork(model, spec):
         by_slice = pass_back(model, batch)
     slice_slopes = gradients(model)
-    with torch.no_grad(), subnetwork(model, keep):
+    with torch.no_grad(), subnetwork(model, spec):
         frozen = model(**batch.inputs).logits
-    small = extract(model, keep)
+    small = extract(model, spec)
     by_extract = pass_back(small, batch)
     for found in (by_mask, by_slice, frozen, by_extract):
         torch.testing.assert_close(found, logits, rtol=0, atol=1e-9)
     assert_close(mask_slopes, slopes)
     assert_close(slice_slopes, slopes)
-    assert_close(gradients(small), oracle.small_tensors(slopes, name, masks_of(keep)))
+    assert_close(gradients(small), oracle.small_tensors(slopes, name, masks_of(spec)))
 
 
 @pytest.mark.parametrize("keep", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("asked", ASKED, ids=str)
-def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, keep: SubnetSpec) -> None:
+def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, spec: SubnetSpec) -> None:
     name, kind, pooling = asked
-    assert_all_equal(shared_tiny(name, pooling, kind), name, keep, BATCHES[kind](name))
+    assert_all_equal(shared_tiny(name, pooling, kind), name, spec, BATCHES[kind](name))
 
 
 @pytest.mark.parametrize("odd", ["positions", "mixed", "nothing"])
@@ -139,7 +139,7 @@ def test_every_kind_of_task_is_tried() -> None:
 def test_the_hand_written_network_can_tell_subnetworks_apart() -> None:
     model, batch = shared_tiny("bert", "cls"), tiny_batch("bert")
     logits = [
-        oracle_results(model, "bert", keep, batch)[0] for name, keep in ODD.items() if name != "everything by name"
+        oracle_results(model, "bert", spec, batch)[0] for name, spec in ODD.items() if name != "everything by name"
     ]
     gaps = [float((a - b).abs().max()) for i, a in enumerate(logits) for b in logits[:i]]
     assert min(gaps) > 1e-3
@@ -163,20 +163,20 @@ def values(choice: range | Bits) -> st.SearchStrategy[int | str]:
 def cases(draw: st.DrawFn, name: str, space: str) -> tuple[PrunedNetwork, SubnetSpec, TinyBatch]:
     _, kind, pooling = draw(st.sampled_from([asked for asked in ASKED if asked[0] == name]))
     model = shared_tiny(name, pooling, kind)
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
     order = draw(st.permutations(range(of.layers)))
     chosen = subnet_space(space, of, order)
-    keep = chosen.build(draw(configs(chosen.choices)))
+    spec = chosen.build(draw(configs(chosen.choices)))
     texts, length = draw(st.integers(1, 4)), draw(st.integers(2, 9))
-    return model, keep, BATCHES[kind](name, seed=draw(st.integers(0, 99)), texts=texts, length=length)
+    return model, spec, BATCHES[kind](name, seed=draw(st.integers(0, 99)), texts=texts, length=length)
 
 
 def equality_of(name: str, space: str, amount: settings) -> None:
     @amount
     @given(case=cases(name, space))
     def check(case: tuple[PrunedNetwork, SubnetSpec, TinyBatch]) -> None:
-        model, keep, batch = case
-        assert_all_equal(model, name, keep, batch)
+        model, spec, batch = case
+        assert_all_equal(model, name, spec, batch)
 
     check()
 
@@ -199,16 +199,16 @@ def test_many_random_configs_of_every_space_and_family_agree(name: str, space: s
 def test_float32_agrees_within_its_precision(name: str, space: str) -> None:
     kind = "lm" if name in DECODERS else "classification"
     model = tiny(name, pooling="mean", kind=kind).float()
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
     chosen = subnet_space(space, of)
     batch = BATCHES[kind](name, texts=4, length=9)
 
     @FEW
     @given(config=configs(chosen.choices))
     def check(config: Config) -> None:
-        keep = chosen.build(config)
+        spec = chosen.build(config)
         with torch.no_grad():
-            logits = [run(model, keep, batch) for run in (masked_logits, sliced_logits, extracted_logits)]
+            logits = [run(model, spec, batch) for run in (masked_logits, sliced_logits, extracted_logits)]
         limit = PRECISION[name in DECODERS] * max(1.0, float(logits[0].abs().max()))
         assert all(float((x - logits[0]).abs().max()) <= limit for x in logits[1:])
 
@@ -218,29 +218,29 @@ def test_float32_agrees_within_its_precision(name: str, space: str) -> None:
 Run = Callable[[PrunedNetwork, SubnetSpec, TinyBatch], torch.Tensor]
 
 
-def masked_logits(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
-    with masked(model, keep):
+def masked_logits(model: PrunedNetwork, spec: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
+    with masked_subnetwork(model, spec):
         return model(**batch.inputs).logits
 
 
-def sliced_logits(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
-    with subnetwork(model, keep):
+def sliced_logits(model: PrunedNetwork, spec: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
+    with subnetwork(model, spec):
         return model(**batch.inputs).logits
 
 
-def extracted_logits(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
-    return extract(model, keep)(**batch.inputs).logits
+def extracted_logits(model: PrunedNetwork, spec: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
+    return extract(model, spec)(**batch.inputs).logits
 
 
 @pytest.mark.parametrize("run", [masked_logits, sliced_logits, extracted_logits])
 def test_padding_changes_nothing(run: Run) -> None:
-    model, keep = shared_tiny("roberta", "mean"), ODD["positions"]
+    model, spec = shared_tiny("roberta", "mean"), ODD["positions"]
     short = tiny_batch("roberta", texts=1, length=4)
     ids = nn.functional.pad(short.inputs["input_ids"], (0, 5), value=1)
     padded = TinyBatch(
         {k: nn.functional.pad(v, (0, 5)) for k, v in short.inputs.items()} | {"input_ids": ids}, short.targets
     )
-    torch.testing.assert_close(run(model, keep, padded), run(model, keep, short), rtol=0, atol=1e-9)
+    torch.testing.assert_close(run(model, spec, padded), run(model, spec, short), rtol=0, atol=1e-9)
 
 
 def test_with_gradients_linears_are_sliced_and_without_they_are_frozen() -> None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
-from archwright.subnet.importance import Order, layer_order, reorder, taylor_order, taylor_scores
+from archwright.subnet.importance import ImportanceOrder, layer_order, reorder, taylor_order, taylor_scores
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec
 from archwright.training.losses import task_loss
@@ -27,11 +27,11 @@ PERMUTED = {
 there are any; removed by queries, keys and values stay."""
 
 
-def random_order(seed: int, layers: int = 3) -> Order:
+def random_order(seed: int, layers: int = 3) -> ImportanceOrder:
     rng = np.random.default_rng(seed)
     heads = tuple(tuple(rng.permutation(4).tolist()) for _ in range(layers))
     units = tuple(tuple(rng.permutation(10).tolist()) for _ in range(layers))
-    return Order(heads, units, tuple(rng.permutation(layers).tolist()))
+    return ImportanceOrder(heads, units, tuple(rng.permutation(layers).tolist()))
 
 
 def layers_of(model: PrunedNetwork) -> nn.ModuleList:

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.masking import masked
+from archwright.subnet.masking import masked_subnetwork
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.tiny import STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 
 HARD: SubnetSpec = (LayerSpec((1, 3), 0), LayerSpec(0, 0), LayerSpec(0, (2, 5)))
 OTHER: SubnetSpec = (LayerSpec(2, 3), LayerSpec((0, 3), (1, 8)), LayerSpec(4, 10))
-WAYS = {"masked": masked, "subnetwork": subnetwork}
+WAYS = {"masked": masked_subnetwork, "subnetwork": subnetwork}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -46,8 +46,8 @@ def unchanged(model: PrunedNetwork) -> Iterator[None]:
 def test_the_network_is_the_same_after_the_block(name: str, way: AbstractContextManager, grad: bool) -> None:
     model, batch = shared_tiny(name), tiny_batch(name)
     expected = model(**batch.inputs).logits
-    for keep in (HARD, OTHER):
-        with unchanged(model), torch.set_grad_enabled(grad), way(model, keep):
+    for spec in (HARD, OTHER):
+        with unchanged(model), torch.set_grad_enabled(grad), way(model, spec):
             assert not torch.equal(model(**batch.inputs).logits, expected)
     assert torch.equal(model(**batch.inputs).logits, expected)
 
@@ -105,13 +105,13 @@ def test_a_block_inside_a_block_is_refused_and_changes_nothing(
 
 def test_one_block_after_another_gives_each_its_own_answer() -> None:
     model, batch = shared_tiny("bert", "mean"), tiny_batch("bert")
-    first = {i: logits_of(model, keep, batch) for i, keep in enumerate((HARD, OTHER))}
-    again = {i: logits_of(model, keep, batch) for i, keep in reversed(list(enumerate((HARD, OTHER))))}
+    first = {i: logits_of(model, spec, batch) for i, spec in enumerate((HARD, OTHER))}
+    again = {i: logits_of(model, spec, batch) for i, spec in reversed(list(enumerate((HARD, OTHER))))}
     assert all(torch.equal(first[i], again[i]) for i in first)
 
 
-def logits_of(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
-    with subnetwork(model, keep):
+def logits_of(model: PrunedNetwork, spec: SubnetSpec, batch: TinyBatch) -> torch.Tensor:
+    with subnetwork(model, spec):
         return model(**batch.inputs).logits
 
 
@@ -119,6 +119,6 @@ def logits_of(model: PrunedNetwork, keep: SubnetSpec, batch: TinyBatch) -> torch
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 10)), min_size=3, max_size=3), st.booleans(), st.booleans())
 def test_any_numbers_of_heads_and_units_are_undone(pairs: list[tuple[int, int]], grad: bool, slicing: bool) -> None:
     model = shared_tiny("qwen3" if sum(units for _, units in pairs) % 2 else "electra-narrow")
-    way = subnetwork if slicing else masked
+    way = subnetwork if slicing else masked_subnetwork
     with unchanged(model), torch.set_grad_enabled(grad), way(model, tuple(LayerSpec(*pair) for pair in pairs)):
         pass

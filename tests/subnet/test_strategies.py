@@ -9,10 +9,10 @@ from torch import nn
 
 from archwright.search.choices import largest, sample, smallest
 from archwright.spaces.subnetwork import subnet_space
-from archwright.subnet.anatomy import anatomy
-from archwright.subnet.masking import masked
+from archwright.subnet.anatomy import read_anatomy
+from archwright.subnet.masking import masked_subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
-from archwright.subnet.strategies import STRATEGIES, Draw, Update
+from archwright.subnet.strategies import STRATEGIES, SubnetDraws, SubnetUpdate
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training.losses import distillation, task_loss
 from tests.tiny import TinyBatch, shared_tiny, tiny, tiny_batch
@@ -39,11 +39,11 @@ def near(rng: np.random.Generator) -> SubnetSpec:
     return (*drawn(rng)[:2], LayerSpec(4, 10))
 
 
-DRAW = Draw(BIG, SMALL, drawn, near)
+DRAW = SubnetDraws(BIG, SMALL, drawn, near)
 
 
-def kind(keep: SubnetSpec) -> str:
-    return {BIG: "big", SMALL: "small"}.get(keep, "near" if keep[2] == LayerSpec(4, 10) else "random")
+def kind(spec: SubnetSpec) -> str:
+    return {BIG: "big", SMALL: "small"}.get(spec, "near" if spec[2] == LayerSpec(4, 10) else "random")
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -51,9 +51,9 @@ def test_every_strategy_starts_from_labels_and_repeats_with_its_seed(name: str) 
     for progress in (0.0, 0.5, 0.99):
         first, again = (STRATEGIES[name](DRAW, np.random.default_rng(5), progress) for _ in range(2))
         assert first == again
-        assert isinstance(first[0], Update)
+        assert isinstance(first[0], SubnetUpdate)
         assert not first[0].distil
-        assert all(update.keep == BIG for update in first[:1]) or not any(update.distil for update in first)
+        assert all(update.spec == BIG for update in first[:1]) or not any(update.distil for update in first)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -61,7 +61,7 @@ def test_updates_are_those_of_the_papers(name: str) -> None:
     kinds, distil = KINDS[name]
     for seed in range(20):
         updates = STRATEGIES[name](DRAW, np.random.default_rng(seed), seed / 20)
-        assert [kind(u.keep) for u in updates] == kinds
+        assert [kind(u.spec) for u in updates] == kinds
         assert [u.distil for u in updates] == distil
 
 
@@ -77,14 +77,14 @@ def test_another_seed_draws_other_subnetworks(name: str) -> None:
 
 def test_the_two_random_ones_of_a_step_are_drawn_separately() -> None:
     steps = [STRATEGIES["kd"](DRAW, np.random.default_rng(seed), 0.0) for seed in range(10)]
-    assert sum(step[1].keep != step[2].keep for step in steps) >= 9
+    assert sum(step[1].spec != step[2].spec for step in steps) >= 9
 
 
 def test_random_linear_draws_ever_more_often() -> None:
     def share(progress: float) -> float:
         steps = [STRATEGIES["random-linear"](DRAW, np.random.default_rng(seed), progress) for seed in range(1000)]
         assert all(len(step) == 1 and not step[0].distil for step in steps)
-        return Counter(kind(step[0].keep) for step in steps)["random"] / 1000
+        return Counter(kind(step[0].spec) for step in steps)["random"] / 1000
 
     assert (share(0.0), share(1.0)) == (0.0, 1.0)
     assert [share(p) for p in (0.1, 0.5, 0.9)] == pytest.approx([0.1, 0.5, 0.9], abs=0.05)
@@ -94,13 +94,13 @@ def softened(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return distillation(logits, teacher, 10.0)
 
 
-def separate_gradients(model: nn.Module, updates: list[Update], batch: TinyBatch) -> dict[str, torch.Tensor]:
+def separate_gradients(model: nn.Module, updates: list[SubnetUpdate], batch: TinyBatch) -> dict[str, torch.Tensor]:
     """The sum of gradients taken one by one from masked networks, Equation 2 written out."""
     with torch.no_grad():
         teacher = torch.softmax(model(**batch.inputs).logits / 10, -1)
     total = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
-    for keep, learns in updates:
-        with masked(model, keep):
+    for spec, learns in updates:
+        with masked_subnetwork(model, spec):
             logits = model(**batch.inputs).logits
             loss = nn.functional.cross_entropy(logits, batch.targets)
             gap = teacher * (teacher.log() - torch.log_softmax(logits / 10, -1))
@@ -115,8 +115,8 @@ def separate_gradients(model: nn.Module, updates: list[Update], batch: TinyBatch
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_step_leaves_the_sum_of_all_gradients(strategy: str, space: str) -> None:
     model, batch = tiny("bert", pooling="mean"), tiny_batch("bert", texts=5)
-    chosen = subnet_space(space, anatomy(model.config))
-    draw = Draw(
+    chosen = subnet_space(space, read_anatomy(model.config))
+    draw = SubnetDraws(
         chosen.build(largest(chosen.choices)),
         chosen.build(smallest(chosen.choices)),
         *[lambda rng: chosen.build(sample(chosen.choices, rng))] * 2,
@@ -128,7 +128,7 @@ def test_a_step_leaves_the_sum_of_all_gradients(strategy: str, space: str) -> No
     for name, parameter in model.named_parameters():
         found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         torch.testing.assert_close(found, expected[name], rtol=1e-9, atol=1e-9)
-    with torch.no_grad(), masked(model, rule(draw, np.random.default_rng(8), 0.5)[0].keep):
+    with torch.no_grad(), masked_subnetwork(model, rule(draw, np.random.default_rng(8), 0.5)[0].spec):
         assert value == pytest.approx(float(task_loss(model(**batch.inputs).logits, batch.targets)), abs=1e-12)
 
 

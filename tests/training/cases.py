@@ -12,7 +12,7 @@ from torch import nn
 from archwright.networks import cells, flexibert, lts_gpt2, nlu
 from archwright.spaces.checkpoints import space_of_model
 from archwright.subnet.spec import LayerSpec
-from archwright.subnet.strategies import STRATEGIES, Draw
+from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.losses import distillation, task_loss
@@ -134,7 +134,7 @@ def task(group: ProcessGroup) -> Case:
 
 def sandwich(group: ProcessGroup) -> Case:
     model = tiny("bert")
-    draw = Draw((LayerSpec(4, 10),) * 3, (LayerSpec(1, 2),) * 3, one_of_many, one_of_many)
+    draw = SubnetDraws((LayerSpec(4, 10),) * 3, (LayerSpec(1, 2),) * 3, one_of_many, one_of_many)
     distil = partial(distillation, temperature=4.0, group=group)
     loss = partial(task_loss, group=group)
     update = supernet_update(model, draw, STRATEGIES["full"], loss=loss, distil=distil)

@@ -14,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
-from archwright.subnet.strategies import STRATEGIES, Draw
+from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import supernet_update
 from archwright.training.loop import mixed_precision, remaining_batches, train_network
 from archwright.training.losses import distillation, task_loss
@@ -53,7 +53,7 @@ def drawn(rng: np.random.Generator) -> SubnetSpec:
 
 
 def step_of(model: PrunedNetwork, strategy: str = "full") -> Any:
-    draw = Draw((LayerSpec(4, 10),) * 3, (LayerSpec(0, 0),) * 3, drawn, drawn)
+    draw = SubnetDraws((LayerSpec(4, 10),) * 3, (LayerSpec(0, 0),) * 3, drawn, drawn)
     return supernet_update(
         model, draw, STRATEGIES[strategy], loss=task_loss, distil=lambda x, y: distillation(x, y, 10.0)
     )

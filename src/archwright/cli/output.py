@@ -35,12 +35,12 @@ def write_json(path: Path, result: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str, *, mode: int) -> None:
-    from archwright.store import write_whole
+    from archwright.store import write_atomic
 
     if is_device(path):
         path.write_text(text, encoding="utf-8")
     else:
-        write_whole(path.resolve(), text, mode=mode)
+        write_atomic(path.resolve(), text, mode=mode)
 
 
 def is_device(path: Path) -> bool:

@@ -27,7 +27,7 @@ from archwright.scoring.ranking import (
 )
 from archwright.scoring.scorer import ScoringSetup, check_page, open_scorer, scoring_setup
 from archwright.statistics import Resampling, choice_effects, noise_ceiling, published_numbers
-from archwright.store import write_whole
+from archwright.store import write_atomic
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,7 +98,7 @@ def rank(config: so.RankConfig) -> RankResult:
         "environment": environment(),
         "notes": field.notes(),
     }
-    write_whole(page, render_rank_page(document))
+    write_atomic(page, render_rank_page(document))
     return RankResult(document, page, judging)
 
 

@@ -10,7 +10,7 @@ from archwright.compression.studies.protocol import compare_runs
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.reports.compress.protocol import protocol_table, render_protocol_page
-from archwright.store import write_whole
+from archwright.store import write_atomic
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def report(config: o.ReportConfig) -> ReportResult:
     protocol = compare_runs([read_document(file) for file in files], seed=config.seed)
     config.out.mkdir(parents=True, exist_ok=True)
     page = config.out / PAGE
-    write_whole(page, render_protocol_page(protocol))
+    write_atomic(page, render_protocol_page(protocol))
     return ReportResult(protocol, page)
 
 

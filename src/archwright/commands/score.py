@@ -16,7 +16,7 @@ from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.spaces.config_files import read_configs
-from archwright.store import write_whole
+from archwright.store import write_atomic
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ def score(config: so.ScoreConfig) -> ScoreTable:
     head = {"schema": SCHEMA, "space": designs.space, "variant": space.variant, "n": len(rows), "seed": looks.seed}
     document = {**head, "size": space.size(), "rows": rows, "environment": environment()}
     if designs.html is not None:
-        write_whole(designs.html, render_score_page(document))
+        write_atomic(designs.html, render_score_page(document))
     return ScoreTable(document)
 
 

@@ -8,7 +8,7 @@ import torch
 from archwright.compression.methods import load_evaluator
 from archwright.compression.search import join_search, wait_for_file
 from archwright.configs.compress import WorkerConfig
-from archwright.store import answering, existing_run
+from archwright.store import existing_run, report_database_loss
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +35,6 @@ def worker(config: WorkerConfig) -> WorkerResult:
     folder = existing_run(config.run.run)
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
     evaluator = load_evaluator(folder, device=join.device)
-    with answering():
+    with report_database_loss():
         trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)

@@ -13,8 +13,8 @@ from archwright.networks.embedded import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.store import RunFolder
-from archwright.subnet.anatomy import anatomy
-from archwright.subnet.importance import Order
+from archwright.subnet.anatomy import read_anatomy
+from archwright.subnet.importance import ImportanceOrder
 from archwright.training.task_data import TaskData, load_task_data
 
 OUTSIDE_OF_RUN = ("compare", "preview")
@@ -46,10 +46,10 @@ class RunContext:
             "test_error": data.error(network, data.test),
         }
 
-    def space(self, network: PrunedNetwork, order: Order | None = None) -> SubnetSpace:
+    def space(self, network: PrunedNetwork, order: ImportanceOrder | None = None) -> SubnetSpace:
         """The sub-networks of this network; without an order its layers go from the top."""
         name = self.config.supernet.space or "small"
-        return subnet_space(name, anatomy(network.config), order.layers if order else None)
+        return subnet_space(name, read_anatomy(network.config), order.layers if order else None)
 
 
 def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:

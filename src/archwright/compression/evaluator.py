@@ -15,7 +15,7 @@ from archwright.errors import BadInput
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.table import LatencyTable
-from archwright.search import SAMPLERS, Candidate, Choices, Config, Limit, Objective, largest, middle, smallest
+from archwright.search import SAMPLERS, Candidate, Choices, Config, Constraint, Objective, largest, middle, smallest
 from archwright.spaces.subnetwork import SubnetSpace
 from archwright.spaces.trained import TrainedSpace
 from archwright.store import open_study
@@ -84,15 +84,15 @@ class SubnetEvaluator:
             *(Objective(name, self._measure(name, table)) for name in names),
         ]
 
-    def constraints(self, table: LatencyTable | None) -> list[Limit]:
+    def constraints(self, table: LatencyTable | None) -> list[Constraint]:
         """Cheap before dear: counted parameters, then predicted latency."""
         budget, constraints = self.context.config.budget, []
         if bound := params_bound(budget, self.space):
             name, most = bound
-            constraints.append(Limit(name, self._measure(name, table), most))
+            constraints.append(Constraint(name, self._measure(name, table), most))
         if budget.latency_ms is not None and table is not None:
             check_latency(budget.latency_ms, table.predict(self.space.build(smallest(self.space.choices))))
-            constraints.append(Limit(LATENCY, self._measure(LATENCY, table), budget.latency_ms))
+            constraints.append(Constraint(LATENCY, self._measure(LATENCY, table), budget.latency_ms))
         return constraints
 
     def _measure(self, name: str, table: LatencyTable | None) -> Callable[[Candidate], float]:

@@ -27,7 +27,7 @@ from archwright.exporting.subjects import Subject, subject
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.latency import one_thread, random_inputs, time_interleaved
+from archwright.objectives.latency import one_thread, random_inputs, time_calls
 from archwright.search import Config
 from archwright.spaces.checkpoints import load_any_network, load_network
 from archwright.store import RunFolder
@@ -130,11 +130,11 @@ def find_network(
     """Where the weights are that the export is compared with: a network, and what of it is the sub-network."""
     run = evaluator.context.run
     if recovered:
-        if not run.recovered(trial).exists():
+        if not run.recovered_network(trial).exists():
             raise BadInput(
                 f"trial {trial} has not been recovered; run `archwright select` with --recover-epochs first."
             )
-        return saved_network(run.recovered(trial)), None
+        return saved_network(run.recovered_network(trial)), None
     if config is None:
         return saved_network(run.original), None
     return evaluator.weights.locate(config)
@@ -166,7 +166,7 @@ def time_beside_original(evaluator: SubnetEvaluator, exported: Forward) -> dict[
 def time_side_by_side(exported: Forward, original: Forward, inputs: Inputs, rounds: int, seed: int) -> dict[str, float]:
     """Milliseconds of one text on one thread, the two networks alternately."""
     calls = {"exported": lambda: exported(inputs), "original": lambda: original(inputs)}
-    timings = time_interleaved(calls, rounds=rounds, rng=np.random.default_rng(seed), clock=thread_time)
+    timings = time_calls(calls, rounds=rounds, rng=np.random.default_rng(seed), clock=thread_time)
     ours, theirs = timings["exported"], timings["original"]
     return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
 

@@ -180,5 +180,5 @@ def recover_subnet(
         seed=context.seed,
         title="recovery",
     )
-    save_network(network, task_data, context.run.recovered(trial))
+    save_network(network, task_data, context.run.recovered_network(trial))
     return {"epochs": recovery.recover_epochs, "before": before, "after": context.errors(network)}

@@ -7,7 +7,7 @@ from archwright.compression.context import RunContext
 from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.importance import Order, reorder, taylor_order
+from archwright.subnet.importance import ImportanceOrder, reorder, taylor_order
 from archwright.training.losses import task_loss
 from archwright.training.task_data import load_checkpoint
 
@@ -17,7 +17,7 @@ SAMPLE_TOKENS = 32 * SAMPLE_ROWS
 """Tokens after which no further batch is taken: rows may be long."""
 
 
-def measure_order(context: RunContext, original: PrunedNetwork) -> Order | None:
+def measure_order(context: RunContext, original: PrunedNetwork) -> ImportanceOrder | None:
     """The order of heads, units and layers for this task; None with --order none."""
     if context.config.supernet.order == "none":
         return None
@@ -29,14 +29,14 @@ def measure_order(context: RunContext, original: PrunedNetwork) -> Order | None:
     return read_order(context)
 
 
-def read_order(context: RunContext) -> Order | None:
+def read_order(context: RunContext) -> ImportanceOrder | None:
     """The order as the run folder has it; Failed when it is lost."""
     noted = context.run.note("order")
     if noted is None and context.config.supernet.order == "none":
         return None
     if noted is None:
         raise Failed(f"{context.run.path} has lost its order.json; run its `archwright compress` command again.")
-    return Order(
+    return ImportanceOrder(
         heads=tuple(map(tuple, noted["heads"])),
         units=tuple(map(tuple, noted["units"])),
         layers=tuple(noted["layers"]),

@@ -19,7 +19,7 @@ from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.configs.yaml_file import write_config
 from archwright.reports.compress.page import render_compress_page
-from archwright.store import RunFolder, answering, begin, is_run, whole_folder, write_whole
+from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
 from archwright.threads import choose_threads
 from archwright.training.task_data import TaskData, load_task_data
 
@@ -36,10 +36,10 @@ def run_compression(
     threads = choose_threads(config.output.threads, config.search.workers, note=folder / "threads.json")
     if not is_run(folder):
         validate_new_run(config, task_data)
-    run = begin(folder, settings)
-    if run.is_finished(settings):
+    run = begin_run(folder, settings)
+    if run.is_complete(settings):
         return load_run(run.path)
-    with run.locked():
+    with run.lock():
         run.renew(settings)
         run.note_once("threads", {"threads": threads})
         write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))
@@ -53,7 +53,7 @@ def run_compression(
         del original  # the memory is needed; with --start original it has become the super-network
         run.note("ready", {"method": config.supernet.method})
         evaluator = method.build_evaluator(context)
-        with answering():
+        with report_database_loss():
             with run.phase("search"):
                 study = run_search(evaluator, deadline=search_deadline(config, start))
             result = build_result(evaluator, study)
@@ -61,7 +61,7 @@ def run_compression(
             with run.phase("honesty"):
                 result["honesty"] = measure_fidelity(evaluator)
         run.note("result", result)
-        write_whole(run.report, render_compress_page(result))
+        write_atomic(run.report, render_compress_page(result))
         run.finish(settings)
     return load_run(run.path)
 
@@ -92,7 +92,7 @@ def copy_original(run: RunFolder, lender: RunFolder) -> None:
         return
     run.note("plan", {"original": lender.note("plan")["original"]})
     run.note("seconds", {"original": lender.seconds.get("original", 0.0)})
-    with whole_folder(run.original) as beside:
+    with atomic_folder(run.original) as beside:
         shutil.copytree(lender.original, beside, copy_function=os.link, dirs_exist_ok=True)
 
 

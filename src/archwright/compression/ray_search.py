@@ -28,7 +28,7 @@ from archwright.objectives.table import LatencyTable
 from archwright.parallel.ray_cluster import RETRIES, connect
 from archwright.progress import quiet
 from archwright.search import Candidate, Config, Objective, search
-from archwright.store import RunFolder, whole_folder, write_whole
+from archwright.store import RunFolder, atomic_folder, write_atomic
 
 POLL_SECONDS = 0.5
 NOTES = ("order", "designs")
@@ -41,26 +41,26 @@ class Stopped(Exception):
 
 @contextmanager
 def search_on_ray(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
-    """As `search`, given trials, deadline and told, with as many trials at once as the cluster has CPUs."""
+    """As `search`, given trials, deadline and on_trial, with as many trials at once as the cluster has CPUs."""
     with connect(str(evaluator.context.config.search.ray)) as ray:
         nodes, lock = RayNodes(ray, evaluator), threading.Lock()
         _, *costs = evaluator.objectives(table)
         objectives, constraints = [Objective(ERROR, nodes.error), *costs], evaluator.constraints(table)
 
-        def search_trials(*, trials: int, deadline: float | None, told: Callable[[FrozenTrial], None]) -> None:
+        def search_trials(*, trials: int, deadline: float | None, on_trial: Callable[[FrozenTrial], None]) -> None:
             def after_trial(trial: FrozenTrial) -> None:
                 with lock:
-                    told(trial)
+                    on_trial(trial)
 
             def work() -> None:
                 study = evaluator.open_study()  # one per thread, as if it were a process
                 with suppress(TimeUp, Stopped):
                     search(
                         *(study, evaluator.space, objectives),
-                        limits=constraints,
+                        constraints=constraints,
                         trials=trials,
                         deadline=deadline,
-                        told=after_trial,
+                        on_trial=after_trial,
                     )
 
             threads = min(nodes.cpus, trials)
@@ -124,14 +124,14 @@ class RayNodes:
         return trained
 
     def _save(self, config: Config, trained: "TrainedFiles") -> None:
-        with whole_folder(self._weights.folder(config)) as beside:
+        with atomic_folder(self._weights.folder(config)) as beside:
             for name, content in trained.files.items():
-                write_whole(beside / name, content)
+                write_atomic(beside / name, content)
         checkpoints = self._weights.checkpoints(config)
         if trained.checkpoint is None:
             checkpoints.remove()
         else:
-            write_whole(checkpoints.path, trained.checkpoint)
+            write_atomic(checkpoints.path, trained.checkpoint)
         delete_old_checkpoints(self._evaluator.context.run)
 
 
@@ -163,7 +163,7 @@ def train_at_node(
     folder, checkpoints = evaluator.weights.folder(config), evaluator.weights.checkpoints(config)
     evaluator.context.run.note("deadline", deadline)
     if checkpoint is not None:
-        write_whole(checkpoints.path, checkpoint)
+        write_atomic(checkpoints.path, checkpoint)
     try:
         with quiet():
             error = evaluator.error(config, evaluator.context.task_data.validation)

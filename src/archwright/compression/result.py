@@ -12,7 +12,7 @@ from archwright.environment import environment
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
-from archwright.objectives.latency import Timing, Timings, measure_latency, rank
+from archwright.objectives.latency import Timing, Timings, measure_latency, rank_timings
 from archwright.search import config_of, front
 from archwright.statistics import hypervolume_over_time
 from archwright.statistics.pareto import hypervolume
@@ -98,7 +98,7 @@ def measure_networks(evaluator: SubnetEvaluator, trials: list[FrozenTrial], orig
         rounds=context.config.measure.rounds,
         seed=context.seed,
     )
-    ranks = rank({str(number): timings[str(number)] for number in specs})
+    ranks = rank_timings({str(number): timings[str(number)] for number in specs})
     members = [
         {
             **measure_member(evaluator, trials[number], spec, timings[str(number)]),

@@ -20,7 +20,7 @@ from archwright.compression.weights import StandaloneWeights
 from archwright.errors import Failed
 from archwright.objectives.table import LatencyTable
 from archwright.progress import Bar, progress
-from archwright.search import config_of, front, revive, search
+from archwright.search import config_of, fail_stale_trials, front, search
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 WORKER_PATIENCE = 30.0
@@ -30,7 +30,7 @@ WORKER_PATIENCE = 30.0
 def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> Study:
     """The study after all trials, of this process and the workers beside it; a deadline is of `time.monotonic()`."""
     context, study, table = evaluator.context, evaluator.open_study(), evaluator.latency_table()
-    revive(study)
+    fail_stale_trials(study)
     open_search: Callable[[SubnetEvaluator, LatencyTable | None], AbstractContextManager[Callable[..., None]]]
     open_search = search_here if context.config.search.ray is None else search_on_ray
     with (
@@ -45,10 +45,10 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
             delete_unused_networks(evaluator, study)
 
         write_deadline(context.run, None)
-        search_trials(trials=1, deadline=None, told=after_trial)  # one even when time is up
+        search_trials(trials=1, deadline=None, on_trial=after_trial)  # one even when time is up
         write_deadline(context.run, deadline)
         with suppress(TimeUp):
-            search_trials(trials=evaluator.trials, deadline=deadline, told=after_trial)
+            search_trials(trials=evaluator.trials, deadline=deadline, on_trial=after_trial)
     write_deadline(context.run, None)  # what is trained again later, because it was lost, has all the time it needs
     if not study.best_trials:
         raise Failed("no sub-network within limits and time was found; raise --trials, --minutes or the limits.")
@@ -59,7 +59,7 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
 def search_here(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
     """`search` in this process, given trials, deadline and told."""
     objectives, constraints = evaluator.objectives(table), evaluator.constraints(table)
-    yield partial(search, evaluator.open_study(), evaluator.space, objectives, limits=constraints)
+    yield partial(search, evaluator.open_study(), evaluator.space, objectives, constraints=constraints)
 
 
 def join_search(evaluator: SubnetEvaluator, *, wait_minutes: float) -> int:
@@ -80,7 +80,7 @@ def join_search(evaluator: SubnetEvaluator, *, wait_minutes: float) -> int:
         progress("search", None, unit="trials") as bar,
         suppress(TimeUp),
     ):
-        search_trials(trials=evaluator.trials, deadline=read_deadline(run), told=after_trial)
+        search_trials(trials=evaluator.trials, deadline=read_deadline(run), on_trial=after_trial)
     return trials
 
 

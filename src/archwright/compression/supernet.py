@@ -10,8 +10,8 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.search import smallest
 from archwright.spaces.frontier import Frontier
 from archwright.spaces.subnetwork import SubnetSpace
-from archwright.subnet.importance import Order, reorder
-from archwright.subnet.strategies import STRATEGIES, Draw
+from archwright.subnet.importance import ImportanceOrder, reorder
+from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training.loop import Update
 from archwright.training.losses import distillation, task_loss
@@ -22,7 +22,7 @@ TRAINING_SHARE = 0.75
 SUPERNET_STREAM = 1
 
 
-def train_supernet(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def train_supernet(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """Trains the super-network, its heads and units in the given order, into the run folder.
 
     With --start original it is `original` itself that is trained.
@@ -77,7 +77,7 @@ def supernet_step(
 ) -> Update:
     """One step of the strategy; a frontier that is given learns which sub-networks do well for their size."""
     frontier = frontier or Frontier(space)
-    draw = Draw(
+    draw = SubnetDraws(
         largest=space.anatomy.full,
         smallest=space.build(smallest(space.choices)),
         random=frontier.random,

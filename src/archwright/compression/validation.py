@@ -17,7 +17,7 @@ from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.spaces.trained import TrainedSpace
 from archwright.store import check_store
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.training.task_data import TaskData, check_positions, load_checkpoint
 
 FEWEST_SUBNETS = 3
@@ -72,7 +72,7 @@ def build_space(config: CompressConfig, task_data: TaskData) -> SubnetSpace | Tr
     options, task = config.supernet, task_data.task
     source = stock_config(task_data.source)
     network = supernet_config(source, kind=task.kind, labels=task.labels, grouping=config.model.grouping)
-    space = subnet_space(options.space or "small", anatomy(network))
+    space = subnet_space(options.space or "small", read_anatomy(network))
     if not METHODS[options.method].standalone:
         return space
     epochs = SAMPLERS[config.search.sampler].epochs(rungs(options.min_epochs, options.epochs))
@@ -100,7 +100,7 @@ def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
     longest = max(encoded.lengths.max() for encoded in task_data.encoded.values())
     check_positions(network, {"--max-length": longest, "--length": measure.length})
     if most is not None:
-        space = subnet_space(options.space or "small", anatomy(network.config))
+        space = subnet_space(options.space or "small", read_anatomy(network.config))
         specs = {"smallest": space.build(smallest(space.choices))}
         length = task_data.length(measure.length)
         timings = measure_latency(network, specs, batch=1, length=length, rounds=measure.rounds)

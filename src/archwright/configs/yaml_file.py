@@ -68,6 +68,6 @@ def write_config(path: Path, config: Any, *, title: str = "Options; `--options F
 
     Only its owner can read it: the address of a store may hold a password.
     """
-    from archwright.store import write_whole
+    from archwright.store import write_atomic
 
-    write_whole(path, config_text(config, title=title), mode=0o600)
+    write_atomic(path, config_text(config, title=title), mode=0o600)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archwright.configs import design as do
-from archwright.search.batch_loop import Judge
+from archwright.search.batch_loop import EvaluateBatch
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.store import Scores
+from archwright.store import ScoreStore
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class EvaluationRequest:
     goal: do.GoalOptions
     scoring: do.DesignScoringOptions
     one_shot: do.OneShotOptions
-    known: Scores
+    known: ScoreStore
     """Results of this run and of runs before it in the same folder."""
 
 
@@ -42,7 +42,7 @@ class Evaluation:
 
     objectives: tuple[str, ...]
     """Names of what is maximised."""
-    evaluator: Callable[[int], Judge]
+    evaluator: Callable[[int], EvaluateBatch]
     """For the repeat of this number."""
     cost: EvaluationCost
     details: dict[str, Any]

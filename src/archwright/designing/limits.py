@@ -12,10 +12,10 @@ from archwright.configs import design as do
 from archwright.configs.budget import parse_count
 from archwright.errors import BadInput
 from archwright.networks.roles import Counts
-from archwright.objectives.latency import Timing, time_interleaved
-from archwright.search import Bounds, Candidate, Config, Limit, smallest
+from archwright.objectives.latency import Timing, time_calls
+from archwright.search import Bounds, Candidate, Config, Constraint, smallest
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.store import Scores, digest
+from archwright.store import ScoreStore, digest
 
 VOCABULARY = 8
 """Tokens of a network that is timed: the table is only looked up in, and the head of its loss is nothing then."""
@@ -104,10 +104,10 @@ class LatencyMeter:
 
     space: ArchitectureSpace
     length: int
-    known: Scores
+    known: ScoreStore
 
-    def limit(self, at_most: float) -> Limit:
-        return Limit("latency_ms", self.median, at_most)
+    def limit(self, at_most: float) -> Constraint:
+        return Constraint("latency_ms", self.median, at_most)
 
     def median(self, candidate: Candidate) -> float:
         """Timed quickly, once per design."""
@@ -128,4 +128,4 @@ class LatencyMeter:
                 return network(ids)
 
         rng = np.random.default_rng(0)
-        return time_interleaved({"design": forward}, rounds=rounds or CAREFUL, rng=rng, clock=thread_time)["design"]
+        return time_calls({"design": forward}, rounds=rounds or CAREFUL, rng=rng, clock=thread_time)["design"]

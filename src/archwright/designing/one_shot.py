@@ -26,10 +26,10 @@ from archwright.random_streams import generator
 from archwright.scoring.request import WEIGHTS
 from archwright.scoring.scorer import code, size_of
 from archwright.search import Candidate, Config
-from archwright.search.batch_loop import Measured
+from archwright.search.batch_loop import ObjectiveValues
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.store import Scores, digest
+from archwright.store import ScoreStore, digest
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.training.loop import train_network
 from archwright.training.schedule import Schedule
@@ -126,11 +126,11 @@ class PathEvaluator:
     """Accuracy of paths in the super-network of one repeat; what is known is not computed again."""
 
     supernets: Supernets
-    known: Scores
+    known: ScoreStore
     repeat: int
     cost: EvaluationCost
 
-    def __call__(self, candidates: Sequence[Candidate]) -> list[Measured]:
+    def __call__(self, candidates: Sequence[Candidate]) -> list[ObjectiveValues]:
         return [[self._accuracy(each.config)] for each in candidates]
 
     def _accuracy(self, config: Config) -> float:

@@ -19,7 +19,7 @@ from archwright.errors import BadInput
 from archwright.reports.design import render_design_page
 from archwright.scoring.scorer import check_page
 from archwright.spaces import ARCHITECTURES
-from archwright.store import Scores, write_whole
+from archwright.store import ScoreStore, write_atomic
 
 SCHEMA = "archwright/design/1"
 FILE, PAGE = "design.json", "design.html"
@@ -50,7 +50,7 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
     limits.bounds()
     if config.output.scale_up is not None:  # refused now, not after the search
         space.scale_up(space.plan(space.sample(np.random.default_rng(0))), config.output.scale_up)
-    known = Scores(scoring.out)
+    known = ScoreStore(scoring.out)
     request = EvaluationRequest(space, config.goal, scoring, config.one_shot, known)
     with METHODS[config.goal.method](request) as evaluation:
         page = check_page(config.output.html or scoring.out / PAGE)  # makes a folder: not before all else is in order
@@ -93,9 +93,9 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
         },
         "environment": environment(),
     }
-    write_whole(scoring.out / FILE, json.dumps(document, indent=1))
+    write_atomic(scoring.out / FILE, json.dumps(document, indent=1))
     write_config(scoring.out / "config.yaml", config)
-    write_whole(page, render_design_page(document))
+    write_atomic(page, render_design_page(document))
     return document, page
 
 

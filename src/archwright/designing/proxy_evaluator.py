@@ -16,9 +16,9 @@ from archwright.proxies.proxy import GRADIENT_FREE
 from archwright.scoring.request import chosen_proxies
 from archwright.scoring.scorer import ScoringSetup, as_known, from_known, key_of, remaining, scoring_setup
 from archwright.search import Candidate, smallest
-from archwright.search.batch_loop import Measured
+from archwright.search.batch_loop import ObjectiveValues
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.store import Scores
+from archwright.store import ScoreStore
 
 MOST_NAMES = 12
 """Names that an error lists."""
@@ -69,12 +69,12 @@ class ProxyEvaluator:
     """Scores of designs, with weights and batch of one repeat; what is known is not computed again."""
 
     setup: ScoringSetup
-    known: Scores
+    known: ScoreStore
     pool: WorkerPool
     repeat: int
     cost: EvaluationCost
 
-    def __call__(self, candidates: Sequence[Candidate]) -> list[Measured]:
+    def __call__(self, candidates: Sequence[Candidate]) -> list[ObjectiveValues]:
         """Higher is better, in the order of the proxies; or the reasons why some are missing."""
         requests = [self.setup.look(each.config, seed=self.repeat, batch=self.repeat) for each in candidates]
         keys = [key_of(request) for request in requests]

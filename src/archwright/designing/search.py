@@ -14,8 +14,8 @@ from archwright.configs import design as do
 from archwright.designing.limits import DesignLimits, LatencyMeter
 from archwright.errors import Failed
 from archwright.progress import progress
-from archwright.search import SAMPLERS, Config, config_of, front, search_together
-from archwright.search.batch_loop import Judge
+from archwright.search import SAMPLERS, Config, config_of, front, search_batches
+from archwright.search.batch_loop import EvaluateBatch
 from archwright.spaces.architectures import ArchitectureSpace
 
 SAME = "same_as"
@@ -65,7 +65,7 @@ class SearchResult:
 
 
 def search_designs(
-    task: DesignTask, evaluate: Judge, *, sampler: str, repeat: int, seed: int, title: str
+    task: DesignTask, evaluate: EvaluateBatch, *, sampler: str, repeat: int, seed: int, title: str
 ) -> SearchResult:
     """The same for the same seeds, whoever evaluates and however often it was interrupted."""
     begun, strategy, options = perf_counter(), SAMPLERS[sampler], task.options
@@ -90,14 +90,14 @@ def search_designs(
             best = history[-1]["best"] if history else None
             bar.advance(len(trials), **({} if best is None else {"best": best}))
 
-        search_together(
+        search_batches(
             study,
             task.space,
             evaluate,
-            limits=[] if latency is None else [task.latency.limit(latency)],
+            constraints=[] if latency is None else [task.latency.limit(latency)],
             trials=task.budget,
             together=options.population if strategy.together else 1,
-            heard=report,
+            on_batch=report,
         )
     return collect_result(task, study, repeat, history, perf_counter() - begun)
 

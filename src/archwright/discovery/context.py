@@ -22,7 +22,7 @@ from archwright.scoring.ranking import LEAST_ROWS, RankedRows, benchmark_of
 from archwright.scoring.request import ScoreRequest
 from archwright.scoring.scorer import Scorer, ScoringSetup, scoring_setup
 from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace, parse_inputs
-from archwright.store import Scores, digest
+from archwright.store import ScoreStore, digest
 
 TABLED = 2
 """Unary operations up to which statistics of all chains can be taken before a search."""
@@ -80,7 +80,7 @@ def open_context(
         scores: dict[str, Values] = {}
         with phases.phase("known proxies"):
             if proxies:  # `rank` shares them
-                results = Scorer(Scores(recording.out), pool).scores(scored, "known proxies")
+                results = Scorer(ScoreStore(recording.out), pool).scores(scored, "known proxies")
                 scores = {name: np.array([one.scores.get(name, np.nan) for one in results]) for name in setup.proxies}
         yield DiscoveryContext(benchmark_rows, setup, space, rows, requests, table, scores, recording.out, pool)
 

@@ -23,7 +23,7 @@ from archwright.progress import progress
 from archwright.proxies.formulas.formula import FORMULAS_REVISION, parse
 from archwright.spaces.formulas import COUNTED
 from archwright.statistics.bootstrap import mean_over_seeds
-from archwright.store import digest, write_whole
+from archwright.store import digest, write_atomic
 
 EVOLUTION_REVISION = 1
 """Of how evolution draws, scores and keeps formulas: raised when a change of the code changes what a search finds, so
@@ -151,7 +151,7 @@ def run_search(
     result = search(context.space, fitness, settings, rng)
     context.table.release()
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, json.dumps(asdict(result)))
+    write_atomic(file, json.dumps(asdict(result)))
     return result
 
 

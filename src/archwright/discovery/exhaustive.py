@@ -21,7 +21,7 @@ from archwright.proxies.formulas.formula import Branch, parse
 from archwright.proxies.formulas.reductions import Values
 from archwright.spaces.formulas import FormulaSpace
 from archwright.statistics import pareto_mask
-from archwright.store import digest, write_whole
+from archwright.store import digest, write_atomic
 
 FOLDER = "discover"
 REVISION = 2
@@ -90,7 +90,7 @@ def rank_pairs(
         bar.advance(sum(work[name].total for name in done))
         for index, result in workers.map_unordered([work[name] for name in undone]):
             name = undone[index]
-            write_whole(files[name], json.dumps(result))
+            write_atomic(files[name], json.dumps(result))
             done[name] = result
             bar.advance(work[name].total)
     return {name: done[name] for name in work}

@@ -29,7 +29,7 @@ from archwright.proxies.formulas.discovered import proxy_folder
 from archwright.reports.discover.page import render_discover_page
 from archwright.scoring.scorer import check_page
 from archwright.spaces.formulas import MOST_UNARY
-from archwright.store import write_whole
+from archwright.store import write_atomic
 
 SCHEMA = "archwright/discover/1"
 PAGE = "discover-{benchmark}-{search}-{unary}.html"
@@ -66,7 +66,7 @@ def discover_formulas(config: DiscoverConfig) -> tuple[dict[str, Any], Path, Pat
         "environment": environment(),
         "notes": [*main.context.benchmark_rows.notes(), *result.notes],
     }
-    write_whole(page, render_discover_page(document))
+    write_atomic(page, render_discover_page(document))
     return document, page, save_proxy(findings.save, document) if findings.save else None
 
 
@@ -140,7 +140,7 @@ def save_proxy(name: str, document: Mapping[str, Any]) -> Path:
     entry = {"schema": PROXY_SCHEMA, "name": name, **{key: best[key] for key in keys}, "provenance": provenance}
     file = proxy_folder() / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, json.dumps(entry, indent=1))
+    write_atomic(file, json.dumps(entry, indent=1))
     return file
 
 

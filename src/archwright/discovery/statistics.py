@@ -33,8 +33,8 @@ from archwright.proxies.formulas.statistics import (
 )
 from archwright.scoring.request import RECORDING_REVISION, ScoreRequest, record_network
 from archwright.scoring.scorer import request_digest
-from archwright.store import digest, write_whole
-from archwright.store.files import whole_file
+from archwright.store import digest, write_atomic
+from archwright.store.files import atomic_file
 
 FOLDER = "statistics"
 ROOM = 4 << 30
@@ -81,7 +81,7 @@ def take_statistics(requests: Sequence[StatisticsRequest], folder: Path, pool: W
         for index, values in pool.map_unordered(list(undone.values())):
             buffer = io.BytesIO()
             np.save(buffer, values, allow_pickle=False)
-            write_whole(names[index], buffer.getvalue())
+            write_atomic(names[index], buffer.getvalue())
             bar.advance()
     return [read_statistics(file, request) for file, request in zip(files, requests, strict=True)]
 
@@ -162,7 +162,7 @@ def store_tensors(inputs: Mapping[str, list[list[TensorReference]]], file: Path)
     tensors = {names[key]: tensor.read().detach().contiguous().clone() for key, tensor in references.items()}
     used = sum(other.stat().st_size for other in file.parent.glob("*.safetensors")) if file.parent.exists() else ROOM
     if used + sum(tensor.nbytes for tensor in tensors.values()) <= ROOM:
-        with whole_file(file) as beside:
+        with atomic_file(file) as beside:
             save_file(tensors, beside, metadata={LAYOUT: json.dumps(layout)})
 
 

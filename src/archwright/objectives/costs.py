@@ -9,7 +9,7 @@ from archwright.subnet.spec import Anatomy, SubnetSpec, flops, int8_bytes, nonem
 class Measure(Protocol):
     """A sub-network's cost; `length` is the number of tokens in one text."""
 
-    def __call__(self, of: Anatomy, keep: SubnetSpec, *, length: int) -> float: ...
+    def __call__(self, anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -19,20 +19,20 @@ class Cost:
     unit: str
 
 
-def _parameters(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
-    return parameters(of, keep)
+def _parameters(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> float:
+    return parameters(anatomy, spec)
 
 
-def _nonembedding_parameters(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
-    return nonembedding_parameters(of, keep)
+def _nonembedding_parameters(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> float:
+    return nonembedding_parameters(anatomy, spec)
 
 
-def _flops(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
-    return flops(of, keep, length=length)
+def _flops(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> float:
+    return flops(anatomy, spec, length=length)
 
 
-def _int8_bytes(of: Anatomy, keep: SubnetSpec, *, length: int) -> float:
-    return int8_bytes(of, keep)
+def _int8_bytes(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> float:
+    return int8_bytes(anatomy, spec)
 
 
 COSTS: dict[str, Cost] = {

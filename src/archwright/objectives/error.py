@@ -24,45 +24,45 @@ LONGEST_ANSWER = 30
 T = TypeVar("T")
 
 
-def error(
+def measure_error(
     model: PrunedNetwork,
     batches: Iterable[Batch],
-    keep: SubnetSpec | None = None,
+    spec: SubnetSpec | None = None,
     *,
     metric: str,
     positive: int | None = None,
 ) -> float:
-    """1 - metric, or the perplexity: lower is better, of the sub-network `keep` (None: the whole network).
+    """1 - metric, or the perplexity: lower is better, of the sub-network `spec` (None: the whole network).
 
     `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned.
     """
-    return ERRORS[metric](model, list(batches), keep, positive)
+    return ERRORS[metric](model, list(batches), spec, positive)
 
 
 def label_error(
-    model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None, positive: int | None, *, metric: str
+    model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None, positive: int | None, *, metric: str
 ) -> float:
     """1 - metric of classes or numbers; 0 is perfect."""
     targets = in_row_order([batch.targets for batch in batches], batches)
-    answers = predictions(model, batches, keep)
+    answers = predict(model, batches, spec)
     if positive is not None:
         answers, targets = answers == positive, targets == positive
     return 1.0 - METRICS[metric](answers, targets)
 
 
 def answer_error(
-    model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None, positive: int | None, *, metric: str
+    model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None, positive: int | None, *, metric: str
 ) -> float:
     """1 - metric of answers to questions; 0 is perfect."""
     windows = batches[0].windows
-    return 1.0 - ANSWER_METRICS[metric](answers(model, batches, keep), windows.answers if windows else [])
+    return 1.0 - ANSWER_METRICS[metric](answer_questions(model, batches, spec), windows.answers if windows else [])
 
 
 def token_perplexity(
-    model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None, positive: int | None
+    model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None, positive: int | None
 ) -> float:
     """exp of the mean loss over all tokens that have a target, whatever batch they are in; 1 is perfect."""
-    losses = each(model, batches, keep, lambda batch, logits: summed_loss(logits, batch.targets))
+    losses = map_logits(model, batches, spec, lambda batch, logits: summed_loss(logits, batch.targets))
     tokens = sum(int((batch.targets != NO_TARGET).sum()) for batch in batches)
     return perplexity(sum(losses) / tokens)
 
@@ -76,19 +76,19 @@ ERRORS: dict[str, Error] = {
 """Metric -> error, lower is better."""
 
 
-def each(
-    model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None, read: Callable[[Batch, torch.Tensor], T]
+def map_logits(
+    model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None, read: Callable[[Batch, torch.Tensor], T]
 ) -> list[T]:
     """What is read from the logits of every batch, of which only one batch's exist at a time."""
-    part = nullcontext() if keep is None else subnetwork(model, keep)
+    part = nullcontext() if spec is None else subnetwork(model, spec)
     with evaluating(model), torch.no_grad(), part:  # inference mode would leak into modules that are swapped back
         return [read(batch, model(**batch.inputs).logits) for batch in (b.to(model.device) for b in batches)]
 
 
-def predictions(model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None = None) -> NDArray[Any]:
+def predict(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None) -> NDArray[Any]:
     """Class ids, or numbers where the network has a single output; in the order of the rows, not of the batches."""
     batches = list(batches)
-    return in_row_order(each(model, batches, keep, lambda _, logits: decided(logits).cpu()), batches)
+    return in_row_order(map_logits(model, batches, spec, lambda _, logits: decided(logits).cpu()), batches)
 
 
 def decided(logits: torch.Tensor) -> torch.Tensor:
@@ -106,16 +106,18 @@ def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:
     return total
 
 
-def answers(model: PrunedNetwork, batches: Iterable[Batch], keep: SubnetSpec | None = None) -> list[str]:
+def answer_questions(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None) -> list[str]:
     """The network's answer to every question, "" for none."""
     batches = list(batches)
     windows = batches[0].windows
-    return windows.texts(predict_spans(model, batches, keep)) if windows else []
+    return windows.texts(predict_spans(model, batches, spec)) if windows else []
 
 
-def predict_spans(model: PrunedNetwork, batches: list[Batch], keep: SubnetSpec | None = None) -> AnswerSpans:
+def predict_spans(model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None = None) -> AnswerSpans:
     """The best span of every window."""
-    read = each(model, batches, keep, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu())
+    read = map_logits(
+        model, batches, spec, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu()
+    )
     score, start, end, none = in_row_order(read, batches).T
     return AnswerSpans(score, start.astype(np.int64), end.astype(np.int64), none)
 

@@ -55,7 +55,7 @@ def overlap(a: Timing, b: Timing) -> bool:
     return a.low <= b.high and b.low <= a.high
 
 
-def rank(timings: Mapping[str, Timing]) -> dict[str, int]:
+def rank_timings(timings: Mapping[str, Timing]) -> dict[str, int]:
     """1 + the number of surely faster ones; whoever overlaps, also through others in between, shares a rank."""
     ranks: dict[str, int] = {}
     reach = -np.inf
@@ -67,7 +67,7 @@ def rank(timings: Mapping[str, Timing]) -> dict[str, int]:
     return ranks
 
 
-def time_interleaved(
+def time_calls(
     calls: Mapping[str, Callable[[], Any]],
     *,
     rounds: int,
@@ -96,7 +96,7 @@ def time_interleaved(
                 (readings if watching else samples[name]).append(milliseconds(calls[name], clock))
             bar.advance()
     arrays = {name: np.array(values) for name, values in samples.items()}
-    by_name = {name: timing_of(values, rng) for name, values in arrays.items()}
+    by_name = {name: bootstrap_timing(values, rng) for name, values in arrays.items()}
     return Timings(by_name, arrays, None if sentinel is None else drift_of(readings), rounds)
 
 
@@ -121,7 +121,7 @@ def milliseconds(call: Callable[[], Any], clock: Clock) -> float:
     return 1000 * (clock() - start)
 
 
-def timing_of(samples: NDArray[np.float64], rng: np.random.Generator) -> Timing:
+def bootstrap_timing(samples: NDArray[np.float64], rng: np.random.Generator) -> Timing:
     """The median with its percentile bootstrap interval."""
     draws = rng.choice(samples, size=(RESAMPLES, len(samples)))
     low, high = np.quantile(np.median(draws, axis=1), (0.025, 0.975))
@@ -146,7 +146,7 @@ def one_thread() -> Iterator[None]:
 
 def measure_latency(
     model: PrunedNetwork,
-    keeps: Mapping[str, SubnetSpec],
+    specs: Mapping[str, SubnetSpec],
     *,
     batch: int,
     length: int,
@@ -162,13 +162,13 @@ def measure_latency(
     """
     rng = np.random.default_rng(seed)
     inputs = random_inputs(model, batch=batch, length=length, rng=rng)
-    sentinel = next(iter(keeps), None)
+    sentinel = next(iter(specs), None)
     sessions = []
-    for names in sessions_of(list(keeps)):
-        calls = {name: forward(extracted(model, keeps[name]), inputs) for name in names}
+    for names in sessions_of(list(specs)):
+        calls = {name: forward(extract_for_timing(model, specs[name]), inputs) for name in names}
         with torch.inference_mode():
-            sessions.append(time_interleaved(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock))
-    return joined(sessions, sentinel)
+            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock))
+    return merge_sessions(sessions, sentinel)
 
 
 def sessions_of(names: list[str]) -> list[list[str]]:
@@ -176,7 +176,7 @@ def sessions_of(names: list[str]) -> list[list[str]]:
     return [names[:1] + names[start : start + TOGETHER] for start in range(1, max(2, len(names)), TOGETHER)]
 
 
-def joined(sessions: list[Timings], sentinel: str | None) -> Timings:
+def merge_sessions(sessions: list[Timings], sentinel: str | None) -> Timings:
     """One set of timings: those of a later session are scaled as if the sentinel had taken as long as in the first."""
     first = sessions[0]
     by_name, samples, drifts = dict(first.by_name), dict(first.samples), [first.drift or 0.0]
@@ -189,12 +189,12 @@ def joined(sessions: list[Timings], sentinel: str | None) -> Timings:
     return Timings(by_name, samples, None if first.drift is None else max(drifts, key=abs), first.rounds)
 
 
-def extracted(model: PrunedNetwork, keep: SubnetSpec) -> PrunedNetwork:
+def extract_for_timing(model: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:
     """The sub-network with tensors of its own, but for the table of word vectors.
 
     A batch reads a few rows of it; one copy per network of a front would be most of the memory.
     """
-    network = extract(model, keep).cpu().eval()
+    network = extract(model, spec).cpu().eval()
     if model.device.type == "cpu":
         network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())
         network.tie_weights()

@@ -127,7 +127,7 @@ class PackedEmbedding(nn.Module):
         return (vectors * self.packed.scales[rows, None].to(self.dtype)).unflatten(0, ids.shape)
 
 
-def quantized(network: PrunedNetwork, bits: int, *, product: str = "float") -> PrunedNetwork:
+def quantize_weights(network: PrunedNetwork, bits: int, *, product: str = "float") -> PrunedNetwork:
     """A copy with all matrices packed, one that two modules share only once; 32 bits: the network itself."""
     if bits == 32:
         return network

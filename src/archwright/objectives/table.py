@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import Timings, measure_latency
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import LayerAnatomy, LayerSpec, SubnetSpec, sizes
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
@@ -75,33 +75,33 @@ class LatencyTable:
         timer: Timer = measure_latency,
     ) -> Self:
         """A table of this network on this device; a timed network has layers of one kind, all alike."""
-        wholes = anatomy(model.config).wholes
-        kinds = list(dict.fromkeys(wholes))
-        of = tuple(kinds.index(layer) for layer in wholes)
-        keeps = {str(sizes(keep)): keep for keep in timed_keeps(kinds, of)}
-        timings = timer(model, keeps, batch=batch, length=length, rounds=rounds, seed=seed)
-        times = np.array([timings[name].median for name in keeps])
-        base, costs = fit(kinds, of, list(keeps.values()), times)
+        full_layers = read_anatomy(model.config).full_layers
+        kinds = list(dict.fromkeys(full_layers))
+        of = tuple(kinds.index(layer) for layer in full_layers)
+        specs = {str(sizes(spec)): spec for spec in timed_keeps(kinds, of)}
+        timings = timer(model, specs, batch=batch, length=length, rounds=rounds, seed=seed)
+        times = np.array([timings[name].median for name in specs])
+        base, costs = fit(kinds, of, list(specs.values()), times)
         return cls(base, costs, of, batch, length, timings.drift)
 
-    def predict(self, keep: SubnetSpec) -> float:
+    def predict(self, spec: SubnetSpec) -> float:
         """Milliseconds per batch of the extracted sub-network."""
-        rows = zip(self.of, sizes(keep), strict=True)
+        rows = zip(self.of, sizes(spec), strict=True)
         return self.base + sum(self.kinds[kind].at(heads, units) for kind, (heads, units) in rows)
 
     def check(
         self,
         model: PrunedNetwork,
-        keeps: Sequence[SubnetSpec],
+        specs: Sequence[SubnetSpec],
         *,
         rounds: int = 30,
         seed: int = 0,
         timer: Timer = measure_latency,
     ) -> list[tuple[float, float]]:
         """Predicted and measured milliseconds of every sub-network."""
-        named = {str(place): keep for place, keep in enumerate(keeps)}
+        named = {str(place): spec for place, spec in enumerate(specs)}
         timings = timer(model, named, batch=self.batch, length=self.length, rounds=rounds, seed=seed)
-        return [(self.predict(keep), timings[name].median) for name, keep in named.items()]
+        return [(self.predict(spec), timings[name].median) for name, spec in named.items()]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -112,7 +112,7 @@ class LatencyTable:
         return cls(**{**values, "kinds": kinds, "of": tuple(values["of"])})
 
 
-def counts(full: int) -> tuple[int, ...]:
+def measured_counts(full: int) -> tuple[int, ...]:
     """Where a curve is measured: at one, the price of having the sub-layer at all, and at shares of the whole."""
     return tuple(sorted({1, *(max(1, round(share * full)) for share in SHARES)})) if full else ()
 
@@ -127,17 +127,17 @@ def timed_keeps(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[Su
     """The whole network, and for every kind networks that have layers of it alone."""
     yield tuple(LayerSpec(kinds[kind].heads, kinds[kind].units) for kind in of)
     for number, layer in enumerate(kinds):
-        for pair in alike_layers(counts(layer.heads), counts(layer.units)):
+        for pair in alike_layers(measured_counts(layer.heads), measured_counts(layer.units)):
             yield tuple(LayerSpec(*pair) if kind == number else LayerSpec(0, 0) for kind in of)
 
 
 def fit(
-    kinds: Sequence[LayerAnatomy], of: Sequence[int], keeps: Sequence[SubnetSpec], times: NDArray[np.float64]
+    kinds: Sequence[LayerAnatomy], of: Sequence[int], specs: Sequence[SubnetSpec], times: NDArray[np.float64]
 ) -> tuple[float, tuple[LayerCosts, ...]]:
     """Base and costs with the least relative error, as sums of steps >= 0: noise makes no larger network faster."""
     places = [[place for place, kind in enumerate(of) if kind == number] for number in range(len(kinds))]
     blocks = [
-        np.array([sum(steps_of(kind, *sizes(keep)[place]) for place in where) for keep in keeps])
+        np.array([sum(steps_of(kind, *sizes(spec)[place]) for place in where) for spec in specs])
         for kind, where in zip(kinds, places, strict=True)
     ]
     matrix = np.concatenate([np.ones((len(times), 1)), *blocks], axis=1) / times[:, None]
@@ -149,7 +149,7 @@ def fit(
 
 def steps_of(kind: LayerAnatomy, heads: int, units: int) -> NDArray[np.float64]:
     """Which steps of its curves a layer of these sizes has climbed; and whether it is there, where that has a price."""
-    climbed = [heads >= np.array(counts(kind.heads)), units >= np.array(counts(kind.units))]
+    climbed = [heads >= np.array(measured_counts(kind.heads)), units >= np.array(measured_counts(kind.units))]
     return np.concatenate([*climbed, [bool(heads or units)] * stays(kind)]).astype(float)
 
 
@@ -159,7 +159,7 @@ def stays(kind: LayerAnatomy) -> bool:
 
 
 def costs_of(kind: LayerAnatomy, steps: NDArray[np.float64]) -> LayerCosts:
-    heads, units = counts(kind.heads), counts(kind.units)
+    heads, units = measured_counts(kind.heads), measured_counts(kind.units)
     climbed = np.cumsum(steps[: len(heads)]), np.cumsum(steps[len(heads) : len(heads) + len(units)])
     curves = [Curve(at, tuple(costs.tolist())) for at, costs in zip((heads, units), climbed, strict=True)]
     return LayerCosts(curves[0], curves[1], float(steps[-1]) if stays(kind) else 0.0)

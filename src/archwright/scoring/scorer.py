@@ -28,7 +28,7 @@ from archwright.proxies import PROXIES, own_proxy
 from archwright.scoring.request import ScoreRequest, ScoreResult
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.store import Scores, digest
+from archwright.store import ScoreStore, digest
 
 ROOMS = ("networks", "spaces", "probe", "proxies")
 """Code that a score depends on."""
@@ -136,7 +136,7 @@ def own_proxies(named: Sequence[str]) -> dict[str, str]:
 class Scorer:
     """Sees many looks, with the processes and the memory of one command."""
 
-    known: Scores
+    known: ScoreStore
     eyes: WorkerPool
 
     def scores(self, wanted: Sequence[ScoreRequest], why: str) -> list[ScoreResult]:
@@ -165,7 +165,7 @@ class Scorer:
 @contextmanager
 def open_scorer(looks: so.RecordingOptions) -> Iterator[Scorer]:
     """With the workers and the folder that the options name."""
-    known = Scores(looks.out)
+    known = ScoreStore(looks.out)
     with worker_pool(looks.workers, looks.ray) as found:
         yield Scorer(known, found)
 

@@ -1,6 +1,6 @@
 """Search: spaces as data, objectives and limits, samplers, and the loop that joins them. Knows no torch."""
 
-from archwright.search.batch_loop import search_together
+from archwright.search.batch_loop import search_batches
 from archwright.search.choices import (
     EPOCHS,
     Bits,
@@ -8,8 +8,8 @@ from archwright.search.choices import (
     Config,
     Value,
     crossover,
-    distinct,
-    every,
+    enumerate_configs,
+    enumerate_distinct,
     largest,
     middle,
     mutate,
@@ -22,8 +22,8 @@ from archwright.search.loop import search
 from archwright.search.samplers import SAMPLERS
 from archwright.search.samplers.asha import rungs
 from archwright.search.samplers.sampler import Bounds
-from archwright.search.space import Candidate, Limit, Objective, Space
-from archwright.search.workers import revive
+from archwright.search.space import Candidate, Constraint, Objective, Space
+from archwright.search.workers import fail_stale_trials
 
 __all__ = [
     "EPOCHS",
@@ -33,24 +33,24 @@ __all__ = [
     "Candidate",
     "Choices",
     "Config",
-    "Limit",
+    "Constraint",
     "Objective",
     "Space",
     "Value",
     "config_of",
     "crossover",
-    "distinct",
     "distributions",
     "encode",
-    "every",
+    "enumerate_configs",
+    "enumerate_distinct",
+    "fail_stale_trials",
     "front",
     "largest",
     "middle",
     "mutate",
-    "revive",
     "rungs",
     "sample",
     "search",
-    "search_together",
+    "search_batches",
     "smallest",
 ]

@@ -11,23 +11,23 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from archwright.search.choices import Choices
 from archwright.search.encoding import PACKED, config_of, distributions
 from archwright.search.loop import MISSING, Known, Outcome, copied, exceeds
-from archwright.search.space import Candidate, Limit, Space
+from archwright.search.space import Candidate, Constraint, Space
 
-Measured = Sequence[float] | str
+ObjectiveValues = Sequence[float] | str
 """One number per objective, or why there is none."""
-Judge = Callable[[Sequence[Candidate]], Sequence[Measured]]
+EvaluateBatch = Callable[[Sequence[Candidate]], Sequence[ObjectiveValues]]
 Heard = Callable[[list[FrozenTrial]], None]
 
 
-def search_together(
+def search_batches(
     study: Study,
     space: Space,
-    judge: Judge,
+    judge: EvaluateBatch,
     *,
-    limits: Sequence[Limit] = (),
+    constraints: Sequence[Constraint] = (),
     trials: int,
     together: int,
-    heard: Heard | None = None,
+    on_batch: Heard | None = None,
 ) -> None:
     """Tries configs until the study has `trials`, `together` at a time; `heard` is given each round when it is told.
 
@@ -37,9 +37,9 @@ def search_together(
     known = Known(space)
     while (done := len(study.get_trials(deepcopy=False))) < trials:
         asked = [drawn(study, space.choices) for _ in range(min(together, trials - done))]
-        round_of(study, space, judge, asked, limits=limits, known=known)
-        if heard:
-            heard(study.get_trials(deepcopy=False)[done:])
+        round_of(study, space, judge, asked, constraints=constraints, known=known)
+        if on_batch:
+            on_batch(study.get_trials(deepcopy=False)[done:])
 
 
 def drawn(study: Study, choices: Choices) -> Trial:
@@ -58,14 +58,20 @@ def drawn(study: Study, choices: Choices) -> Trial:
 
 
 def round_of(
-    study: Study, space: Space, judge: Judge, asked: Sequence[Trial], *, limits: Sequence[Limit], known: Known
+    study: Study,
+    space: Space,
+    judge: EvaluateBatch,
+    asked: Sequence[Trial],
+    *,
+    constraints: Sequence[Constraint],
+    known: Known,
 ) -> None:
     """Judges what is new and within the limits; tells all, in the order in which they were asked."""
     candidates = [Candidate(space, config_of(space.choices, trial)) for trial in asked]
     fresh: dict[str, int] = {}
     for place, (trial, candidate) in enumerate(zip(asked, candidates, strict=True)):
         seen = known.find(study, candidate.config) or known.key(candidate.config) in fresh
-        if not seen and not any(exceeds(limit, candidate, trial) for limit in limits):
+        if not seen and not any(exceeds(limit, candidate, trial) for limit in constraints):
             fresh[known.key(candidate.config)] = place
     measured = dict(zip(fresh.values(), judge([candidates[place] for place in fresh.values()]), strict=True))
     for place, (trial, candidate) in enumerate(zip(asked, candidates, strict=True)):
@@ -74,7 +80,7 @@ def round_of(
         study.tell(trial, values, state=state)
 
 
-def outcome(trial: Trial, measured: Measured | None) -> Outcome:
+def outcome(trial: Trial, measured: ObjectiveValues | None) -> Outcome:
     """Over a limit where nothing was measured; missing, with the reason, where nothing could be."""
     if measured is None or isinstance(measured, str):
         if measured:

@@ -100,12 +100,12 @@ def largest(choices: Choices) -> Config:
     return _corner(choices, 1.0)
 
 
-def every(choices: Choices) -> Iterator[Config]:
+def enumerate_configs(choices: Choices) -> Iterator[Config]:
     """All configs, one by one, the last choice changing fastest."""
-    return distinct(choices, dict)
+    return enumerate_distinct(choices, dict)
 
 
-def distinct(choices: Choices, canonical: Callable[[Config], Config]) -> Iterator[Config]:
+def enumerate_distinct(choices: Choices, canonical: Callable[[Config], Config]) -> Iterator[Config]:
     """One canonical config for each design, one by one and without looking at all configs.
 
     A choice that decides whether another one has an effect must come before that other one.

@@ -49,12 +49,12 @@ def config_of(choices: Choices, trial: FrozenTrial | Trial) -> Config:
     return {name: _value(name, choice, params, attrs) for name, choice in choices.items()}
 
 
-def key_of(config: Config) -> str:
+def config_key(config: Config) -> str:
     """The same text for equal configs."""
     return json.dumps(config, sort_keys=True, separators=(",", ":"))
 
 
-def is_whole(choices: Choices, trial: FrozenTrial) -> bool:
+def is_complete(choices: Choices, trial: FrozenTrial) -> bool:
     """True when all of the config was written, false when its worker died while drawing it."""
     return all(_is_written(name, choice, trial) for name, choice in choices.items())
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from archwright.search.encoding import config_of, key_of
+from archwright.search.encoding import config_key, config_of
 from archwright.search.space import Space
 
 Losses = NDArray[np.float64]  # points x objectives, smaller is better
@@ -96,4 +96,4 @@ def _firsts(trials: Sequence[FrozenTrial], key: Callable[[FrozenTrial], Hashable
 
 
 def _design(trial: FrozenTrial, space: Space | None) -> str:
-    return key_of(space.canonical(config_of(space.choices, trial))) if space else str(trial.number)
+    return config_key(space.canonical(config_of(space.choices, trial))) if space else str(trial.number)

@@ -14,25 +14,25 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from archwright.search.choices import Choices, Config
-from archwright.search.encoding import config_of, is_whole, key_of
+from archwright.search.encoding import config_key, config_of, is_complete
 from archwright.search.front import is_feasible, losses_of
 
 RETRY_OF = "retry_of"
 
 
 @dataclass(frozen=True)
-class Tried:
+class PastTrial:
     """A trial as samplers see it; `losses` (smaller is better) is None for one over a limit or still running."""
 
     config: Config
     key: str
     losses: tuple[float, ...] | None
     told: bool
-    misfit: tuple[int, float]
+    violation: tuple[int, float]
     """How far from passing the limits, smaller is nearer: (minus the limits passed, excess over the one failed)."""
 
 
-def counting(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+def valid_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that have a place in the order; `trials` are sorted by number."""
     retries = first_retries(trials)
     found = []
@@ -54,20 +54,20 @@ def first_retries(trials: Sequence[FrozenTrial]) -> dict[int, int]:
     return found
 
 
-def before(study: Study, number: int) -> list[FrozenTrial]:
+def trials_before(study: Study, number: int) -> list[FrozenTrial]:
     """The counting trials with a smaller number; how many they are is the index of trial `number`."""
     trials = study.get_trials(deepcopy=False)
-    return [trial for trial in counting(trials) if trial.number < number]
+    return [trial for trial in valid_trials(trials) if trial.number < number]
 
 
-class Memory:
+class TrialHistory:
     """Tried trials by number, read once after they were told: asking stays cheap with thousands of them."""
 
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
-        self._told: dict[int, Tried] = {}
+        self._told: dict[int, PastTrial] = {}
 
-    def recall(self, trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]) -> list[Tried]:
+    def recall(self, trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]) -> list[PastTrial]:
         found = []
         for trial in trials:
             tried = self._told.get(trial.number) or self._read(trial, directions)
@@ -75,13 +75,13 @@ class Memory:
                 found.append(tried)
         return found
 
-    def _read(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> Tried | None:
-        if not is_whole(self._choices, trial):
+    def _read(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> PastTrial | None:
+        if not is_complete(self._choices, trial):
             return None
         config = config_of(self._choices, trial)
         usable = trial.state is TrialState.COMPLETE and is_feasible(trial)
         losses = losses_of(trial, directions) if usable else None
-        tried = Tried(config, key_of(config), losses, trial.state.is_finished(), _misfit(trial))
+        tried = PastTrial(config, config_key(config), losses, trial.state.is_finished(), _misfit(trial))
         if tried.told:
             self._told[trial.number] = tried
         return tried

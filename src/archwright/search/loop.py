@@ -10,8 +10,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from archwright.errors import BadInput
 from archwright.search.choices import Config
-from archwright.search.encoding import config_of, is_whole, key_of
-from archwright.search.space import Candidate, Limit, Objective, Space
+from archwright.search.encoding import config_key, config_of, is_complete
+from archwright.search.space import Candidate, Constraint, Objective, Space
 from archwright.search.trial_queue import TrialQueue, freed_on_error
 
 MISSING = "missing"
@@ -24,10 +24,10 @@ def search(
     space: Space,
     objectives: Sequence[Objective],
     *,
-    limits: Sequence[Limit] = (),
+    constraints: Sequence[Constraint] = (),
     trials: int,
     deadline: float | None = None,
-    told: Told | None = None,
+    on_trial: Told | None = None,
 ) -> None:
     """Tries configs until `trials` of the study are told (within the limits or not), or `deadline` has passed.
 
@@ -40,10 +40,10 @@ def search(
         with freed_on_error(study, trial):
             candidate = Candidate(space, config_of(space.choices, trial))
             same = known.find(study, candidate.config)
-            state, values = copied(same, trial) if same else _measure(candidate, objectives, limits, trial)
+            state, values = copied(same, trial) if same else _measure(candidate, objectives, constraints, trial)
             outcome = study.tell(trial, values, state=state, skip_if_finished=True)
-            if told and outcome.state is state:
-                told(outcome)
+            if on_trial and outcome.state is state:
+                on_trial(outcome)
 
 
 class Known:
@@ -56,26 +56,28 @@ class Known:
 
     def find(self, study: Study, config: Config) -> FrozenTrial | None:
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
-            if trial.number not in self._seen and is_whole(self._space.choices, trial):
+            if trial.number not in self._seen and is_complete(self._space.choices, trial):
                 self._seen.add(trial.number)
                 self._first.setdefault(self.key(config_of(self._space.choices, trial)), trial)
         return self._first.get(self.key(config))
 
     def key(self, config: Config) -> str:
         """The same for all configs of one design."""
-        return key_of(self._space.canonical(config))
+        return config_key(self._space.canonical(config))
 
 
-def exceeds(limit: Limit, candidate: Candidate, trial: Trial) -> bool:
+def exceeds(limit: Constraint, candidate: Candidate, trial: Trial) -> bool:
     """True when over the limit; by how much is kept with the trial."""
     excess = float(limit.measure(candidate)) - limit.at_most
     trial.set_constraint(limit.name, math.inf if math.isnan(excess) else excess)
     return not excess <= 0
 
 
-def _measure(candidate: Candidate, objectives: Sequence[Objective], limits: Sequence[Limit], trial: Trial) -> Outcome:
+def _measure(
+    candidate: Candidate, objectives: Sequence[Objective], constraints: Sequence[Constraint], trial: Trial
+) -> Outcome:
     """Limits first, in order, up to the first one exceeded; a measure that is no finite number ends as missing."""
-    if any(exceeds(limit, candidate, trial) for limit in limits):
+    if any(exceeds(limit, candidate, trial) for limit in constraints):
         return TrialState.PRUNED, None
     values = []
     for objective in objectives:

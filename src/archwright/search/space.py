@@ -45,7 +45,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Limit:
+class Constraint:
     """A named measure with an upper bound; a candidate above it is never scored."""
 
     name: str

@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from archwright.errors import BadInput
 from archwright.search.choices import Choices
 from archwright.search.encoding import PACKED, distributions, packed_names
-from archwright.search.history import RETRY_OF, before, counting
-from archwright.search.workers import WORKER, owed, revive, this_worker
+from archwright.search.history import RETRY_OF, trials_before, valid_trials
+from archwright.search.workers import WORKER, fail_stale_trials, next_lost_trial, this_worker
 
 REVIVE_SECONDS = 30.0
 IDLE_REVIVE_SECONDS = 1.0
@@ -40,7 +40,7 @@ class TrialQueue:
         while not self._is_late():
             self._revive(every=REVIVE_SECONDS)
             trials = self._study.get_trials(deepcopy=False)
-            taken = counting(trials)[: self._wanted]
+            taken = valid_trials(trials)[: self._wanted]
             if len(taken) < self._wanted or any(trial.state is TrialState.WAITING for trial in taken):
                 trial = self._ask(trials)
                 if trial:
@@ -67,7 +67,7 @@ class TrialQueue:
 
         Owner and, for a lost one, config are written together with the trial, so that none is ever without an owner.
         """
-        lost = owed(self._choices, trials)
+        lost = next_lost_trial(self._choices, trials)
         if not lost and any(trial.state is TrialState.WAITING for trial in trials):
             trial = self._study.ask()
             trial.set_user_attr(WORKER, this_worker())
@@ -78,7 +78,7 @@ class TrialQueue:
 
     def _is_surplus(self, trial: Trial) -> bool:
         """True when others were faster: enough trials before this one, or the same lost one taken up already."""
-        past = before(self._study, trial.number + 1)
+        past = trials_before(self._study, trial.number + 1)
         return len(past) > self._wanted or not past or past[-1].number != trial.number
 
     def _draw(self, trial: Trial) -> None:
@@ -94,7 +94,7 @@ class TrialQueue:
 
     def _revive(self, every: float) -> None:
         if time.monotonic() - self._revived >= every:
-            revive(self._study)
+            fail_stale_trials(self._study)
             self._revived = time.monotonic()
 
     def _wait(self) -> None:

@@ -13,7 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from archwright.search.choices import Choices
-from archwright.search.encoding import is_whole
+from archwright.search.encoding import is_complete
 from archwright.search.history import RETRY_OF, first_retries
 
 STALE_SECONDS = 600.0
@@ -24,10 +24,10 @@ LOST = "lost"
 def this_worker() -> dict[str, Any]:
     """Names this process so that others can tell whether it still lives; kept with each of its trials."""
     pid = os.getpid()
-    return {"host": socket.gethostname(), "pid": pid, "started": started(pid), "asked": time.time()}
+    return {"host": socket.gethostname(), "pid": pid, "started": process_start(pid), "asked": time.time()}
 
 
-def started(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """When a living process of this machine was started, None if there is none; ids are used again, times are not."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -36,7 +36,7 @@ def started(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]  # a zombie has ended; field 22 of the line is the start time
 
 
-def revive(study: Study, *, stale_seconds: float = STALE_SECONDS) -> list[int]:
+def fail_stale_trials(study: Study, *, stale_seconds: float = STALE_SECONDS) -> list[int]:
     """Frees the trials of dead workers and returns their numbers: told FAIL and marked as lost.
 
     A worker is dead when its process on this machine is gone. One on another machine counts as dead when its trial is
@@ -46,12 +46,12 @@ def revive(study: Study, *, stale_seconds: float = STALE_SECONDS) -> list[int]:
     return [trial.number for trial in running if is_dead(trial, stale_seconds) and _bury(study, trial)]
 
 
-def owed(choices: Choices, trials: list[FrozenTrial]) -> FrozenTrial | None:
+def next_lost_trial(choices: Choices, trials: list[FrozenTrial]) -> FrozenTrial | None:
     """The first lost trial that nobody has tried again; a second attempt that was lost too is not owed a third."""
     retries = first_retries(trials)
     for trial in trials:
         lost = trial.state is TrialState.FAIL and LOST in trial.user_attrs
-        if lost and RETRY_OF not in trial.user_attrs and trial.number not in retries and is_whole(choices, trial):
+        if lost and RETRY_OF not in trial.user_attrs and trial.number not in retries and is_complete(choices, trial):
             return trial
     return None
 
@@ -60,7 +60,7 @@ def is_dead(trial: FrozenTrial, stale_seconds: float) -> bool:
     """True when nobody will tell this running trial any more."""
     worker = trial.user_attrs.get(WORKER)
     if worker and worker["host"] == socket.gethostname():
-        return bool(started(worker["pid"]) != worker["started"])
+        return bool(process_start(worker["pid"]) != worker["started"])
     begun = worker["asked"] if worker else trial.datetime_start.timestamp() if trial.datetime_start else 0.0
     return bool(time.time() - begun > stale_seconds)
 

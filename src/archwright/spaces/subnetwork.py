@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archwright.search import Bits, Config
-from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, count, positions, simplest
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, as_part, count, positions
 
 Masks = Callable[["SubnetSpace", Config], SubnetSpec]
 
@@ -40,7 +40,7 @@ def small_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
     kept = set(space.layer_order[: config["layers"]])
     return tuple(
         LayerSpec(min(config["heads"], of.heads), min(config["units"], of.units)) if layer in kept else GONE
-        for layer, of in enumerate(space.anatomy.wholes)
+        for layer, of in enumerate(space.anatomy.full_layers)
     )
 
 
@@ -56,22 +56,20 @@ def medium_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
 
 def large_masks(space: SubnetSpace, config: Config) -> SubnetSpec:
     on = Bits(switches(space.anatomy)).unpack(config["bits"])
-    rows = zip(space.anatomy.wholes, np.split(on, ends(space.anatomy)[:-1]), strict=True)
+    rows = zip(space.anatomy.full_layers, np.split(on, ends(space.anatomy)[:-1]), strict=True)
     return tuple(
-        LayerSpec(
-            simplest(np.flatnonzero(row[: of.heads]).tolist()), simplest(np.flatnonzero(row[of.heads :]).tolist())
-        )
+        LayerSpec(as_part(np.flatnonzero(row[: of.heads]).tolist()), as_part(np.flatnonzero(row[of.heads :]).tolist()))
         for of, row in rows
     )
 
 
 def ends(of: Anatomy) -> list[int]:
     """Where the switches of each layer end, heads before units."""
-    return np.cumsum([layer.heads + layer.units for layer in of.wholes], dtype=int).tolist()
+    return np.cumsum([layer.heads + layer.units for layer in of.full_layers], dtype=int).tolist()
 
 
 def switches(of: Anatomy) -> int:
-    return sum(layer.heads + layer.units for layer in of.wholes)
+    return sum(layer.heads + layer.units for layer in of.full_layers)
 
 
 def layer_config(of: Anatomy, keep: SubnetSpec) -> Config:
@@ -83,7 +81,7 @@ def large_config(of: Anatomy, keep: SubnetSpec) -> Config:
     """The config of LARGE that keeps exactly this."""
     bits = np.zeros(switches(of), dtype=bool)
     rows = np.split(bits, ends(of)[:-1])  # views
-    for row, layer, part in zip(rows, of.wholes, keep, strict=True):
+    for row, layer, part in zip(rows, of.full_layers, keep, strict=True):
         row[list(positions(part.heads))] = True
         row[[layer.heads + unit for unit in positions(part.units)]] = True
     return {"bits": Bits(bits.size).pack(bits)}
@@ -102,7 +100,7 @@ def layer(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
 def medium(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
     """Heads and units of every layer."""
     choices: dict[str, Sequence[int] | Bits] = {}
-    for index, whole in enumerate(of.wholes):
+    for index, whole in enumerate(of.full_layers):
         heads = {f"heads{index}": range(whole.heads + 1)} if whole.heads else {}
         choices |= {**heads, f"units{index}": range(whole.units + 1)}
     return choices

@@ -1,20 +1,20 @@
 """Where results lie: run folders, studies, checkpoints. The only code that knows paths."""
 
-from archwright.store.files import whole_folder, write_whole
-from archwright.store.run import RunFolder, begin, existing_run, is_run
-from archwright.store.scores import Scores, digest
-from archwright.store.study import answering, check_store, open_study
+from archwright.store.files import atomic_folder, write_atomic
+from archwright.store.run import RunFolder, begin_run, existing_run, is_run
+from archwright.store.scores import ScoreStore, digest
+from archwright.store.study import check_store, open_study, report_database_loss
 
 __all__ = [
     "RunFolder",
-    "Scores",
-    "answering",
-    "begin",
+    "ScoreStore",
+    "atomic_folder",
+    "begin_run",
     "check_store",
     "digest",
     "existing_run",
     "is_run",
     "open_study",
-    "whole_folder",
-    "write_whole",
+    "report_database_loss",
+    "write_atomic",
 ]

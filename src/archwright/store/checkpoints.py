@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from archwright.errors import Failed
-from archwright.store.files import whole_file
+from archwright.store.files import atomic_file
 
 
 def put_moment(state: dict[str, Any], name: str, tensor: Any) -> None:
@@ -43,7 +43,7 @@ class FileCheckpoints:
         plain = {name: value for name, value in state["carry"].items() if name not in carried}
         metadata = {"step": str(state["step"]), "carry": json.dumps(plain)}
         try:
-            with whole_file(self.path) as beside:
+            with atomic_file(self.path) as beside:
                 save_file(tensors, beside, metadata=metadata)
         except (SafetensorError, OSError) as error:
             way_out = "make room and run the same command again"

@@ -24,14 +24,14 @@ KEYS = {
 """What a file must have to be used."""
 
 
-def write_whole(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
     """The file with this content, or as it was before."""
-    with whole_file(path, mode=mode) as beside:
+    with atomic_file(path, mode=mode) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
+def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
     """A file beside `path` to write to: synced and renamed to `path` when the block ends well, else gone."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
@@ -46,16 +46,16 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
         raise
 
 
-def write_first(path: Path, content: str) -> None:
+def write_once(path: Path, content: str) -> None:
     """The file with this content, unless another process was faster."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as beside:
-        write_whole(Path(beside) / path.name, content)
+        write_atomic(Path(beside) / path.name, content)
         with suppress(FileExistsError):
             os.link(Path(beside) / path.name, path)
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes `path` when the block ends well, and leaves nothing when it does not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from archwright.store.files import write_whole
+from archwright.store.files import write_atomic
 
 COLUMNS = ("step", "loss", "learning_rate", "tokens", "seconds")
 
 
-class Log:
+class TrainingLog:
     """A CSV file that grows line by line."""
 
     def __init__(self, path: Path):
         self.path = path
         self.file: TextIO | None = None
 
-    def __enter__(self) -> "Log":
+    def __enter__(self) -> "TrainingLog":
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -34,7 +34,7 @@ class Log:
         """The file with the lines of earlier steps alone, open for more."""
         kept = [row for row in read_log(self.path) if row["step"] < step]
         lines = [",".join(COLUMNS), *(",".join(f"{row[name]:.9g}" for name in COLUMNS) for row in kept)]
-        write_whole(self.path, "\n".join(lines) + "\n")
+        write_atomic(self.path, "\n".join(lines) + "\n")
         return open(self.path, "a", encoding="utf-8", buffering=1)  # no checkpoint is ahead of its log
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.store.files import read_json, write_first, write_whole
+from archwright.store.files import read_json, write_atomic, write_once
 
 LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_epochs")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
@@ -60,19 +60,19 @@ class RunFolder:
     def report(self) -> Path:
         return self.path / "report.html"
 
-    def recovered(self, trial: int) -> Path:
+    def recovered_network(self, trial: int) -> Path:
         return self.path / "recovered" / f"trial-{trial}"
 
     def note(self, name: str, value: Any = None) -> Any:
         """A small JSON file of the run; without a value, what was noted before or None."""
         path = self.path / f"{name}.json"
         if value is not None:
-            write_whole(path, json.dumps(value, indent=1))
+            write_atomic(path, json.dumps(value, indent=1))
         return read_json(path) if path.exists() else None
 
     def note_once(self, name: str, value: Any) -> Any:
         """The same for what several processes may find out at once: all get what the fastest one noted."""
-        write_first(self.path / f"{name}.json", json.dumps(value, indent=1))
+        write_once(self.path / f"{name}.json", json.dumps(value, indent=1))
         return self.note(name)
 
     def checkpoints(self, phase: str) -> "FileCheckpoints":
@@ -94,7 +94,7 @@ class RunFolder:
         return dict(self.note("seconds") or {})
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Refuses a second command on the same folder; the lock ends with the process, however it ends.
 
         What a killed command left half-written is swept away first.
@@ -120,9 +120,9 @@ class RunFolder:
         """Notes the options of a resumed run, for the workers that join it."""
         noted = {"id": self.identity, "options": {**self.settings, **options}}
         if noted["options"] != self.settings:
-            write_whole(self.path / "run.json", json.dumps(noted, indent=1), mode=PRIVATE)
+            write_atomic(self.path / "run.json", json.dumps(noted, indent=1), mode=PRIVATE)
 
-    def is_finished(self, options: Mapping[str, Any]) -> bool:
+    def is_complete(self, options: Mapping[str, Any]) -> bool:
         """Whether a command with these options ended here."""
         whole = (self.path / "result.json").exists() and self.report.exists()
         return whole and self.note("finished") == {name: options[name] for name in LASTING}
@@ -131,7 +131,7 @@ class RunFolder:
         self.note("finished", {name: options[name] for name in LASTING})
 
 
-def begin(path: Path, options: Mapping[str, Any]) -> RunFolder:
+def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     """The run folder for these options: a new one, or the one that the same command left unfinished."""
     run = RunFolder(path)
     if is_run(path):
@@ -142,7 +142,7 @@ def begin(path: Path, options: Mapping[str, Any]) -> RunFolder:
     try:
         path.mkdir(parents=True, exist_ok=True)
         content = {"id": uuid.uuid4().hex, "options": dict(options)}
-        write_whole(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
+        write_atomic(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
     return run

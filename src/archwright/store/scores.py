@@ -10,7 +10,7 @@ from typing import Any
 FILE = "scores.jsonl"
 
 
-class Scores:
+class ScoreStore:
     """What is known about each key; every addition is on disk before `add` returns."""
 
     def __init__(self, folder: Path) -> None:

@@ -68,7 +68,7 @@ def database(url: str) -> "BaseStorage":
 
 
 @contextmanager
-def answering() -> Iterator[None]:
+def report_database_loss() -> Iterator[None]:
     """Ends a command with one line when its database goes away; the same command goes on when it is back."""
     from optuna.exceptions import StorageInternalError
     from sqlalchemy.exc import SQLAlchemyError

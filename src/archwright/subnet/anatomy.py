@@ -9,25 +9,25 @@ from transformers.initialization import no_init_weights
 
 from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
-from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, Outlet, Removable
+from archwright.subnet.spec import Anatomy, LayerAnatomy, OutputHead, PrunableCost, WeightCount
 from archwright.tasks import TASK_KINDS
 
 Named = Mapping[str, torch.Tensor]
 
 
-def anatomy(config: PrunedConfig) -> Anatomy:
+def read_anatomy(config: PrunedConfig) -> Anatomy:
     """The numbers of the *unpruned* network that `config` describes."""
     network = whole_network(config)
     outside = outside_of_layers(network)
     embedded = {name: tensor for name, tensor in outside.items() if not last_norm(name, config)}
-    labels, outlet = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
+    labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
     return Anatomy(
         wholes=tuple(layer_anatomy(placed, network.config) for placed in network.placed()),
         width=config.backbone[config.family.width],
         labels=labels,
         embedding=cost(embedded.values()),
         projection=sum(linear.weight.numel() for linear in projections(network)),
-        outlet=outlet,
+        output_head=output_head,
     )
 
 
@@ -86,11 +86,11 @@ def cut_with_units(parts: LayerParts) -> set[str]:
     return {f"{parts.down}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
 
 
-def removable(weights: Named, cut: set[str], count: int) -> Removable:
+def removable(weights: Named, cut: set[str], count: int) -> PrunableCost:
     """The cost of each of so many heads or units, and of what goes with the last of them."""
     shared = cost(tensor for name, tensor in weights.items() if name in cut)
-    each = Cost(shared.matrices // max(1, count), shared.vectors // max(1, count))
-    return Removable(each, cost(tensor for name, tensor in weights.items() if name not in cut))
+    each = WeightCount(shared.matrices // max(1, count), shared.vectors // max(1, count))
+    return PrunableCost(each, cost(tensor for name, tensor in weights.items() if name not in cut))
 
 
 def within(name: str, paths: Iterable[str]) -> bool:
@@ -98,27 +98,30 @@ def within(name: str, paths: Iterable[str]) -> bool:
     return any(name.startswith(f"{path}.") for path in paths)
 
 
-def cost(weights: Iterable[torch.Tensor]) -> Cost:
+def cost(weights: Iterable[torch.Tensor]) -> WeightCount:
     return sum(
-        (Cost(vectors=tensor.numel()) if tensor.dim() < 2 else Cost(matrices=tensor.numel()) for tensor in weights),
-        Cost(),
+        (
+            WeightCount(vectors=tensor.numel()) if tensor.dim() < 2 else WeightCount(matrices=tensor.numel())
+            for tensor in weights
+        ),
+        WeightCount(),
     )
 
 
-def classification_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
+def classification_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     """Number of outputs and shape of the head, with so many vectors of a norm after the last layer; as those below."""
     dense = bool(config.family.head_activation)
-    return config.num_labels, Outlet(norm=norm, dense=dense, bias=dense)
+    return config.num_labels, OutputHead(norm=norm, dense=dense, bias=dense)
 
 
-def score_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
+def score_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     return 1, classification_outputs(config, norm)[1]
 
 
-def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
-    return 2, Outlet(norm=norm, dense=False, per_token=True)
+def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
+    return 2, OutputHead(norm=norm, dense=False, per_token=True)
 
 
-def token_outputs(config: PrunedConfig, norm: int) -> tuple[int, Outlet]:
+def token_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     rows = config.backbone["vocab_size"]
-    return 0, Outlet(norm=norm, dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)
+    return 0, OutputHead(norm=norm, dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)

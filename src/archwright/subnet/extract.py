@@ -6,18 +6,18 @@ import torch
 
 from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
-from archwright.subnet.slicing import cut_heads
+from archwright.subnet.slicing import attention_slice
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 
 State = dict[str, torch.Tensor]
 
 
-def extract(model: PrunedNetwork, keep: SubnetSpec) -> PrunedNetwork:
+def extract(model: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:
     """A new, ordinary model with small tensors of its own that computes what the sub-network computes."""
-    config = pruned_config(model.config, keep)
+    config = pruned_config(model.config, spec)
     with torch.device("meta"):  # no time for weights that are replaced at once
         small = type(model)(config)
-    small.load_state_dict(extracted_state(model, keep), assign=True)
+    small.load_state_dict(extracted_state(model, spec), assign=True)
     small.tie_weights()
     for name, buffer in model.backbone.named_buffers():
         owner, _, leaf = name.rpartition(".")
@@ -27,20 +27,20 @@ def extract(model: PrunedNetwork, keep: SubnetSpec) -> PrunedNetwork:
     return small.to(model.dtype).train(model.training)
 
 
-def pruned_config(config: PrunedConfig, keep: SubnetSpec) -> PrunedConfig:
+def pruned_config(config: PrunedConfig, spec: SubnetSpec) -> PrunedConfig:
     """The config of the extracted network: layers that are gone are not in it."""
     values = config.to_dict()
-    left = [(place, part) for place, part in zip(config.places, keep, strict=True) if any(map(count, part))]
+    left = [(place, part) for place, part in zip(config.places, spec, strict=True) if any(map(count, part))]
     values["layers"] = [[count(part.heads), count(part.units)] for _, part in left]
     values["places"] = [place for place, _ in left]
     return PrunedConfig.from_dict(values)
 
 
-def extracted_state(model: PrunedNetwork, keep: SubnetSpec) -> State:
+def extracted_state(model: PrunedNetwork, spec: SubnetSpec) -> State:
     """The state dict of the extracted network, in tensors of its own."""
     root = f"backbone.{model.config.family.layers}."
     state = copied({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
-    rows = zip(model.placed(), keep, strict=True)
+    rows = zip(model.placed(), spec, strict=True)
     left = [(placed, part) for placed, part in rows if any(map(count, part))]
     for number, (placed, part) in enumerate(left):
         for name, tensor in layer_state(placed, model.config, part).items():
@@ -81,7 +81,7 @@ def chosen(
     rows: dict[str, list[int]] = {}
     cols: dict[str, list[int]] = {}
     if count(part.heads):
-        cut = cut_heads(config, placed.shape, part.heads)
+        cut = attention_slice(config, placed.shape, part.heads)
         queries, keys = list(positions(cut.queries)), list(positions(cut.keys))
         rows |= {parts.query: queries, parts.key: keys, parts.value: keys}
         cols[parts.mix] = queries

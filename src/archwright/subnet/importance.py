@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import Placed, PrunedNetwork
-from archwright.subnet.slicing import Cut, cut_heads, head_owners, subnetwork
+from archwright.subnet.slicing import AttentionSlice, attention_slice, head_owners, subnetwork
 from archwright.subnet.spec import LayerSpec, Part, SubnetSpec
 
 SHALLOW = 6
@@ -21,7 +21,7 @@ Scores = list[torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Order:
+class ImportanceOrder:
     """Best first: heads and units of every layer, and the layers themselves."""
 
     heads: tuple[tuple[int, ...], ...]
@@ -29,11 +29,11 @@ class Order:
     layers: tuple[int, ...]
 
 
-def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> Order:
+def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> ImportanceOrder:
     """Heads and units by |activation x gradient|, layers by the cost of their removal (Molchanov et al. 2017)."""
     batches = list(batches)
     heads, units = taylor_scores(model, batches, loss)
-    return Order(
+    return ImportanceOrder(
         heads=tuple(tuple(row.argsort(descending=True, stable=True).tolist()) for row in heads),
         units=tuple(tuple(row.argsort(descending=True, stable=True).tolist()) for row in units),
         layers=layer_order(model, batches, loss),
@@ -54,7 +54,7 @@ def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> t
     with evaluating(model), torch.enable_grad():
         for batch in batches:
             texts += len(batch.targets)
-            seen = recorded_inputs(model, list(owners), batch, loss)
+            seen = record_inputs(model, list(owners), batch, loss)
             for module, (activation, gradient) in seen.items():
                 # a text of several choices is several rows: texts x rows x tokens x features
                 effect = (activation * gradient).unflatten(0, (len(batch.targets), -1)).sum((1, 2))
@@ -76,7 +76,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         model.train(was_training)
 
 
-def recorded_inputs(
+def record_inputs(
     model: PrunedNetwork, modules: list[nn.Module], batch: Any, loss: Loss
 ) -> dict[nn.Module, tuple[torch.Tensor, torch.Tensor]]:
     """What went into each module and the gradient of the loss with respect to it; the weights get no gradient."""
@@ -115,23 +115,23 @@ def without(full: list[LayerSpec], gone: list[int]) -> SubnetSpec:
     return tuple(LayerSpec(0, 0) if i in gone else layer for i, layer in enumerate(full))
 
 
-def mean_loss(model: PrunedNetwork, keep: SubnetSpec, batches: list[Any], loss: Loss) -> float:
-    with subnetwork(model, keep):
+def mean_loss(model: PrunedNetwork, spec: SubnetSpec, batches: list[Any], loss: Loss) -> float:
+    with subnetwork(model, spec):
         total = sum(float(loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches)
     return total / sum(len(b.targets) for b in batches)
 
 
 @torch.no_grad()
-def reorder(model: PrunedNetwork, order: Order) -> None:
+def reorder(model: PrunedNetwork, order: ImportanceOrder) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
     for placed, heads, units in zip(model.placed(), order.heads, order.units, strict=True):
         if heads:
-            reorder_heads(placed, cut_heads(model.config, placed.shape, heads))
+            reorder_heads(placed, attention_slice(model.config, placed.shape, heads))
         if units:
             reorder_units(placed, units)
 
 
-def reorder_heads(placed: Placed, cut: Cut) -> None:
+def reorder_heads(placed: Placed, cut: AttentionSlice) -> None:
     layer, parts = placed.layer, placed.parts
     permute(layer.get_submodule(parts.query), rows=cut.queries)
     for path in (parts.key, parts.value):

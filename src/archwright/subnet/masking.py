@@ -7,22 +7,22 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.slicing import cut_heads, kept_layers, leave_out
+from archwright.subnet.slicing import attention_slice, remove_layers, replace_removed
 from archwright.subnet.spec import SubnetSpec, count, positions
 
 
 @contextmanager
-def masked(model: PrunedNetwork, keep: SubnetSpec) -> Iterator[PrunedNetwork]:
+def masked_subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The model with heads and units outside `keep` set to zero just before the linear that reads them."""
     config = model.config
     with ExitStack() as undo:
-        for placed, part in kept_layers(model, keep, undo):
+        for placed, part in remove_layers(model, spec, undo):
             if count(part.heads):
-                features = positions(cut_heads(config, placed.shape, part.heads).queries)
+                features = positions(attention_slice(config, placed.shape, part.heads).queries)
                 mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)
             if count(part.units):
                 mask_input(placed.layer.get_submodule(placed.parts.down), positions(part.units), undo)
-            leave_out(placed, part, undo)
+            replace_removed(placed, part, undo)
         yield model
 
 
@@ -34,15 +34,15 @@ def mask_input(linear: nn.Module, kept: tuple[int, ...], undo: ExitStack) -> Non
 
 
 @contextmanager
-def zeroed(model: PrunedNetwork, keep: SubnetSpec) -> Iterator[PrunedNetwork]:
+def zeroed_subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The public code's way, for timing only: every layer is computed, and what is gone is multiplied by zero.
 
     Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.
     """
     with ExitStack() as undo:
-        for placed, part in zip(model.placed(), keep, strict=True):
+        for placed, part in zip(model.placed(), spec, strict=True):
             if placed.heads:
-                features = positions(cut_heads(model.config, placed.shape, part.heads).queries)
+                features = positions(attention_slice(model.config, placed.shape, part.heads).queries)
                 mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)
             mask_input(placed.layer.get_submodule(placed.parts.down), positions(part.units), undo)
         yield model

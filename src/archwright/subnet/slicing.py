@@ -9,7 +9,7 @@ from torch import nn
 
 from archwright.networks.families.family import AttentionShape
 from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
-from archwright.subnet.spec import LayerSpec, Part, SubnetSpec, count, positions, simplest
+from archwright.subnet.spec import LayerSpec, Part, SubnetSpec, as_part, count, positions
 
 
 class SlicedLinear(nn.Linear):
@@ -19,8 +19,8 @@ class SlicedLinear(nn.Linear):
     cols: int | torch.Tensor | None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        bias = None if self.bias is None else narrowed(self.bias, 0, self.rows)
-        return nn.functional.linear(x, narrowed(narrowed(self.weight, 0, self.rows), 1, self.cols), bias)
+        bias = None if self.bias is None else select(self.bias, 0, self.rows)
+        return nn.functional.linear(x, select(select(self.weight, 0, self.rows), 1, self.cols), bias)
 
 
 class FrozenSlice(nn.Linear):
@@ -32,13 +32,13 @@ class FrozenSlice(nn.Linear):
         return nn.functional.linear(x, *self.picked)
 
 
-def narrowed(tensor: torch.Tensor, dim: int, part: int | torch.Tensor | None) -> torch.Tensor:
+def select(tensor: torch.Tensor, dim: int, part: int | torch.Tensor | None) -> torch.Tensor:
     if part is None:
         return tensor
     return tensor.narrow(dim, 0, part) if isinstance(part, int) else tensor.index_select(dim, part)
 
 
-class Cut(NamedTuple):
+class AttentionSlice(NamedTuple):
     """What is kept of an attention: features of the queries (what is mixed), of keys and values, and the shape left."""
 
     queries: Part
@@ -46,11 +46,13 @@ class Cut(NamedTuple):
     shape: AttentionShape
 
 
-def cut_heads(config: PrunedConfig, shape: AttentionShape, heads: Part) -> Cut:
+def attention_slice(config: PrunedConfig, shape: AttentionShape, heads: Part) -> AttentionSlice:
     """The features of these removable heads in a layer of this shape."""
     rule, chosen = config.heads_go_by, positions(heads)
-    queries, keys = (simplest(find(shape, chosen)) for find in (rule.query_heads, rule.key_heads))
-    return Cut(head_features(queries, shape.size), head_features(keys, shape.size), rule.left(shape, len(chosen)))
+    queries, keys = (as_part(find(shape, chosen)) for find in (rule.query_heads, rule.key_heads))
+    return AttentionSlice(
+        head_features(queries, shape.size), head_features(keys, shape.size), rule.left(shape, len(chosen))
+    )
 
 
 def head_features(heads: Part, head_size: int) -> Part:
@@ -64,7 +66,7 @@ def head_owners(config: PrunedConfig, shape: AttentionShape) -> list[int]:
     """For every query feature of a layer of this shape: the removable head it belongs to."""
     owners = [0] * shape.inner
     for head in range(config.heads_go_by.units(shape)):
-        for feature in positions(cut_heads(config, shape, (head,)).queries):
+        for feature in positions(attention_slice(config, shape, (head,)).queries):
             owners[feature] = head
     return owners
 
@@ -76,47 +78,47 @@ def as_index(part: Part, full: int, device: torch.device) -> int | torch.Tensor 
 
 
 @contextmanager
-def subnetwork(model: PrunedNetwork, keep: SubnetSpec) -> Iterator[PrunedNetwork]:
+def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The model computes only what `keep` names; gradients reach the super-network's own Parameters."""
     config = model.config
     with ExitStack() as undo:
-        for placed, part in kept_layers(model, keep, undo):
+        for placed, part in remove_layers(model, spec, undo):
             if count(part.heads):
-                slice_attention(placed, cut_heads(config, placed.shape, part.heads), undo)
+                slice_attention(placed, attention_slice(config, placed.shape, part.heads), undo)
             if count(part.units):
                 slice_ffn(placed, part.units, undo)
-            leave_out(placed, part, undo)
+            replace_removed(placed, part, undo)
         yield model
 
 
-def kept_layers(model: PrunedNetwork, keep: SubnetSpec, undo: ExitStack) -> list[tuple[Placed, LayerSpec]]:
+def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> list[tuple[Placed, LayerSpec]]:
     """Take the layers that are gone out of the model and return the others, with what each keeps."""
     claim(model, undo)
     family = model.config.family
-    rows = zip(model.placed(), keep, strict=True)
+    rows = zip(model.placed(), spec, strict=True)
     left = [(placed, part) for placed, part in rows if count(part.heads) or count(part.units)]
-    if len(left) < len(keep):
+    if len(left) < len(spec):
         swap(model.backbone, family.layers, nn.ModuleList([placed.layer for placed, _ in left]), undo)
     if family.causal:
-        renumber(model, keep, left, undo)
+        renumber(model, spec, left, undo)
     return left
 
 
-def renumber(model: PrunedNetwork, keep: SubnetSpec, left: list[tuple[Placed, LayerSpec]], undo: ExitStack) -> None:
+def renumber(model: PrunedNetwork, spec: SubnetSpec, left: list[tuple[Placed, LayerSpec]], undo: ExitStack) -> None:
     """Tell a decoder which layers it has now: masks go by a layer's place, a cache by its place among attentions."""
     config = model.config
-    staying = [i for i, part in enumerate(keep) if count(part.heads) or count(part.units)]
-    note(config, "places", [config.places[i] for i in staying], undo)
-    note(config, "layers", [[count(keep[i].heads), count(keep[i].units)] for i in staying], undo)
+    staying = [i for i, part in enumerate(spec) if count(part.heads) or count(part.units)]
+    set_until(config, "places", [config.places[i] for i in staying], undo)
+    set_until(config, "layers", [[count(spec[i].heads), count(spec[i].units)] for i in staying], undo)
     types = getattr(model.backbone.config, "layer_types", None)
     if types:
-        note(model.backbone.config, "layer_types", [types[i] for i in staying], undo)
+        set_until(model.backbone.config, "layer_types", [types[i] for i in staying], undo)
     attending = [placed.layer for placed, part in left if count(part.heads)]
     for slot, layer in enumerate(attending):
-        note(layer.get_submodule(config.family.attention), "layer_idx", slot, undo)
+        set_until(layer.get_submodule(config.family.attention), "layer_idx", slot, undo)
 
 
-def note(owner: Any, name: str, value: Any, undo: ExitStack) -> None:
+def set_until(owner: Any, name: str, value: Any, undo: ExitStack) -> None:
     """Set an attribute until `undo`."""
     undo.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, value)
@@ -130,7 +132,7 @@ def claim(model: PrunedNetwork, undo: ExitStack) -> None:
     undo.callback(model.__dict__.pop, "claimed")
 
 
-def leave_out(placed: Placed, part: LayerSpec, undo: ExitStack) -> None:
+def replace_removed(placed: Placed, part: LayerSpec, undo: ExitStack) -> None:
     """Put stand-ins where nothing of a sub-layer is left."""
     for path, module in placed.parts.without_attention.items() if not count(part.heads) else ():
         swap(placed.layer, path, module(), undo)
@@ -138,14 +140,14 @@ def leave_out(placed: Placed, part: LayerSpec, undo: ExitStack) -> None:
         swap(placed.layer, path, module(), undo)
 
 
-def slice_attention(placed: Placed, cut: Cut, undo: ExitStack) -> None:
+def slice_attention(placed: Placed, cut: AttentionSlice, undo: ExitStack) -> None:
     layer, parts = placed.layer, placed.parts
     slice_outputs(layer, (parts.query,), cut.queries, undo)
     slice_outputs(layer, (parts.key, parts.value), cut.keys, undo)
     slice_inputs(layer, parts.mix, cut.queries, undo)
     for path, number in parts.follows.items():
         owner, _, name = path.rpartition(".")
-        note(layer.get_submodule(owner), name, number(cut.shape), undo)
+        set_until(layer.get_submodule(owner), name, number(cut.shape), undo)
 
 
 def slice_ffn(placed: Placed, units: Part, undo: ExitStack) -> None:
@@ -176,8 +178,8 @@ def slice_linear(
         linear.__class__ = SlicedLinear
         undo.callback(restore, linear, ("rows", "cols"))
     else:
-        bias = None if linear.bias is None else narrowed(linear.bias, 0, rows)
-        vars(linear).update(picked=(narrowed(narrowed(linear.weight, 0, rows), 1, cols), bias))
+        bias = None if linear.bias is None else select(linear.bias, 0, rows)
+        vars(linear).update(picked=(select(select(linear.weight, 0, rows), 1, cols), bias))
         linear.__class__ = FrozenSlice
         undo.callback(restore, linear, ("picked",))
 

@@ -28,41 +28,41 @@ def positions(part: Part) -> tuple[int, ...]:
     return tuple(range(part)) if isinstance(part, int) else part
 
 
-def simplest(part: Sequence[int]) -> Part:
+def as_part(part: Sequence[int]) -> Part:
     """The first n as a number, because a prefix is a view where other positions are a copy."""
     chosen = tuple(int(i) for i in part)
     return len(chosen) if chosen == tuple(range(len(chosen))) else chosen
 
 
-def sizes(keep: SubnetSpec) -> list[tuple[int, int]]:
+def sizes(spec: SubnetSpec) -> list[tuple[int, int]]:
     """Heads and units of every layer of the super-network."""
-    return [(count(layer.heads), count(layer.units)) for layer in keep]
+    return [(count(layer.heads), count(layer.units)) for layer in spec]
 
 
 @dataclass(frozen=True)
-class Cost:
+class WeightCount:
     """Numbers in matrices (and kernels), and in biases and norms."""
 
     matrices: int = 0
     vectors: int = 0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.matrices + other.matrices, self.vectors + other.vectors)
+    def __add__(self, other: WeightCount) -> WeightCount:
+        return WeightCount(self.matrices + other.matrices, self.vectors + other.vectors)
 
-    def times(self, count: int) -> Cost:
-        return Cost(self.matrices * count, self.vectors * count)
+    def times(self, count: int) -> WeightCount:
+        return WeightCount(self.matrices * count, self.vectors * count)
 
 
 @dataclass(frozen=True)
-class Removable:
+class PrunableCost:
     """What the heads of a layer cost, or its units."""
 
-    each: Cost = Cost()
-    once: Cost = Cost()
+    each: WeightCount = WeightCount()
+    once: WeightCount = WeightCount()
     """What stays as long as any of them does: a bias, a norm, keys that all heads share."""
 
-    def cost(self, count: int) -> Cost:
-        return self.each.times(count) + self.once if count else Cost()
+    def cost(self, count: int) -> WeightCount:
+        return self.each.times(count) + self.once if count else WeightCount()
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class LayerAnatomy:
     heads: int
     """Heads that can go; with grouped queries each of them is several, and an operator without heads has none."""
     units: int
-    attention: Removable
-    ffn: Removable
+    attention: PrunableCost
+    ffn: PrunableCost
     features: int
     """Query features of one head."""
-    rest: Cost = Cost()
+    rest: WeightCount = WeightCount()
     """What stays as long as the layer does."""
     mixing: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Multiply-adds per token of an operator without heads: these, times the length, times its logarithm."""
 
-    def cost(self, heads: int, units: int) -> Cost:
+    def cost(self, heads: int, units: int) -> WeightCount:
         if not (heads or units):
-            return Cost()
+            return WeightCount()
         return self.attention.cost(heads) + self.ffn.cost(units) + self.rest
 
     def mixed(self, heads: int, units: int, length: int) -> float:
@@ -94,7 +94,7 @@ class LayerAnatomy:
 
 
 @dataclass(frozen=True)
-class Outlet:
+class OutputHead:
     """What comes after the layers; the defaults are an encoder's classification head."""
 
     norm: int = 0
@@ -114,38 +114,38 @@ class Outlet:
 class Anatomy:
     """The numbers of a super-network from which every sub-network's cost follows, without building it."""
 
-    wholes: tuple[LayerAnatomy, ...]
+    full_layers: tuple[LayerAnatomy, ...]
     width: int
     labels: int
     """Outputs of the task head; a language model has a table of output embeddings instead."""
-    embedding: Cost
+    embedding: WeightCount
     """Tables of inputs and positions, what projects them to the width, norms."""
     projection: int = 0
     """The numbers of it that multiply every token."""
-    outlet: Outlet = Outlet()
+    output_head: OutputHead = OutputHead()
 
     @property
     def layers(self) -> int:
-        return len(self.wholes)
+        return len(self.full_layers)
 
     @property
     def heads(self) -> int:
         """Removable heads of the layer with most of them."""
-        return max((layer.heads for layer in self.wholes), default=0)
+        return max((layer.heads for layer in self.full_layers), default=0)
 
     @property
     def units(self) -> int:
         """Units of the layer with most of them."""
-        return max((layer.units for layer in self.wholes), default=0)
+        return max((layer.units for layer in self.full_layers), default=0)
 
     @property
     def full(self) -> SubnetSpec:
-        return tuple(LayerSpec(layer.heads, layer.units) for layer in self.wholes)
+        return tuple(LayerSpec(layer.heads, layer.units) for layer in self.full_layers)
 
     @property
     def embedding_matrices(self) -> int:
         """Weights of the embedding tables, of their projection and of a language model's own output table."""
-        return self.embedding.matrices + (0 if self.outlet.tied else self.outlet.table * self.width)
+        return self.embedding.matrices + (0 if self.output_head.tied else self.output_head.table * self.width)
 
     @property
     def embeddings(self) -> int:
@@ -154,42 +154,44 @@ class Anatomy:
 
     @property
     def head_matrices(self) -> int:
-        return (self.width * self.width if self.outlet.dense else 0) + self.width * self.labels
+        return (self.width * self.width if self.output_head.dense else 0) + self.width * self.labels
 
     @property
     def head_vectors(self) -> int:
         """Biases of the task head, and the norm before it."""
-        biases = (self.width if self.outlet.dense else 0) + (self.labels if self.outlet.bias else 0)
-        return biases + self.outlet.norm * self.width
+        biases = (self.width if self.output_head.dense else 0) + (self.labels if self.output_head.bias else 0)
+        return biases + self.output_head.norm * self.width
 
 
-def layers_cost(of: Anatomy, keep: SubnetSpec) -> Cost:
+def layers_cost(anatomy: Anatomy, spec: SubnetSpec) -> WeightCount:
     """All layers; a sub-layer with nothing left has lost its norm too."""
-    rows = zip(of.wholes, sizes(keep), strict=True)
-    return sum((layer.cost(heads, units) for layer, (heads, units) in rows), Cost())
+    rows = zip(anatomy.full_layers, sizes(spec), strict=True)
+    return sum((layer.cost(heads, units) for layer, (heads, units) in rows), WeightCount())
 
 
-def nonembedding_parameters(of: Anatomy, keep: SubnetSpec) -> int:
+def nonembedding_parameters(anatomy: Anatomy, spec: SubnetSpec) -> int:
     """Parameters of the extracted layers and head; embeddings left out because no search can remove them."""
-    layers = layers_cost(of, keep)
-    return layers.matrices + layers.vectors + of.head_matrices + of.head_vectors
+    layers = layers_cost(anatomy, spec)
+    return layers.matrices + layers.vectors + anatomy.head_matrices + anatomy.head_vectors
 
 
-def parameters(of: Anatomy, keep: SubnetSpec) -> int:
+def parameters(anatomy: Anatomy, spec: SubnetSpec) -> int:
     """All parameters of the extracted network."""
-    return of.embeddings + nonembedding_parameters(of, keep)
+    return anatomy.embeddings + nonembedding_parameters(anatomy, spec)
 
 
-def flops(of: Anatomy, keep: SubnetSpec, *, length: int) -> int:
+def flops(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> int:
     """Floating point operations (two per multiply-add) of one text of `length` tokens; norms and biases left out."""
-    per_token = layers_cost(of, keep).matrices + of.projection + of.outlet.table * of.width
-    rows = zip(of.wholes, sizes(keep), strict=True)
+    per_token = layers_cost(anatomy, spec).matrices + anatomy.projection + anatomy.output_head.table * anatomy.width
+    rows = zip(anatomy.full_layers, sizes(spec), strict=True)
     mixing = sum(layer.mixed(heads, units, length) for layer, (heads, units) in rows)
-    return round(2 * length * per_token + mixing + 2 * of.head_matrices * (length if of.outlet.per_token else 1))
+    return round(
+        2 * length * per_token + mixing + 2 * anatomy.head_matrices * (length if anatomy.output_head.per_token else 1)
+    )
 
 
-def int8_bytes(of: Anatomy, keep: SubnetSpec) -> int:
+def int8_bytes(anatomy: Anatomy, spec: SubnetSpec) -> int:
     """Bytes of the weights after int8 quantization: one per matrix entry, four per bias or norm entry."""
-    layers = layers_cost(of, keep)
-    matrices = of.embedding_matrices + layers.matrices + of.head_matrices
-    return matrices + 4 * (of.embedding.vectors + layers.vectors + of.head_vectors)
+    layers = layers_cost(anatomy, spec)
+    matrices = anatomy.embedding_matrices + layers.matrices + anatomy.head_matrices
+    return matrices + 4 * (anatomy.embedding.vectors + layers.vectors + anatomy.head_vectors)

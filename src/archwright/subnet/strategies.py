@@ -12,14 +12,14 @@ RANDOM_PER_STEP = 2
 """k of the papers: random sub-networks in one step of sandwich, kd and full."""
 
 
-class Update(NamedTuple):
-    keep: SubnetSpec
+class SubnetUpdate(NamedTuple):
+    spec: SubnetSpec
     distil: bool
     """Whether the sub-network also learns from the full network's answer (Equation 2)."""
 
 
 @dataclass(frozen=True)
-class Draw:
+class SubnetDraws:
     """What a strategy may choose from: the two corners, random sub-networks, and those near the current front."""
 
     largest: SubnetSpec
@@ -28,44 +28,44 @@ class Draw:
     near: Callable[[np.random.Generator], SubnetSpec]
 
 
-def standard(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def standard(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """The whole network, as in ordinary fine-tuning."""
-    return [Update(draw.largest, False)]
+    return [SubnetUpdate(draw.largest, False)]
 
 
-def random(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def random(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """One random sub-network."""
-    return [Update(draw.random(rng), False)]
+    return [SubnetUpdate(draw.random(rng), False)]
 
 
-def random_linear(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def random_linear(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """The whole network at first, a random sub-network ever more often (probability rises from 0 to 1)."""
-    return [Update(draw.random(rng) if rng.random() < progress else draw.largest, False)]
+    return [SubnetUpdate(draw.random(rng) if rng.random() < progress else draw.largest, False)]
 
 
-def sandwich(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def sandwich(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """Largest, smallest and k random ones."""
     others = [draw.smallest, *(draw.random(rng) for _ in range(RANDOM_PER_STEP))]
-    return [Update(draw.largest, False), *(Update(keep, False) for keep in others)]
+    return [SubnetUpdate(draw.largest, False), *(SubnetUpdate(spec, False) for spec in others)]
 
 
-def kd(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def kd(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """The whole network, and k random ones that learn from it."""
-    return [Update(draw.largest, False), *(Update(draw.random(rng), True) for _ in range(RANDOM_PER_STEP))]
+    return [SubnetUpdate(draw.largest, False), *(SubnetUpdate(draw.random(rng), True) for _ in range(RANDOM_PER_STEP))]
 
 
-def full(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def full(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """Sandwich with in-place distillation: the largest learns from labels, all others from labels and the largest."""
-    return [Update(update.keep, place > 0) for place, update in enumerate(sandwich(draw, rng, progress))]
+    return [SubnetUpdate(update.spec, place > 0) for place, update in enumerate(sandwich(draw, rng, progress))]
 
 
-def front(draw: Draw, rng: np.random.Generator, progress: float) -> list[Update]:
+def front(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[SubnetUpdate]:
     """Like full, but all random ones but one are drawn near the front of what did well for its size so far."""
     others = [draw.smallest, draw.random(rng), *(draw.near(rng) for _ in range(RANDOM_PER_STEP - 1))]
-    return [Update(draw.largest, False), *(Update(keep, True) for keep in others)]
+    return [SubnetUpdate(draw.largest, False), *(SubnetUpdate(spec, True) for spec in others)]
 
 
-Strategy = Callable[[Draw, np.random.Generator, float], list[Update]]
+Strategy = Callable[[SubnetDraws, np.random.Generator, float], list[SubnetUpdate]]
 STRATEGIES: dict[str, Strategy] = {
     "standard": standard,
     "random": random,

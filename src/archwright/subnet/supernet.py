@@ -10,7 +10,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Loss
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
-from archwright.subnet.strategies import Draw, Strategy
+from archwright.subnet.strategies import Strategy, SubnetDraws
 
 Distil = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """The sub-network's logits and the teacher's to a scalar."""
@@ -21,7 +21,7 @@ Seen = Callable[[SubnetSpec, float], None]
 
 
 def supernet_update(
-    model: PrunedNetwork, draw: Draw, strategy: Strategy, *, loss: Loss, distil: Distil, seen: Seen | None = None
+    model: PrunedNetwork, draw: SubnetDraws, strategy: Strategy, *, loss: Loss, distil: Distil, seen: Seen | None = None
 ) -> Callable[[Any, np.random.Generator, float], float]:
     """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss.
 
@@ -32,14 +32,14 @@ def supernet_update(
         batch = batch.to(model.device)
         teacher: Any = None
         first: Any = None
-        for keep, learns in strategy(draw, rng, progress):
-            with subnetwork(model, keep):
+        for spec, learns in strategy(draw, rng, progress):
+            with subnetwork(model, spec):
                 logits = model(**batch.inputs).logits
                 value = loss(logits, batch.targets)
                 if first is None:
                     first = value.detach()
                 elif seen is not None:
-                    seen(keep, float(value.detach() - first))
+                    seen(spec, float(value.detach() - first))
                 if learns and teacher is not None:
                     value = value + distil(logits, teacher)
                 value.backward()  # at once: a joint backward would only hold more memory

@@ -20,7 +20,7 @@ from archwright.reports.train import render_train_page
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.ranks import RankStability, rank_stability
-from archwright.store import begin, whole_folder, write_whole
+from archwright.store import atomic_folder, begin_run, write_atomic
 from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.pipeline import (
     PHASE,
@@ -50,7 +50,7 @@ def ablate_steps(config: TrainConfig, folder: Path) -> dict[str, Any]:
         check_finetuning(config, configs[0])
     context = prepare_context(config, folder)
     if context.group.first:
-        begin(folder, run_options(config))
+        begin_run(folder, run_options(config))
     context.group.wait()
     rows = [
         score_architecture(config, architecture, steps, folder / f"architecture-{n}", by_task=by_task)
@@ -75,7 +75,7 @@ def ablate_steps(config: TrainConfig, folder: Path) -> dict[str, Any]:
     }
     if context.group.first:
         context.run.note("result", document)
-        write_whole(context.run.report, render_train_page(document))
+        write_atomic(context.run.report, render_train_page(document))
     return document
 
 
@@ -142,13 +142,13 @@ def score_architecture(
     context = prepare_context(own, folder)
     run, group = context.run, context.group
     if group.first:
-        write_whole(file, json.dumps(architecture))
+        write_atomic(file, json.dumps(architecture))
     group.wait()
     known = {int(step): value for step, value in (run.note("scores") or {}).items()}
     if set(steps) <= set(known):
         return known
     plan = context.objective.plan(context)
-    with run.locked() if group.first else nullcontext():
+    with run.lock() if group.first else nullcontext():
         plan.prepare()
         for step in steps:
             if step:
@@ -170,7 +170,7 @@ def score_network(context: TrainingContext, plan: TrainingPlan, step: int, *, by
         return -float(plan.evaluate()["loss"]) if group.first else 0.0
     start = context.run.path / f"step-{step}" / MODEL
     if group.first:
-        with whole_folder(start) as folder:
+        with atomic_folder(start) as folder:
             plan.network.save_pretrained(folder)
             plan.tokenizer.save_pretrained(folder)
     group.wait()

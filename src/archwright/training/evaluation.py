@@ -9,7 +9,7 @@ from archwright.data.tasks.glue_submission import FIRST_COLUMN, UnlabelledRows, 
 from archwright.data.tasks.rows import Rows
 from archwright.data.windows import AnswerSpans, Windows
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.error import error, in_row_order, predict_spans, predictions
+from archwright.objectives.error import in_row_order, measure_error, predict, predict_spans
 from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.statistics.metrics import OFFICIAL
 from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
@@ -36,7 +36,7 @@ def scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> di
 def label_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
     """The official metrics of GLUE, else those of the kind of task; F1 is about the positive class."""
     task = task_data.task
-    answers = predictions(network, rows)
+    answers = predict(network, rows)
     targets = in_row_order([batch.targets for batch in rows], rows)
     usual = TWO_CLASSES if len(task.labels) == 2 else TASK_KINDS[task.kind].metrics
     metrics = {}
@@ -74,7 +74,7 @@ def best_thresholds(windows: Windows, spans: AnswerSpans) -> dict[str, float]:
 
 
 def perplexity_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
-    return {"perplexity": error(network, rows, metric="perplexity")}
+    return {"perplexity": measure_error(network, rows, metric="perplexity")}
 
 
 def evaluation_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Batch]:
@@ -88,5 +88,5 @@ def predict_test_rows(
     task_data: TaskData, network: PrunedNetwork, asked: UnlabelledRows, max_length: int
 ) -> tuple[list[str], list[str]]:
     """Numbers of rows without labels, and the answers as the leaderboard wants them."""
-    found = predictions(network, evaluation_rows(task_data, asked.rows, max_length))
+    found = predict(network, evaluation_rows(task_data, asked.rows, max_length))
     return asked.index, format_answers(asked.column, found.tolist(), task_data.task.labels)

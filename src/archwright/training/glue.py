@@ -11,7 +11,7 @@ from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train import render_train_page
 from archwright.statistics.metrics import AVERAGES, average_columns
-from archwright.store import RunFolder, begin, write_whole
+from archwright.store import RunFolder, begin_run, write_atomic
 from archwright.training.evaluation import GLUE_PREFIX, column_of
 from archwright.training.pipeline import SCHEMA, prepare_context, run_options, run_training
 from archwright.training.validation import check_folder
@@ -28,7 +28,7 @@ def train_glue(config: TrainConfig, folder: Path) -> dict[str, Any]:
     names = present_tasks(task.glue)
     context = prepare_context(config, folder)
     if context.group.first:
-        begin(folder, run_options(config))
+        begin_run(folder, run_options(config))
     results = {}
     for name in names:
         task_options = replace(task, task=f"{GLUE_PREFIX}{name}", data=task.glue, glue=None)
@@ -44,9 +44,9 @@ def train_glue(config: TrainConfig, folder: Path) -> dict[str, Any]:
         for name in names:
             answers |= RunFolder(folder / name).note("answers") or {}
         if answers:
-            write_whole(folder / "submission.zip", zip_submission(answers))
+            write_atomic(folder / "submission.zip", zip_submission(answers))
         context.run.note("result", document)
-        write_whole(context.run.report, render_train_page(document))
+        write_atomic(context.run.report, render_train_page(document))
     return document
 
 

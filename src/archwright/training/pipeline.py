@@ -23,8 +23,8 @@ from archwright.errors import BadInput
 from archwright.exporting.trained import save_trained
 from archwright.networks.embedded import EMBEDDED
 from archwright.reports.train import render_train_page
-from archwright.store import RunFolder, begin, is_run, whole_folder, write_whole
-from archwright.store.logs import Log, read_log
+from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
+from archwright.store.logs import TrainingLog, read_log
 from archwright.threads import choose_threads
 from archwright.training.distributed import join_process_group
 from archwright.training.loop import train_network
@@ -53,7 +53,7 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
     context = prepare_context(config, folder)
     run, group = context.run, context.group
     if is_run(folder):
-        begin(folder, run_options(config))  # refuses other options
+        begin_run(folder, run_options(config))  # refuses other options
         result = run.note("result")
         if result is not None and (folder / MODEL).exists():
             return dict(result)
@@ -61,11 +61,11 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
     plan = context.objective.plan(context)  # student, data and teacher: what is wrong with them is found here
     if group.first:
         options = run_options(config)
-        begin(folder, options).note_once("threads", {"threads": torch.get_num_threads()})
+        begin_run(folder, options).note_once("threads", {"threads": torch.get_num_threads()})
         del options["command"]
         write_config(folder / "config.yaml", make_config(TrainConfig, {**options, "out": folder.resolve()}))
     group.wait()
-    with run.locked() if group.first else nullcontext():
+    with run.lock() if group.first else nullcontext():
         started = perf_counter()
         facts = {**plan.facts, **plan.prepare()}  # fine-tunes a teacher where the plan has one to train
         before = evaluate_before(context, plan) if context.objective.head is not None else None
@@ -181,7 +181,7 @@ def seconds_per_step(plan: TrainingPlan, accumulate: int) -> float:
 
 def fit_plan(context: TrainingContext, plan: TrainingPlan, schedule: Schedule, *, stop: int | None = None) -> None:
     """The training itself, up to a step or to its end; goes on where the last one ended."""
-    with Log(context.run.path / LOG) as log:
+    with TrainingLog(context.run.path / LOG) as log:
         train_network(
             plan.model,
             plan.batches,
@@ -227,7 +227,7 @@ def summarize(context: TrainingContext, plan: TrainingPlan, before: Any) -> dict
     validation_seconds = perf_counter() - started
     answers = dict(plan.answer_test_rows())
     if answers:
-        write_whole(context.run.path / "submission.zip", zip_submission(answers))
+        write_atomic(context.run.path / "submission.zip", zip_submission(answers))
         context.run.note("answers", answers)
     return {
         "tokens": int(tokens),
@@ -260,8 +260,8 @@ def save_result(context: TrainingContext, plan: TrainingPlan, result: dict[str, 
     """Networks and tokenizer on disk, whole or not at all, and the report; then nothing is left to resume."""
     run = context.run
     for name, network in {**plan.extra_networks, MODEL: plan.network}.items():
-        with whole_folder(run.path / name) as folder:
+        with atomic_folder(run.path / name) as folder:
             save_trained(network, plan.tokenizer, folder)
-    write_whole(run.report, render_train_page(result))
+    write_atomic(run.report, render_train_page(result))
     run.note("result", result)
     run.checkpoints(PHASE).remove()

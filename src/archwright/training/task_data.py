@@ -18,8 +18,8 @@ from archwright.networks.embedded import resolve_model
 from archwright.networks.kinds import has_head
 from archwright.networks.load import freeze_embeddings, load_supernet, room_of, stock_config
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.error import error
-from archwright.store import whole_folder
+from archwright.objectives.error import measure_error
+from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
 
@@ -61,9 +61,9 @@ class TaskData:
     def evaluation_tokens(self) -> int:
         return TASK_KINDS[self.task.kind].evaluation_tokens
 
-    def error(self, network: PrunedNetwork, rows: list[Batch], keep: SubnetSpec | None = None) -> float:
+    def error(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> float:
         """1 - the task's metric (or the perplexity) of the network, or of the sub-network `keep` inside it."""
-        return error(network, rows, keep, metric=self.task.metric, positive=self.task.positive)
+        return measure_error(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
 
     def scale_error(self, error: float) -> float:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
@@ -155,7 +155,7 @@ def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.Supe
 
 def save_network(network: PrunedNetwork, task_data: TaskData, folder: Path) -> None:
     """The network and its tokenizer on disk, whole or not at all."""
-    with whole_folder(folder) as beside:
+    with atomic_folder(folder) as beside:
         network.save_pretrained(beside)
         task_data.tokenizer.save_pretrained(beside)
 

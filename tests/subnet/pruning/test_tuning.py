@@ -13,13 +13,13 @@ from transformers import AutoTokenizer
 
 from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.pruning.baselines import retraining_free
-from archwright.subnet.pruning.fisher import rearranged, searched
+from archwright.subnet.pruning.baselines import prune_untrained
+from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import Reader, mask_gradients
-from archwright.subnet.pruning.streams import recorded
-from archwright.subnet.pruning.tuning import DAMPING, Tuned, fitted, fold, reconstruction_error, tuned
+from archwright.subnet.pruning.streams import record_streams
+from archwright.subnet.pruning.tuning import DAMPING, TunedSubnet, fit_factors, fold, reconstruction_error, tune_masks
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 from archwright.subnet.supernet import plain_update
 from archwright.training.loop import train_network
@@ -43,14 +43,14 @@ def layers_of(network: PrunedNetwork) -> nn.ModuleList:
     return network.backbone.get_submodule(network.config.family.layers)
 
 
-def ones(keep: SubnetSpec) -> Tuned:
-    return Tuned(keep, tuple((1.0,) * count(p.heads) for p in keep), tuple((1.0,) * count(p.units) for p in keep))
+def ones(spec: SubnetSpec) -> TunedSubnet:
+    return TunedSubnet(spec, tuple((1.0,) * count(p.heads) for p in spec), tuple((1.0,) * count(p.units) for p in spec))
 
 
-def random_values(keep: SubnetSpec, seed: int = 0) -> Tuned:
+def random_values(spec: SubnetSpec, seed: int = 0) -> TunedSubnet:
     rng = np.random.default_rng(seed)
-    heads, units = (tuple(tuple(rng.normal(1, 1, count(p[i])).tolist()) for p in keep) for i in (0, 1))
-    return Tuned(keep, heads, units)
+    heads, units = (tuple(tuple(rng.normal(1, 1, count(p[i])).tolist()) for p in spec) for i in (0, 1))
+    return TunedSubnet(spec, heads, units)
 
 
 def test_a_fit_by_hand() -> None:
@@ -58,7 +58,7 @@ def test_a_fit_by_hand() -> None:
     linear = nn.Linear(2, 2, bias=False).double()
     linear.weight.data = torch.tensor([[1.0, 0.0], [0.0, 2.0]]).double()
     reads, lacking = torch.tensor([[1.0, 1.0]]).double(), torch.tensor([[1.0, 4.0]]).double()
-    factors = fitted(Reader(linear, torch.arange(2), 2), [(reads, lacking)])
+    factors = fit_factors(Reader(linear, torch.arange(2), 2), [(reads, lacking)])
     pull = DAMPING * (1 + 4) / 2
     assert factors.tolist() == pytest.approx([1 + 1 / (1 + pull), 1 + 8 / (4 + pull)])
 
@@ -78,7 +78,7 @@ def test_a_fit_is_the_explicit_least_squares_solution(owners: list[int]) -> None
     damped = torch.cat([matrix, pull * torch.eye(parts).double()])
     expected = 1 + torch.linalg.lstsq(damped, torch.cat([wanted, torch.zeros(parts).double()])[:, None]).solution[:, 0]
     with torch.no_grad():
-        found = fitted(Reader(linear, torch.tensor(owners), parts), pairs)
+        found = fit_factors(Reader(linear, torch.tensor(owners), parts), pairs)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -87,25 +87,25 @@ def test_a_fit_that_grows_too_large_is_not_made(lacks: float, expected: bool) ->
     linear = nn.Linear(2, 1, bias=False).double()
     linear.weight.data = torch.tensor([[1.0, 1.0]]).double()
     reads, lacking = torch.eye(2).double() * 100, torch.tensor([[lacks], [0.5]]).double() * 100
-    factors = fitted(Reader(linear, torch.arange(2), 2), [(reads, lacking)])
+    factors = fit_factors(Reader(linear, torch.arange(2), 2), [(reads, lacking)])
     assert (factors.tolist() == [1.0, 1.0]) is expected
 
 
 def test_a_part_that_gives_nothing_stays_as_it_is() -> None:
     linear = nn.Linear(2, 3).double()
-    factors = fitted(Reader(linear, torch.arange(2), 2), [(torch.zeros(4, 2).double(), torch.ones(4, 3).double())])
+    factors = fit_factors(Reader(linear, torch.arange(2), 2), [(torch.zeros(4, 2).double(), torch.ones(4, 3).double())])
     assert factors.tolist() == [1.0, 1.0]
 
 
 @contextmanager
-def multiplied(network: PrunedNetwork, name: str, found: Tuned) -> Iterator[None]:
+def multiplied(network: PrunedNetwork, name: str, found: TunedSubnet) -> Iterator[None]:
     """The whole network with every head and unit multiplied by its factor, those that are gone by zero."""
     family = network.config.family
     with ExitStack() as undo:
         for place, layer in enumerate(layers_of(network)):
             for path, part, values in (
-                (family.mix, found.keep[place].heads, found.head_values[place]),
-                (family.down, found.keep[place].units, found.unit_values[place]),
+                (family.mix, found.spec[place].heads, found.head_values[place]),
+                (family.down, found.spec[place].units, found.unit_values[place]),
             ):
                 linear = layer.get_submodule(path)
                 factors = torch.zeros(4 if path == family.mix else 10).double()
@@ -129,16 +129,16 @@ def test_folding_is_multiplying(name: str) -> None:
             expected = network(**batch.inputs).logits
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-8)
     assert sum(p.numel() for p in folded.parameters()) == sum(
-        p.numel() for p in extract(network, found.keep).parameters()
+        p.numel() for p in extract(network, found.spec).parameters()
     )
 
 
 @pytest.mark.parametrize("keep", [PARTS, HOLES])
 @pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "llama-groups"])
-def test_factors_of_one_change_nothing(name: str, keep: SubnetSpec) -> None:
+def test_factors_of_one_change_nothing(name: str, spec: SubnetSpec) -> None:
     network, batch = shared_tiny(name, None, kind_of(name)), batches_of(name)[0]
     with torch.no_grad():
-        found, expected = (m(**batch.inputs).logits for m in (fold(network, ones(keep)), extract(network, keep)))
+        found, expected = (m(**batch.inputs).logits for m in (fold(network, ones(spec)), extract(network, spec)))
     assert torch.equal(found, expected)
 
 
@@ -158,24 +158,24 @@ def after_sublayer(network: PrunedNetwork, place: int, part: int, batches: list[
     return torch.cat([x[b.inputs["attention_mask"] > 0] for x, b in zip(seen, batches, strict=True)])
 
 
-def cut(found: Tuned, upto: int) -> Tuned:
+def cut(found: TunedSubnet, upto: int) -> TunedSubnet:
     """The same, but only the first so many sub-layers tuned."""
-    plain = ones(found.keep)
-    pairs = [(2 * i < upto, 2 * i + 1 < upto) for i in range(len(found.keep))]
+    plain = ones(found.spec)
+    pairs = [(2 * i < upto, 2 * i + 1 < upto) for i in range(len(found.spec))]
     heads = tuple(f if a else p for (a, _), f, p in zip(pairs, found.head_values, plain.head_values, strict=True))
     units = tuple(f if b else p for (_, b), f, p in zip(pairs, found.unit_values, plain.unit_values, strict=True))
-    return Tuned(found.keep, heads, units)
+    return TunedSubnet(found.spec, heads, units)
 
 
 @pytest.mark.parametrize("keep", [PARTS, HOLES], ids=["parts", "holes"])
 @pytest.mark.parametrize("name", STOCK)
-def test_every_fit_brings_its_own_stream_closer_to_the_original(name: str, keep: SubnetSpec) -> None:
+def test_every_fit_brings_its_own_stream_closer_to_the_original(name: str, spec: SubnetSpec) -> None:
     network, batches = shared_tiny(name, None, kind_of(name)), batches_of(name)
-    found = tuned(network, keep, recorded(network, batches))
-    left = [place for place, part in enumerate(keep) if any(map(count, part))]
-    for step in range(2 * len(keep)):
+    found = tune_masks(network, spec, record_streams(network, batches))
+    left = [place for place, part in enumerate(spec) if any(map(count, part))]
+    for step in range(2 * len(spec)):
         place, part = divmod(step, 2)
-        if not count(keep[place][part]):
+        if not count(spec[place][part]):
             continue
         wanted = after_sublayer(network, place, part, batches)
         before, after = (
@@ -195,18 +195,18 @@ def test_a_removed_twin_is_made_up_for() -> None:
     with torch.no_grad():
         up, down = layer.get_submodule(family.up), layer.get_submodule(family.down)
         up.weight[7], up.bias[7], down.weight[:, 7] = up.weight[3], up.bias[3], down.weight[:, 3]
-    keep = (LayerSpec(4, 10), LayerSpec(4, (0, 1, 2, 3, 4, 5, 6, 8, 9)), LayerSpec(4, 10))
-    found = tuned(network, keep, recorded(network, batches))
+    spec = (LayerSpec(4, 10), LayerSpec(4, (0, 1, 2, 3, 4, 5, 6, 8, 9)), LayerSpec(4, 10))
+    found = tune_masks(network, spec, record_streams(network, batches))
     expected = [1.0] * 3 + [2.0] + [1.0] * 5
     assert found.unit_values[1] == pytest.approx(expected, abs=0.1)  # the damping pulls a little
-    pruned, folded = (reconstruction_error(network, m, batches) for m in (extract(network, keep), fold(network, found)))
+    pruned, folded = (reconstruction_error(network, m, batches) for m in (extract(network, spec), fold(network, found)))
     assert folded < 0.01 * pruned
 
 
 def test_the_whole_network_needs_no_factors() -> None:
     for name in ("roberta", "qwen3"):
         network, batches = shared_tiny(name, None, kind_of(name)), batches_of(name)
-        found = tuned(network, anatomy(network.config).full, recorded(network, batches))
+        found = tune_masks(network, read_anatomy(network.config).full, record_streams(network, batches))
         assert np.allclose(np.concatenate([np.concatenate(found.head_values), np.concatenate(found.unit_values)]), 1)
 
 
@@ -214,14 +214,14 @@ def test_streams_are_recorded_on_some_of_the_batches_when_there_are_many() -> No
     network = shared_tiny("bert")
     batches = [tiny_batch("bert", seed=s, texts=4) for s in range(12)]
     tokens = sum(int(b.inputs["attention_mask"].sum()) for b in batches)
-    assert len(recorded(network, batches, tokens=tokens // 3).calls) == 4
-    assert len(recorded(network, batches, tokens=10 * tokens).calls) == 12
+    assert len(record_streams(network, batches, tokens=tokens // 3).calls) == 4
+    assert len(record_streams(network, batches, tokens=10 * tokens).calls) == 12
 
 
 def test_tuning_leaves_no_trace() -> None:
     network, batches = tiny("llama", kind="lm").train(), batches_of("llama")
     weights = copy.deepcopy(network.state_dict())
-    first, second = (list(retraining_free(network, batches, task_loss, (0.4, 0.7), length=7)) for _ in range(2))
+    first, second = (list(prune_untrained(network, batches, task_loss, (0.4, 0.7), length=7)) for _ in range(2))
     assert first == second
     assert [alpha for alpha, _ in first] == [0.4, 0.7]
     assert network.training
@@ -242,12 +242,12 @@ def own_answers(network: PrunedNetwork, name: str, seed: int) -> list[TinyBatch]
 
 def phase_errors(network: PrunedNetwork, batches: list[TinyBatch], tests: list[TinyBatch], alpha: float) -> list[float]:
     """Reconstruction errors of a random mask and after each of the three phases, on other texts."""
-    of, gradients = anatomy(network.config), mask_gradients(network, batches, task_loss)
+    of, gradients = read_anatomy(network.config), mask_gradients(network, batches, task_loss)
     shuffled = type(gradients)(*([torch.rand_like(g[:1]) for g in part] for part in (gradients.heads, gradients.units)))
-    first = searched(of, gradients, alpha, length=7)
-    second = rearranged(first, gradients)
-    third = fold(network, tuned(network, second, recorded(network, batches)))
-    networks = [extract(network, searched(of, shuffled, alpha, length=7)), extract(network, first)]
+    first = search_masks(of, gradients, alpha, length=7)
+    second = rearrange_masks(first, gradients)
+    third = fold(network, tune_masks(network, second, record_streams(network, batches)))
+    networks = [extract(network, search_masks(of, shuffled, alpha, length=7)), extract(network, first)]
     return [reconstruction_error(network, m, tests) for m in (*networks, extract(network, second), third)]
 
 

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from archwright.errors import Failed
-from archwright.store.logs import Log, read_log
+from archwright.store.logs import TrainingLog, read_log
 from archwright.training.loop import StepRecord, TrainingStep
 from tests.training.pipeline.lessons import QUICK, trained
 
@@ -63,7 +63,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_state(
 
 
 def test_the_log_is_never_behind_a_checkpoint(tmp_path: Path) -> None:
-    with Log(tmp_path / "log.csv") as log:
+    with TrainingLog(tmp_path / "log.csv") as log:
         for step in range(3):
             log(StepRecord(step, 1.0, 1e-3, 10, 0.1))
             assert [row["step"] for row in read_log(tmp_path / "log.csv")] == list(range(step + 1))  # not closed yet

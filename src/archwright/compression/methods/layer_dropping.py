@@ -8,16 +8,16 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.search import EPOCHS
 from archwright.spaces.subnetwork import layer_config
 from archwright.spaces.trained import TrainedSpace
-from archwright.subnet.anatomy import anatomy
-from archwright.subnet.importance import Order
-from archwright.subnet.pruning.baselines import layer_dropping
+from archwright.subnet.anatomy import read_anatomy
+from archwright.subnet.importance import ImportanceOrder
+from archwright.subnet.pruning.baselines import drop_layers
 from archwright.training.task_data import load_checkpoint
 
 
-def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """A config for every n; the middle ones first, in case the time is short."""
-    specs = sorted(layer_dropping(original), key=lambda spec: abs(sum(map(any, spec)) - len(spec) / 2))
-    whole, epochs = anatomy(original.config), {EPOCHS: context.config.supernet.epochs}
+    specs = sorted(drop_layers(original), key=lambda spec: abs(sum(map(any, spec)) - len(spec) / 2))
+    whole, epochs = read_anatomy(original.config), {EPOCHS: context.config.supernet.epochs}
     write_configs(context.run, [layer_config(whole, spec) | epochs for spec in (whole.full, *specs)])
 
 

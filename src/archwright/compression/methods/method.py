@@ -9,8 +9,8 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config
 from archwright.spaces.subnetwork import large_config
 from archwright.store import RunFolder
-from archwright.subnet.anatomy import anatomy
-from archwright.subnet.importance import Order
+from archwright.subnet.anatomy import read_anatomy
+from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.spec import SubnetSpec
 
 SUPERNET_ONLY = ("strategy", "temperature", "start")
@@ -24,7 +24,7 @@ class Method:
 
     spaces: tuple[str, ...]
     """Those it can serve, its usual one first."""
-    prepare: Callable[[RunContext, PrunedNetwork, Order | None], None]
+    prepare: Callable[[RunContext, PrunedNetwork, ImportanceOrder | None], None]
     """Puts what the search needs (a trained super-network, a list of configs) into the run folder."""
     build_evaluator: Callable[[RunContext], SubnetEvaluator]
     """From the run folder alone, so that workers can join."""
@@ -45,7 +45,7 @@ def write_configs(run: RunFolder, configs: list[Config]) -> None:
 
 def write_subnets(context: RunContext, original: PrunedNetwork, specs: Iterable[SubnetSpec]) -> None:
     """The same for the whole network and these sub-networks of the space LARGE."""
-    whole = anatomy(original.config)
+    whole = read_anatomy(original.config)
     write_configs(context.run, [large_config(whole, spec) for spec in (whole.full, *specs)])
 
 

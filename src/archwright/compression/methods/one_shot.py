@@ -11,7 +11,7 @@ from archwright.compression.order import sample_batches
 from archwright.compression.weights import SharedWeights
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.importance import Order
+from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
 from archwright.training.losses import task_loss
 
@@ -20,20 +20,20 @@ SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(9, 0, -1))
 RANDOM_STREAM = 7
 
 
-def prune_heads(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def prune_heads(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """Sizes that no removal of heads alone can reach are left out."""
     with context.run.phase("prune"):
         specs = head_pruning(original, sample_batches(context), task_loss, SHARES)
     write_subnets(context, original, specs.values())
 
 
-def prune_by_magnitude(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def prune_by_magnitude(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     with context.run.phase("prune"):
         specs = magnitude_pruning(original, SHARES)
     write_subnets(context, original, specs.values())
 
 
-def prune_at_random(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def prune_at_random(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """As many sub-networks as there are trials, of sizes between nothing and everything."""
     rng = np.random.default_rng((context.seed, RANDOM_STREAM))
     shares = rng.uniform(min(SHARES), max(SHARES), size=context.config.search.trials - 1).tolist()
@@ -46,7 +46,7 @@ def build_evaluator(context: RunContext) -> SubnetEvaluator:
     return SubnetEvaluator(context, network, space, SharedWeights(network, space), read_configs(context.run))
 
 
-def one_shot(prepare: Callable[[RunContext, PrunedNetwork, Order | None], None]) -> Method:
+def one_shot(prepare: Callable[[RunContext, PrunedNetwork, ImportanceOrder | None], None]) -> Method:
     return Method(spaces=("large",), prepare=prepare, build_evaluator=build_evaluator, unused=ONE_SHOT)
 
 

@@ -12,9 +12,9 @@ from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config, largest
 from archwright.spaces.subnetwork import SubnetSpace, large_config
-from archwright.subnet.anatomy import anatomy
-from archwright.subnet.importance import Order
-from archwright.subnet.pruning.baselines import retraining_free
+from archwright.subnet.anatomy import read_anatomy
+from archwright.subnet.importance import ImportanceOrder
+from archwright.subnet.pruning.baselines import prune_untrained
 from archwright.subnet.pruning.tuning import fold
 from archwright.training.losses import task_loss
 from archwright.training.task_data import save_network
@@ -35,16 +35,16 @@ class TunedWeights:
         return saved_network(folder).to(self.context.task_data.device), None
 
 
-def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """One network per share of the FLOPs; done again from the start when it was interrupted, it takes a minute."""
-    whole, specs = anatomy(original.config), []
+    whole, specs = read_anatomy(original.config), []
     with context.run.phase("prune"):
         batches = sample_batches(context)
-        for _, tuned in retraining_free(original, batches, task_loss, SHARES, length=context.length):
-            folder = context.run.networks / config_name(large_config(whole, tuned.keep))
+        for _, tuned in prune_untrained(original, batches, task_loss, SHARES, length=context.length):
+            folder = context.run.networks / config_name(large_config(whole, tuned.spec))
             if not folder.exists():
                 save_network(fold(original, tuned), context.task_data, folder)
-            specs.append(tuned.keep)
+            specs.append(tuned.spec)
     write_subnets(context, original, specs)
 
 

@@ -8,10 +8,10 @@ from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import SAMPLERS, rungs
 from archwright.spaces.trained import TrainedSpace
-from archwright.subnet.importance import Order
+from archwright.subnet.importance import ImportanceOrder
 
 
-def prepare(context: RunContext, original: PrunedNetwork, order: Order | None) -> None:
+def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """Nothing: networks are trained when the search needs them."""
 
 

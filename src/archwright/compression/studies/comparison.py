@@ -15,7 +15,7 @@ from archwright.configs.compress import CompressConfig, FidelityOptions
 from archwright.configs.yaml_file import write_config
 from archwright.environment import environment
 from archwright.reports.compress.compare import compare_table, draw_fronts, render_compare_page
-from archwright.store import RunFolder, begin, is_run, write_whole
+from archwright.store import RunFolder, begin_run, is_run, write_atomic
 from archwright.version import __version__
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
     settings = to_settings(config) | {"compare": list(names)}
     if not is_run(folder):
         validate_new_run(resolve_space(configs[methods[0]]), task_data)
-    run = begin(folder, settings)
-    with run.locked():
+    run = begin_run(folder, settings)
+    with run.lock():
         run.renew(settings)
         write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))
         runs = {}
@@ -80,7 +80,7 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
             first = runs[methods[0]]
             result[QUANTIZED] = study_quantization(load_evaluator(first.folder), first.result)
         run.note("result", result)
-        write_whole(run.report, render_compare_page(result, compare_runs([result])))
+        write_atomic(run.report, render_compare_page(result, compare_runs([result])))
     return MethodComparison(run, result)
 
 

@@ -12,7 +12,7 @@ from archwright.compression.order import load_reordered_network
 from archwright.errors import BadInput
 from archwright.progress import progress
 from archwright.search import Config, sample
-from archwright.search.encoding import key_of
+from archwright.search.encoding import config_key
 from archwright.spaces.subnetwork import SubnetSpace
 from archwright.spaces.trained import TrainedSpace
 from archwright.statistics.bootstrap import CORRELATIONS, bootstrap_correlation
@@ -38,12 +38,12 @@ def measure_fidelity(evaluator: SubnetEvaluator) -> dict[str, Any]:
     configs = draw_subnets(evaluator.space, count, context.seed)
     with progress("honesty", count, unit="sub-networks") as bar:
         for config in configs:
-            key = key_of(config)
+            key = config_key(config)
             if key not in pairs:
                 pairs[key] = measure_pair(evaluator, config, epochs)
                 context.run.note(NOTE, {"epochs": epochs, "pairs": pairs})
             bar.advance()
-    drawn = [pairs[key_of(config)] for config in configs]
+    drawn = [pairs[config_key(config)] for config in configs]
     return {"k": count, "epochs": epochs, **correlations(drawn, context.seed), "pairs": drawn}
 
 
@@ -63,7 +63,7 @@ def draw_subnets(space: SubnetSpace | TrainedSpace, count: int, seed: int) -> li
             break
         config = space.canonical(sample(space.choices, rng))
         if any(map(any, sizes(space.build(config)))):
-            configs.setdefault(key_of(config), config)
+            configs.setdefault(config_key(config), config)
     if len(configs) == count:
         return list(configs.values())
     raise BadInput(

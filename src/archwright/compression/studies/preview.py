@@ -13,8 +13,8 @@ from archwright.networks.load import stock_config, supernet_config
 from archwright.reports.compress.preview import preview_text, render_preview_page
 from archwright.search import Bits, sample, smallest
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
-from archwright.store import write_whole
-from archwright.subnet.anatomy import anatomy
+from archwright.store import write_atomic
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import count, nonembedding_parameters, parameters, positions
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Preview:
 def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     """Mask gallery (Figure 2), sizes of 500 samples per space (Figure 3), smallest size, share of the embeddings."""
     config = supernet_config(stock_config(resolve_model(model)), labels=LABELS)
-    whole = anatomy(config)
+    whole = read_anatomy(config)
     spaces = {name: subnet_space(name, whole) for name in SPACES}
     facts = {
         "schema": "archwright/preview/1",
@@ -63,7 +63,7 @@ def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         page = out / "preview.html"
-        write_whole(page, render_preview_page(facts))
+        write_atomic(page, render_preview_page(facts))
     return Preview(facts, page)
 
 

@@ -18,8 +18,8 @@ from archwright.compression.evaluator import SubnetEvaluator
 from archwright.logs import silence_libraries
 from archwright.networks.load import saved_network
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.latency import one_thread, random_inputs, time_interleaved, timing_of
-from archwright.objectives.quantize import quantized, stored_bytes
+from archwright.objectives.latency import bootstrap_timing, one_thread, random_inputs, time_calls
+from archwright.objectives.quantize import quantize_weights, stored_bytes
 from archwright.progress import progress
 from archwright.statistics import pareto_mask
 
@@ -60,7 +60,7 @@ class Form:
     def build(self, network: PrunedNetwork, names: Sequence[str], folder: Path) -> tuple[Any, int]:
         """The network with these inputs in this form, and the bytes of its weights: in memory, or of its file."""
         if self.runtime != "onnxruntime":
-            small = quantized(network, self.bits, product="int8" if self.runtime == "torch int8" else "float")
+            small = quantize_weights(network, self.bits, product="int8" if self.runtime == "torch int8" else "float")
             return small, stored_bytes(small)
         from archwright.exporting.onnx_file import quantize, write_onnx  # onnx takes a second to import
 
@@ -126,7 +126,7 @@ def measure_forms(
         built = {form.name: form.build(network, names, Path(folder)) for form in forms}
         networks: dict[str, Any] = {YARDSTICK: original, **{name: small for name, (small, _) in built.items()}}
         calls = {name: partial(small, **inputs) for name, small in networks.items()}
-        timings = time_interleaved(calls, rounds=context.config.measure.rounds, rng=rng, clock=thread_time)
+        timings = time_calls(calls, rounds=context.config.measure.rounds, rng=rng, clock=thread_time)
         name, points = "original" if network is original else f"trial {entry['trial']}", []
         for form in forms:
             small, size = built[form.name]
@@ -141,7 +141,7 @@ def measure_forms(
                     "nonembedding_share": entry["nonembedding_share"],
                     **errors,
                     "bytes": size,
-                    "latency_share": timing_of(shares, rng)._asdict(),
+                    "latency_share": bootstrap_timing(shares, rng)._asdict(),
                 }
             )
     return {"points": points, "yardstick_ms": timings[YARDSTICK].median}

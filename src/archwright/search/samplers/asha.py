@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from archwright.search.choices import EPOCHS, Choices, Config, sample
-from archwright.search.encoding import key_of
+from archwright.search.encoding import config_key
 from archwright.search.front import standing
-from archwright.search.history import Tried
-from archwright.search.samplers.sampler import Rule
+from archwright.search.history import PastTrial
+from archwright.search.samplers.sampler import ProposalRule
 
 ETA = 3
 
@@ -25,7 +25,7 @@ def rungs(least: float, most: float, eta: int = ETA) -> tuple[float, ...]:
     return (*found, most)
 
 
-class Asha(Rule):
+class Asha(ProposalRule):
     """MO-ASHA (Schmucker et al. 2021; Klein et al. 2024, D): a trial is one design trained up to one rung's epochs.
 
     Of the designs told at a rung the best third (1 / eta, rounded down) go on to the next rung, the highest rung
@@ -39,16 +39,16 @@ class Asha(Rule):
         super().__init__(choices)
         self._rungs = _ascending(choices)
 
-    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         return next(self._promotions(tried), None) or self.opening(sample(self.choices, rng))
 
-    def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def redraw(self, config: Config, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         return self.opening(sample(self.choices, rng))  # only a new design can be known; a promotion never is
 
     def opening(self, config: Config) -> Config:
         return {**config, EPOCHS: self._rungs[0]}
 
-    def _promotions(self, tried: Sequence[Tried]) -> Iterator[Config]:
+    def _promotions(self, tried: Sequence[PastTrial]) -> Iterator[Config]:
         """Designs that may go on, each with its next rung; the furthest first, then the best."""
         higher = set(self._at(self._rungs[-1], tried))
         for rung, following in reversed(list(zip(self._rungs, self._rungs[1:], strict=False))):
@@ -56,9 +56,9 @@ class Asha(Rule):
             yield from ({**here[name].config, EPOCHS: following} for name in leaders(here) if name not in higher)
             higher |= set(here)
 
-    def _at(self, rung: Any, tried: Sequence[Tried]) -> dict[str, Tried]:
+    def _at(self, rung: Any, tried: Sequence[PastTrial]) -> dict[str, PastTrial]:
         """The trials of this rung by design, also those still running; the first told one of a design counts."""
-        found: dict[str, Tried] = {}
+        found: dict[str, PastTrial] = {}
         for one in tried:
             if one.config[EPOCHS] == rung:
                 name = design_of(one.config)
@@ -67,7 +67,7 @@ class Asha(Rule):
         return found
 
 
-def leaders(rung: Mapping[str, Tried], eta: int = ETA) -> list[str]:
+def leaders(rung: Mapping[str, PastTrial], eta: int = ETA) -> list[str]:
     """The designs in the top 1 / eta of those with losses, best first."""
     scored = [(name, one.losses) for name, one in rung.items() if one.losses is not None]
     if len(scored) < eta:
@@ -78,7 +78,7 @@ def leaders(rung: Mapping[str, Tried], eta: int = ETA) -> list[str]:
 
 def design_of(config: Config) -> str:
     """The same text for the same design, however long it was trained."""
-    return key_of({name: value for name, value in config.items() if name != EPOCHS})
+    return config_key({name: value for name, value in config.items() if name != EPOCHS})
 
 
 def _ascending(choices: Choices) -> list[Any]:

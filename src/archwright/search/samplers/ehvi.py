@@ -13,13 +13,13 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from archwright.logs import quiet_libraries
 from archwright.search.choices import Choices, Config, mutate, sample
 from archwright.search.encoding import config_of, distributions, encode
-from archwright.search.history import Tried
-from archwright.search.samplers.sampler import Rule, seed_from
+from archwright.search.history import PastTrial
+from archwright.search.samplers.sampler import ProposalRule, seed_from
 
 STARTUP = 10
 
 
-class Ehvi(Rule):
+class Ehvi(ProposalRule):
     """Maximises log EHVI (Daulton et al. 2020; Ament et al. 2023) with a fresh model per trial, after 10 random ones.
 
     The model sees a copy of the history, so it depends on nothing but that and the seed. A candidate over a limit
@@ -30,7 +30,7 @@ class Ehvi(Rule):
         super().__init__(choices)
         self._space = distributions(choices)
 
-    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         scored = [one.losses for one in tried if one.losses is not None]
         if sum(one.told for one in tried) < STARTUP or len(scored) < 2:
             return sample(self.choices, rng)
@@ -40,7 +40,7 @@ class Ehvi(Rule):
         with limit_threads_in_optimization():  # Optuna limits only parts of it; on tiny tensors threads are a brake
             return config_of(self.choices, study.ask(self._space))
 
-    def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def redraw(self, config: Config, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         return mutate(self.choices, config, rng)  # the model's best was tried: step aside instead of fitting it again
 
     def _study(self, objectives: int, seed: int) -> optuna.Study:
@@ -51,7 +51,7 @@ class Ehvi(Rule):
         with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
             return optuna.create_study(sampler=sampler, directions=["minimize"] * objectives)
 
-    def _copy(self, one: Tried, worst: list[float]) -> FrozenTrial:
+    def _copy(self, one: PastTrial, worst: list[float]) -> FrozenTrial:
         params, _ = encode(self.choices, one.config)
         state = TrialState.COMPLETE if one.told else TrialState.RUNNING
         values = list(one.losses or worst) if one.told else None

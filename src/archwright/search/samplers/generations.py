@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from archwright.search.front import standing
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 
 
 @dataclass(frozen=True)
 class Parent:
     """A survivor: the lower its rank, then the more room around it, the better."""
 
-    one: Tried
+    one: PastTrial
     rank: int
     room: float
 
@@ -31,11 +31,11 @@ class Generations:
         self.size = size
         self._parents: dict[int, list[Parent]] = {0: []}
 
-    def parents(self, tried: Sequence[Tried]) -> list[Parent]:
+    def parents(self, tried: Sequence[PastTrial]) -> list[Parent]:
         """Those whose children the next trial is one of, the best first; none in the first generation."""
         return self.of(len(tried) // self.size, tried)
 
-    def of(self, generation: int, tried: Sequence[Tried]) -> list[Parent]:
+    def of(self, generation: int, tried: Sequence[PastTrial]) -> list[Parent]:
         start = max(known for known in self._parents if known <= generation)
         parents, settled = self._parents[start], True
         for step in range(start, generation):
@@ -48,21 +48,21 @@ class Generations:
         return parents
 
 
-def different(pool: Sequence[Tried]) -> list[Tried]:
+def different(pool: Sequence[PastTrial]) -> list[PastTrial]:
     """Each config once, in the order of first appearance."""
     return list({one.key: one for one in reversed(pool)}.values())[::-1]
 
 
-def survivors(pool: Sequence[Tried], count: int) -> list[Parent]:
+def survivors(pool: Sequence[PastTrial], count: int) -> list[Parent]:
     """The best `count`: by rank, within a rank by room; then those over a limit, the nearest to passing first."""
     scored = [one for one in pool if one.losses is not None]
-    misfits = sorted((one for one in pool if one.losses is None), key=lambda one: one.misfit)
+    misfits = sorted((one for one in pool if one.losses is None), key=lambda one: one.violation)
     chosen = _ranked(scored)[:count]
     worst = max((parent.rank for parent in chosen), default=0)
     return chosen + [Parent(one, worst + 1 + place, 0.0) for place, one in enumerate(misfits[: count - len(chosen)])]
 
 
-def _ranked(scored: Sequence[Tried]) -> list[Parent]:
+def _ranked(scored: Sequence[PastTrial]) -> list[Parent]:
     if not scored:
         return []
     losses = np.array([one.losses for one in scored])

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from archwright.search.choices import Choices, Config, crossover, mutate_each, sample
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 from archwright.search.samplers.generations import Generations
-from archwright.search.samplers.sampler import Rule
+from archwright.search.samplers.sampler import ProposalRule
 
 POPULATION = 50
 MUTATION = 0.1
 
 
-class Genetic(Rule):
+class Genetic(ProposalRule):
     """W-PCA, Section 6.2.1: generations of 50, uniform crossover of two parents, each choice changed at rate 0.1.
 
     The best 50 designs of all so far are the population, so none that is good is lost; parents are two different ones
@@ -26,7 +26,7 @@ class Genetic(Rule):
         super().__init__(choices)
         self._generations = Generations(population or POPULATION)
 
-    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         population = self._generations.parents(tried)
         if not population:
             return sample(self.choices, rng)

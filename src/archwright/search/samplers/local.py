@@ -8,14 +8,14 @@ import numpy as np
 
 from archwright.search.choices import Config, mutate, sample
 from archwright.search.front import pareto_mask
-from archwright.search.history import Tried
-from archwright.search.samplers.sampler import Rule
+from archwright.search.history import PastTrial
+from archwright.search.samplers.sampler import ProposalRule
 
 
-class Local(Rule):
+class Local(ProposalRule):
     """A random neighbour of a random member of the current front (Klein et al. 2024, Algorithm 5)."""
 
-    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         scored = [one for one in tried if one.losses is not None]
         if not scored:
             return sample(self.choices, rng)

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from archwright.search.choices import Choices, Config, crossover, dimensions, mutate, sample
-from archwright.search.history import Tried
+from archwright.search.history import PastTrial
 from archwright.search.samplers.generations import Generations, Parent
-from archwright.search.samplers.sampler import Rule
+from archwright.search.samplers.sampler import ProposalRule
 
 POPULATION = 20
 CROSSOVER = 0.9
 
 
-class Nsga2(Rule):
+class Nsga2(ProposalRule):
     """Deb et al. 2002: generations of 20, the best of parents and children survive, tournaments choose who mates."""
 
     def __init__(self, choices: Choices, population: int | None = None) -> None:
@@ -24,7 +24,7 @@ class Nsga2(Rule):
         self._mutation = 1 - (1 - 1 / size) ** size  # that any dimension changes when each does at rate 1/size
         self._generations = Generations(population or POPULATION)
 
-    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         parents = self._generations.parents(tried)
         if not parents:
             return sample(self.choices, rng)

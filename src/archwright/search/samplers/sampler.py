@@ -18,8 +18,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from archwright.errors import BadInput
 from archwright.search.choices import EPOCHS, Choices, Config
-from archwright.search.encoding import distributions, encode, is_whole, key_of, packed_names
-from archwright.search.history import Memory, Tried, before
+from archwright.search.encoding import config_key, distributions, encode, is_complete, packed_names
+from archwright.search.history import PastTrial, TrialHistory, trials_before
 from archwright.search.workers import STALE_SECONDS, WORKER, is_dead
 
 REDRAWS = 50
@@ -30,7 +30,7 @@ NEEDS_EPOCHS = (
 )
 
 
-class Rule:
+class ProposalRule:
     """Proposes the next config from what was tried; one instance serves one study."""
 
     one_at_a_time: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class Rule:
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
 
-    def propose(self, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         """`tried` holds every counting trial so far, in order, also those still running elsewhere."""
         raise NotImplementedError
 
@@ -47,7 +47,7 @@ class Rule:
         """One of the first configs, as this rule begins with it."""
         return config
 
-    def redraw(self, config: Config, tried: Sequence[Tried], rng: np.random.Generator) -> Config:
+    def redraw(self, config: Config, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         """Another proposal when `config` was tried before."""
         return self.propose(tried, rng)
 
@@ -60,7 +60,7 @@ class Bounds:
     within: Config
     """One that is allowed. Where drawing again does not help, a proposal takes over its values one by one."""
 
-    def mended(self, config: Config, rng: np.random.Generator) -> Config:
+    def repair(self, config: Config, rng: np.random.Generator) -> Config:
         for name in rng.permutation(list(config)):
             if self.allowed(config):
                 return config
@@ -76,7 +76,7 @@ class RuleSampler(BaseSampler):
 
     def __init__(
         self,
-        rule: Callable[[Choices], Rule],
+        rule: Callable[[Choices], ProposalRule],
         choices: Choices,
         seed: int,
         first: Sequence[Config],
@@ -91,7 +91,7 @@ class RuleSampler(BaseSampler):
         self._bounds = bounds
         self._repeats = repeats
         self._space = distributions(choices)
-        self._studies: WeakKeyDictionary[Study, tuple[Memory, Rule]] = WeakKeyDictionary()
+        self._studies: WeakKeyDictionary[Study, tuple[TrialHistory, ProposalRule]] = WeakKeyDictionary()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         return {name: found for name, found in self._space.items() if not found.single()}
@@ -102,8 +102,8 @@ class RuleSampler(BaseSampler):
         """The parameters and, beside them, the packed values under their attribute names."""
         memory, rule = self._known(study)
         if rule.one_at_a_time:
-            await_drawn(study, trial.number, self._choices)
-        past = before(study, trial.number)
+            wait_for_draws(study, trial.number, self._choices)
+        past = trials_before(study, trial.number)
         params, attrs = encode(self._choices, self._config(memory.recall(past, study.directions), rule, len(past)))
         strangers = [name for name in search_space if name not in params]
         drawn = {name: self._draw(study, trial, name, search_space[name], len(past)) for name in strangers}
@@ -112,20 +112,20 @@ class RuleSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        index = len(before(study, trial.number))
+        index = len(trials_before(study, trial.number))
         return self._draw(study, trial, param_name, param_distribution, index)
 
-    def _known(self, study: Study) -> tuple[Memory, Rule]:
+    def _known(self, study: Study) -> tuple[TrialHistory, ProposalRule]:
         if study not in self._studies:
-            self._studies[study] = Memory(self._choices), self._rule(self._choices)
+            self._studies[study] = TrialHistory(self._choices), self._rule(self._choices)
         return self._studies[study]
 
-    def _config(self, tried: Sequence[Tried], rule: Rule, index: int) -> Config:
+    def _config(self, tried: Sequence[PastTrial], rule: ProposalRule, index: int) -> Config:
         if index < len(self._first):
             return rule.opening(self._first[index])
         rng, known = np.random.default_rng((self._seed, index)), set() if self._repeats else {one.key for one in tried}
-        config = _fresh(rule, tried, rng, lambda config: self._is_allowed(config) and key_of(config) not in known)
-        return config if self._bounds is None else self._bounds.mended(config, rng)
+        config = _fresh(rule, tried, rng, lambda config: self._is_allowed(config) and config_key(config) not in known)
+        return config if self._bounds is None else self._bounds.repair(config, rng)
 
     def _is_allowed(self, config: Config) -> bool:
         return self._bounds is None or self._bounds.allowed(config)
@@ -136,11 +136,11 @@ class RuleSampler(BaseSampler):
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Sampler:
     """A member of SAMPLERS; called with the choices it gives an Optuna sampler."""
 
     description: str
-    rule: Callable[..., Rule]
+    rule: Callable[..., ProposalRule]
     """Called with the choices, and with the population where `together`."""
     packed: bool = True
     """Whether it serves rows of switches that are too long to be parameters one by one."""
@@ -187,14 +187,14 @@ class Strategy:
         )
 
 
-def await_drawn(study: Study, number: int, choices: Choices) -> None:
+def wait_for_draws(study: Study, number: int, choices: Choices) -> None:
     """Waits until all earlier trials of living workers have their whole config; a draw takes milliseconds.
 
     A worker of another machine that died while drawing cannot be told from a slow one: then the wait ends by itself,
     and at worst a config is tried twice.
     """
     until = time.monotonic() + DRAW_SECONDS
-    while time.monotonic() < until and any(_is_drawing(trial, choices) for trial in before(study, number)):
+    while time.monotonic() < until and any(_is_drawing(trial, choices) for trial in trials_before(study, number)):
         time.sleep(POLL_SECONDS)
 
 
@@ -203,7 +203,9 @@ def seed_from(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31 - 1))
 
 
-def _fresh(rule: Rule, tried: Sequence[Tried], rng: np.random.Generator, wanted: Callable[[Config], bool]) -> Config:
+def _fresh(
+    rule: ProposalRule, tried: Sequence[PastTrial], rng: np.random.Generator, wanted: Callable[[Config], bool]
+) -> Config:
     """A proposal that is wanted (new, within bounds), or the last of many attempts where next to none is."""
     config = rule.propose(tried, rng)
     for _ in range(REDRAWS):
@@ -215,4 +217,4 @@ def _fresh(rule: Rule, tried: Sequence[Tried], rng: np.random.Generator, wanted:
 
 def _is_drawing(trial: FrozenTrial, choices: Choices) -> bool:
     running = trial.state is TrialState.RUNNING and WORKER in trial.user_attrs
-    return running and not is_whole(choices, trial) and not is_dead(trial, STALE_SECONDS)
+    return running and not is_complete(choices, trial) and not is_dead(trial, STALE_SECONDS)

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import Loss
-from archwright.subnet.pruning.fisher import rearranged, searched
+from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import mask_gradients
 from archwright.subnet.pruning.scores import as_arrays, head_scores, magnitude_scores
-from archwright.subnet.pruning.selection import keep_by_scores, keep_heads, random_keep
-from archwright.subnet.pruning.streams import TOKENS, recorded
-from archwright.subnet.pruning.tuning import Tuned, tuned
+from archwright.subnet.pruning.selection import select_by_scores, select_heads, select_randomly
+from archwright.subnet.pruning.streams import TOKENS, record_streams
+from archwright.subnet.pruning.tuning import TunedSubnet, tune_masks
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 
 Shares = Sequence[float]
@@ -22,35 +22,35 @@ Shares = Sequence[float]
 
 def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the least important heads (Michel et al. 2019), for every share that heads alone reach."""
-    of = anatomy(network.config)
+    anatomy = read_anatomy(network.config)
     scores = as_arrays(head_scores(network, batches, loss))
-    return reached({share: keep_heads(of, scores, share) for share in shares})
+    return reached({share: select_heads(anatomy, scores, share) for share in shares})
 
 
 def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the heads and units of smallest weights, for every share that can be reached."""
-    of = anatomy(network.config)
+    anatomy = read_anatomy(network.config)
     heads, units = map(as_arrays, magnitude_scores(network))
-    return reached({share: keep_by_scores(of, heads, units, share) for share in shares})
+    return reached({share: select_by_scores(anatomy, heads, units, share) for share in shares})
 
 
 def random_pruning(network: PrunedNetwork, shares: Shares, rng: np.random.Generator) -> dict[float, SubnetSpec]:
     """Sub-networks without random heads and units, for every share that can be reached."""
-    of = anatomy(network.config)
-    return reached({share: random_keep(of, share, rng) for share in shares})
+    anatomy = read_anatomy(network.config)
+    return reached({share: select_randomly(anatomy, share, rng) for share in shares})
 
 
 def reached(found: dict[float, SubnetSpec | None]) -> dict[float, SubnetSpec]:
-    return {share: keep for share, keep in found.items() if keep is not None}
+    return {share: spec for share, spec in found.items() if spec is not None}
 
 
-def layer_dropping(network: PrunedNetwork) -> list[SubnetSpec]:
+def drop_layers(network: PrunedNetwork) -> list[SubnetSpec]:
     """Sub-networks without the top n layers, n = 1 to all but one (Sajjad et al. 2022)."""
-    of = anatomy(network.config)
-    return [of.full[n:] + (LayerSpec(0, 0),) * n for n in range(1, of.layers)]
+    anatomy = read_anatomy(network.config)
+    return [anatomy.full[n:] + (LayerSpec(0, 0),) * n for n in range(1, anatomy.layers)]
 
 
-def retraining_free(
+def prune_untrained(
     network: PrunedNetwork,
     batches: Iterable[Any],
     loss: Loss,
@@ -58,15 +58,15 @@ def retraining_free(
     *,
     length: int,
     tokens: int = TOKENS,
-) -> Iterator[tuple[float, Tuned]]:
+) -> Iterator[tuple[float, TunedSubnet]]:
     """For every alpha, the share of FLOPs kept, a tuned sub-network (Kwon et al. 2022); `fold` makes a network of it.
 
     Gradients (on all batches) and the original's streams (on about so many tokens) are recorded once, before the first
     answer. `length` is the number of tokens of the text whose FLOPs count.
     """
-    batches, of = list(batches), anatomy(network.config)
+    batches, anatomy = list(batches), read_anatomy(network.config)
     gradients = mask_gradients(network, batches, loss)
-    original = recorded(network, batches, tokens=tokens)
+    original = record_streams(network, batches, tokens=tokens)
     for alpha in alphas:
-        keep = rearranged(searched(of, gradients, alpha, length=length), gradients)
-        yield alpha, tuned(network, keep, original)
+        spec = rearrange_masks(search_masks(anatomy, gradients, alpha, length=length), gradients)
+        yield alpha, tune_masks(network, spec, original)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from archwright.errors import BadInput
 from archwright.subnet.pruning.gradients import MaskGradients
 from archwright.subnet.pruning.scores import as_arrays, fisher_diagonal
-from archwright.subnet.pruning.selection import kept
-from archwright.subnet.spec import Anatomy, LayerSpec, Part, SubnetSpec, flops, positions, simplest
+from archwright.subnet.pruning.selection import spec_from_masks
+from archwright.subnet.spec import Anatomy, LayerSpec, Part, SubnetSpec, as_part, flops, positions
 
 Arrays = Sequence[NDArray[np.float64]]
 
@@ -26,7 +26,7 @@ SMALL = 1e-12
 """A swap must gain more than this share of the layer's Fisher information, so that rounding cannot go on forever."""
 
 
-def searched(of: Anatomy, gradients: MaskGradients, alpha: float, *, length: int) -> SubnetSpec:
+def search_masks(anatomy: Anatomy, gradients: MaskGradients, alpha: float, *, length: int) -> SubnetSpec:
     """Phase 1: the heads and units whose removal costs the least Fisher information under a limit on the FLOPs.
 
     Heads and units are each ranked by the diagonal over all layers; every number of heads leaves room for a number of
@@ -38,19 +38,19 @@ def searched(of: Anatomy, gradients: MaskGradients, alpha: float, *, length: int
     heads, units = map(as_arrays, fisher_diagonal(gradients))
     best_heads, best_units = (np.argsort(-np.concatenate(scores), kind="stable") for scores in (heads, units))
     lost_heads, lost_units = lost(heads, best_heads), lost(units, best_units)
-    budget = alpha * prunable_flops(of, of.full, length)
+    budget = alpha * prunable_flops(anatomy, anatomy.full, length)
     pairs = []
     for n in range(len(best_heads) + 1):
 
         def exceeds(m: int, n: int = n) -> bool:
-            return prunable_flops(of, counted(heads, best_heads[:n], units, best_units[:m]), length) > budget
+            return prunable_flops(anatomy, counted(heads, best_heads[:n], units, best_units[:m]), length) > budget
 
         m = bisect_left(range(len(best_units) + 1), True, key=exceeds) - 1
         if m < 0:
             break
         pairs.append((lost_heads[n] + lost_units[m], n, m))
     _, n, m = min(pairs)
-    return kept(switched(heads, best_heads[:n]), switched(units, best_units[:m]))
+    return spec_from_masks(split_mask(heads, best_heads[:n]), split_mask(units, best_units[:m]))
 
 
 def lost(scores: Arrays, best: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -60,23 +60,23 @@ def lost(scores: Arrays, best: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def counted(heads: Arrays, some_heads: NDArray[np.int64], units: Arrays, some_units: NDArray[np.int64]) -> SubnetSpec:
     """How many of these heads and units every layer has."""
-    pairs = zip(switched(heads, some_heads), switched(units, some_units), strict=True)
+    pairs = zip(split_mask(heads, some_heads), split_mask(units, some_units), strict=True)
     return tuple(LayerSpec(int(h.sum()), int(u.sum())) for h, u in pairs)
 
 
-def switched(like: Arrays, on: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+def split_mask(like: Arrays, on: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
     """Per layer, what of all heads (or units), numbered layer by layer, is among these."""
     mask = np.zeros(sum(map(len, like)), bool)
     mask[on] = True
     return np.split(mask, np.cumsum([len(part) for part in like])[:-1])
 
 
-def prunable_flops(of: Anatomy, keep: SubnetSpec, length: int) -> int:
+def prunable_flops(anatomy: Anatomy, spec: SubnetSpec, length: int) -> int:
     """What heads and units alone compute for one text."""
-    return flops(of, keep, length=length) - flops(of, (LayerSpec(0, 0),) * of.layers, length=length)
+    return flops(anatomy, spec, length=length) - flops(anatomy, (LayerSpec(0, 0),) * anatomy.layers, length=length)
 
 
-def rearranged(keep: SubnetSpec, gradients: MaskGradients) -> SubnetSpec:
+def rearrange_masks(spec: SubnetSpec, gradients: MaskGradients) -> SubnetSpec:
     """Phase 2: in every layer as many heads and units as before, but chosen by the layer's whole block of the Fisher.
 
     What is minimised is (1 - m)' F (1 - m) with F the mean over texts of gradient x gradient', the entries off the
@@ -84,14 +84,14 @@ def rearranged(keep: SubnetSpec, gradients: MaskGradients) -> SubnetSpec:
     """
     return tuple(
         LayerSpec(better_part(part.heads, gradients.heads[place]), better_part(part.units, gradients.units[place]))
-        for place, part in enumerate(keep)
+        for place, part in enumerate(spec)
     )
 
 
 def better_part(part: Part, gradients: torch.Tensor) -> Part:
     on = np.zeros(gradients.shape[1], bool)
     on[list(positions(part))] = True
-    return simplest(np.flatnonzero(swapped(fisher_block(gradients), on)).tolist())
+    return as_part(np.flatnonzero(swap_greedily(fisher_block(gradients), on)).tolist())
 
 
 def fisher_block(gradients: torch.Tensor, trust: float = TRUST) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ def fisher_block(gradients: torch.Tensor, trust: float = TRUST) -> NDArray[np.fl
     return trust * block + (1 - trust) * np.diag(np.diagonal(block))
 
 
-def swapped(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def swap_greedily(fisher: NDArray[np.float64], on: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The mask after swaps that each lower the quadratic form the most for the one that comes back, until none does."""
     on = on.copy()
     own = np.diagonal(fisher)

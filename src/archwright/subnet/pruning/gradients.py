@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.importance import Loss, evaluating, recorded_inputs
+from archwright.subnet.importance import Loss, evaluating, record_inputs
 from archwright.subnet.slicing import head_owners
 
 
@@ -79,7 +79,7 @@ def per_text(
     linears = [reader.linear for reader in readers if reader.linear is not None]
     with evaluating(network), torch.enable_grad():
         for batch in batches:
-            seen = recorded_inputs(network, linears, batch, loss)
+            seen = record_inputs(network, linears, batch, loss)
             texts = len(batch.targets)
             yield [reader.gathered(text_effects(reader, seen, texts)) for reader in readers]
 

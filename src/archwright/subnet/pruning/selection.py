@@ -6,42 +6,50 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.subnet.spec import Anatomy, Cost, LayerAnatomy, LayerSpec, SubnetSpec, nonembedding_parameters, simplest
+from archwright.subnet.spec import (
+    Anatomy,
+    LayerAnatomy,
+    LayerSpec,
+    SubnetSpec,
+    WeightCount,
+    as_part,
+    nonembedding_parameters,
+)
 
 Scores = Sequence[NDArray[np.float64]]
 """One number for every head (or unit) of a layer, layer by layer."""
 Switches = Sequence[NDArray[np.bool_]]
 
 
-def kept(heads: Switches, units: Switches) -> SubnetSpec:
+def spec_from_masks(heads: Switches, units: Switches) -> SubnetSpec:
     """What is switched on in every layer as positions."""
     pairs = zip(heads, units, strict=True)
-    return tuple(
-        LayerSpec(simplest(np.flatnonzero(h).tolist()), simplest(np.flatnonzero(u).tolist())) for h, u in pairs
-    )
+    return tuple(LayerSpec(as_part(np.flatnonzero(h).tolist()), as_part(np.flatnonzero(u).tolist())) for h, u in pairs)
 
 
-def keep_heads(of: Anatomy, scores: Scores, share: float) -> SubnetSpec | None:
+def select_heads(anatomy: Anatomy, scores: Scores, share: float) -> SubnetSpec | None:
     """Without the lowest heads, as few as reach this share of the non-embedding parameters; None: out of reach."""
     numbers = np.concatenate(
-        [first + np.arange(layer.heads) for layer, first in zip(of.wholes, firsts(of), strict=True)]
+        [first + np.arange(layer.heads) for layer, first in zip(anatomy.full_layers, firsts(anatomy), strict=True)]
     )
-    return shortest_removal(of, numbers[np.argsort(np.concatenate(scores), kind="stable")], share)
+    return shortest_removal(anatomy, numbers[np.argsort(np.concatenate(scores), kind="stable")], share)
 
 
-def keep_by_scores(of: Anatomy, head_scores: Scores, unit_scores: Scores, share: float) -> SubnetSpec | None:
+def select_by_scores(anatomy: Anatomy, head_scores: Scores, unit_scores: Scores, share: float) -> SubnetSpec | None:
     """Without the heads and units of lowest score per parameter, as few as reach this share; None: out of reach."""
     worth = [
         scores / max(1, own)
-        for layer, *both in zip(of.wholes, head_scores, unit_scores, strict=True)
+        for layer, *both in zip(anatomy.full_layers, head_scores, unit_scores, strict=True)
         for scores, own in zip(both, own_parameters(layer), strict=True)
     ]
-    return shortest_removal(of, np.argsort(np.concatenate(worth), kind="stable"), share)
+    return shortest_removal(anatomy, np.argsort(np.concatenate(worth), kind="stable"), share)
 
 
-def random_keep(of: Anatomy, share: float, rng: np.random.Generator) -> SubnetSpec | None:
+def select_randomly(anatomy: Anatomy, share: float, rng: np.random.Generator) -> SubnetSpec | None:
     """Without random heads and units, all equally likely, as few as reach this share; None: out of reach."""
-    return shortest_removal(of, rng.permutation(sum(layer.heads + layer.units for layer in of.wholes)), share)
+    return shortest_removal(
+        anatomy, rng.permutation(sum(layer.heads + layer.units for layer in anatomy.full_layers)), share
+    )
 
 
 def own_parameters(layer: LayerAnatomy) -> tuple[int, int]:
@@ -51,35 +59,35 @@ def own_parameters(layer: LayerAnatomy) -> tuple[int, int]:
     return whole - total(layer.cost(max(0, heads - 1), units)), whole - total(layer.cost(heads, max(0, units - 1)))
 
 
-def total(cost: Cost) -> int:
+def total(cost: WeightCount) -> int:
     return cost.matrices + cost.vectors
 
 
-def firsts(of: Anatomy) -> NDArray[np.int64]:
+def firsts(anatomy: Anatomy) -> NDArray[np.int64]:
     """The number of the first head of every layer, where heads and units are numbered as in `shortest_removal`."""
-    ends = np.cumsum([layer.heads + layer.units for layer in of.wholes])
+    ends = np.cumsum([layer.heads + layer.units for layer in anatomy.full_layers])
     return np.concatenate([[0], ends[:-1]]).astype(np.int64)
 
 
-def shortest_removal(of: Anatomy, order: NDArray[np.int64], share: float) -> SubnetSpec | None:
+def shortest_removal(anatomy: Anatomy, order: NDArray[np.int64], share: float) -> SubnetSpec | None:
     """The whole network without the first n of `order`, with the smallest n that reaches the share.
 
     Heads and units are numbered layer by layer, a layer's heads before its units.
     """
-    most = share * nonembedding_parameters(of, of.full)
+    most = share * nonembedding_parameters(anatomy, anatomy.full)
 
     def fits(removed: int) -> bool:
-        return nonembedding_parameters(of, without(of, order[:removed])) <= most
+        return nonembedding_parameters(anatomy, without(anatomy, order[:removed])) <= most
 
     removed = bisect_left(range(len(order) + 1), True, key=fits)
-    return without(of, order[:removed]) if removed <= len(order) else None
+    return without(anatomy, order[:removed]) if removed <= len(order) else None
 
 
-def without(of: Anatomy, gone: NDArray[np.int64]) -> SubnetSpec:
-    on = np.ones(sum(layer.heads + layer.units for layer in of.wholes), bool)
+def without(anatomy: Anatomy, gone: NDArray[np.int64]) -> SubnetSpec:
+    on = np.ones(sum(layer.heads + layer.units for layer in anatomy.full_layers), bool)
     on[gone] = False
-    rows = np.split(on, firsts(of)[1:])
-    return kept(
-        [row[: layer.heads] for row, layer in zip(rows, of.wholes, strict=True)],
-        [row[layer.heads :] for row, layer in zip(rows, of.wholes, strict=True)],
+    rows = np.split(on, firsts(anatomy)[1:])
+    return spec_from_masks(
+        [row[: layer.heads] for row, layer in zip(rows, anatomy.full_layers, strict=True)],
+        [row[layer.heads :] for row, layer in zip(rows, anatomy.full_layers, strict=True)],
     )

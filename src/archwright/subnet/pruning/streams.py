@@ -53,7 +53,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class StreamRecording:
     """What the whole network did on some texts: recorded once, good for every sub-network of it."""
 
     calls: list[Call]
@@ -62,13 +62,13 @@ class Recorded:
 
 
 @torch.no_grad()
-def recorded(network: PrunedNetwork, batches: Iterable[Any], *, tokens: int = TOKENS) -> Recorded:
+def record_streams(network: PrunedNetwork, batches: Iterable[Any], *, tokens: int = TOKENS) -> StreamRecording:
     """The network's own streams on so many of the batches, spread evenly, that they have about so many tokens."""
     batches = list(batches)
     step = max(1, round(sum(len(real_tokens(batch)) for batch in batches) / tokens))
     with evaluating(network):
-        runs = [recorded_run(network, batch) for batch in batches[::step]]
-    return Recorded([call for call, _ in runs], [totals for _, totals in runs])
+        runs = [record_batch(network, batch) for batch in batches[::step]]
+    return StreamRecording([call for call, _ in runs], [totals for _, totals in runs])
 
 
 def real_tokens(batch: Any) -> torch.Tensor:
@@ -78,7 +78,7 @@ def real_tokens(batch: Any) -> torch.Tensor:
     return real.flatten().nonzero().squeeze(-1)
 
 
-def recorded_run(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[int, Sublayer], torch.Tensor]]:
+def record_batch(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[int, Sublayer], torch.Tensor]]:
     """The network on one batch, listened to."""
     real = real_tokens(batch)
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
@@ -90,7 +90,7 @@ def recorded_run(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[i
             )
             undo.callback(hook.remove)
             for sub in (sub for sub in (ATTENTION, FFN) if sub.size(placed)):
-                hear_total(placed, sub, put(totals, (place, sub), real), undo)
+                capture_stream(placed, sub, put(totals, (place, sub), real), undo)
         network(**batch.inputs)
     given = [without_cache(args[1:], named) for args, named in calls]
     return Call(calls[0][0][0], given, real), totals
@@ -101,7 +101,7 @@ def put(into: dict[Any, torch.Tensor], key: Any, real: torch.Tensor) -> Callable
     return lambda states: into.__setitem__(key, states.detach().flatten(0, -2)[real])
 
 
-def hear_total(placed: Placed, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
+def capture_stream(placed: Placed, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell the residual stream after a sub-layer, until `undo`.
 
     Encoders norm last: the sub-layer's own norm reads it. Decoders norm first: the norm of the next sub-layer does (its
@@ -110,12 +110,12 @@ def hear_total(placed: Placed, sub: Sublayer, heard: Callable[[torch.Tensor], No
     layer, parts = placed.layer, placed.parts
     path = sub.next_norm(parts) if parts.attention else sub.norm(parts)
     if path:
-        hear(layer.get_submodule(path), heard, undo)
+        capture_input(layer.get_submodule(path), heard, undo)
     else:
         undo.callback(layer.register_forward_hook(lambda _, args, out: heard(states_of(out))).remove)
 
 
-def hear(module: nn.Module, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
+def capture_input(module: nn.Module, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell what the module reads, until `undo`."""
     undo.callback(module.register_forward_pre_hook(lambda _, args: heard(args[0])).remove)
 

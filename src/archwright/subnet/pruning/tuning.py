@@ -14,10 +14,10 @@ from archwright.subnet.pruning.gradients import Reader, layers_of
 from archwright.subnet.pruning.streams import (
     ATTENTION,
     FFN,
-    Recorded,
+    StreamRecording,
     Sublayer,
-    hear,
-    hear_total,
+    capture_input,
+    capture_stream,
     put,
     run_layer,
 )
@@ -32,27 +32,27 @@ Values = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedSubnet:
     """What a sub-network keeps, and what each kept head and unit is multiplied by; one entry per layer."""
 
-    keep: SubnetSpec
+    spec: SubnetSpec
     head_values: Values
     unit_values: Values
 
 
 @torch.no_grad()
-def tuned(network: PrunedNetwork, keep: SubnetSpec, original: Recorded) -> Tuned:
+def tune_masks(network: PrunedNetwork, spec: SubnetSpec, original: StreamRecording) -> TunedSubnet:
     """Phase 3: the kept heads and units, each with the factor that brings the residual stream closest to the original.
 
     Sub-layer by sub-layer, attention before FFN, the factors m minimise |x + f(x; m) - (x' + f(x'; 1))|^2 over tokens:
     x' is what the original network has there, x what this sub-network has there after all earlier sub-layers were
     pruned and tuned, and x + f is the residual stream after the sub-layer (where the norm comes last: before the norm).
     """
-    small = extract(network, keep).eval()
+    small = extract(network, spec).eval()
     hidden = [call.hidden for call in original.calls]
     values: dict[Sublayer, list[tuple[float, ...]]] = {ATTENTION: [], FFN: []}
     left = 0
-    for place, part in enumerate(keep):
+    for place, part in enumerate(spec):
         for sub, size in ((ATTENTION, count(part.heads)), (FFN, count(part.units))):
             factors = tune(small, left, sub, hidden, original, place) if size else ()
             values[sub].append(factors)
@@ -60,34 +60,34 @@ def tuned(network: PrunedNetwork, keep: SubnetSpec, original: Recorded) -> Tuned
             layer = layers_of(small)[left]
             hidden = [run_layer(layer, x, call.given[place]) for x, call in zip(hidden, original.calls, strict=True)]
             left += 1
-    return Tuned(keep, tuple(values[ATTENTION]), tuple(values[FFN]))
+    return TunedSubnet(spec, tuple(values[ATTENTION]), tuple(values[FFN]))
 
 
 def tune(
-    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: Recorded, place: int
+    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: StreamRecording, place: int
 ) -> tuple[float, ...]:
     """The factors of one sub-layer, which are multiplied into it at once."""
     reader = sub.reader(small, left)
-    factors = fitted(reader, compared(small, left, sub, hidden, original, place))
+    factors = fit_factors(reader, compare_streams(small, left, sub, hidden, original, place))
     scale(reader, factors)
     return tuple(factors.tolist())
 
 
-def compared(
-    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: Recorded, place: int
+def compare_streams(
+    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: StreamRecording, place: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batch by batch at the real tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
     placed, reader = small.placed()[left], sub.reader(small, left)
     for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
         seen: dict[str, torch.Tensor] = {}
         with ExitStack() as undo:
-            hear(reader.linear, put(seen, "reads", call.real), undo)
-            hear_total(placed, sub, put(seen, "total", call.real), undo)
+            capture_input(reader.linear, put(seen, "reads", call.real), undo)
+            capture_stream(placed, sub, put(seen, "total", call.real), undo)
             run_layer(placed.layer, x, call.given[place])
         yield seen["reads"], totals[place, sub] - seen["total"]
 
 
-def fitted(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+def fit_factors(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
     """Factors 1 + r that minimise |reader(reads x r) - lacking|^2 + damping |r|^2; all one where they grow too large.
 
     A head's column of the problem is what it writes at all tokens. The products of all columns are the entrywise
@@ -111,9 +111,9 @@ def scale(reader: Reader, factors: torch.Tensor) -> None:
 
 
 @torch.no_grad()
-def fold(network: PrunedNetwork, found: Tuned) -> PrunedNetwork:
+def fold(network: PrunedNetwork, found: TunedSubnet) -> PrunedNetwork:
     """A new network of its own that computes the sub-network with its heads and units multiplied by their factors."""
-    small = extract(network, found.keep)
+    small = extract(network, found.spec)
     left = [pair for pair in zip(found.head_values, found.unit_values, strict=True) if any(pair)]
     for place, pair in enumerate(left):
         for sub, factors in zip((ATTENTION, FFN), pair, strict=True):

@@ -13,26 +13,26 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from archwright.networks.load import load_supernet, stock_config, supernet_config
-from archwright.subnet.anatomy import anatomy
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import (
     Anatomy,
     LayerSpec,
     SubnetSpec,
+    as_part,
     count,
     flops,
     int8_bytes,
     nonembedding_parameters,
     parameters,
     positions,
-    simplest,
     sizes,
 )
 from tests.tiny import DECODERS, STOCK, shared_tiny, tiny
 
-parts = st.one_of(st.just(0), st.integers(0, 4), st.sets(st.integers(0, 3)).map(lambda s: simplest(sorted(s))))
-units = st.one_of(st.just(0), st.integers(0, 10), st.sets(st.integers(0, 9)).map(lambda s: simplest(sorted(s))))
-keeps = st.lists(st.builds(LayerSpec, parts, units), min_size=3, max_size=3).map(tuple)
+parts = st.one_of(st.just(0), st.integers(0, 4), st.sets(st.integers(0, 3)).map(lambda s: as_part(sorted(s))))
+units = st.one_of(st.just(0), st.integers(0, 10), st.sets(st.integers(0, 9)).map(lambda s: as_part(sorted(s))))
+specs = st.lists(st.builds(LayerSpec, parts, units), min_size=3, max_size=3).map(tuple)
 SOME = settings(max_examples=6, deadline=None, derandomize=True)
 
 
@@ -55,13 +55,13 @@ def real_sizes(model: nn.Module) -> tuple[int, int, int]:
 @pytest.mark.parametrize(("name", "kind"), ASKED)
 def test_counts_are_those_of_the_extracted_network(name: str, kind: str) -> None:
     model = shared_tiny(name, None, kind)
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
 
     @SOME
-    @given(keeps)
-    def check(keep: SubnetSpec) -> None:
-        counted = (parameters(of, keep), nonembedding_parameters(of, keep), int8_bytes(of, keep))
-        assert counted == real_sizes(extract(model, keep))
+    @given(specs)
+    def check(spec: SubnetSpec) -> None:
+        counted = (parameters(of, spec), nonembedding_parameters(of, spec), int8_bytes(of, spec))
+        assert counted == real_sizes(extract(model, spec))
 
     check()
 
@@ -70,15 +70,15 @@ def test_counts_are_those_of_the_extracted_network(name: str, kind: str) -> None
 @pytest.mark.parametrize(("name", "kind"), [pair for pair in ASKED if pair[1] != "choice"])
 def test_flops_are_those_that_torch_counts(name: str, kind: str, length: int) -> None:
     model = shared_tiny(name, None, kind)
-    of = anatomy(model.config)
+    of = read_anatomy(model.config)
     ids = torch.arange(3, 3 + length).unsqueeze(0)
 
     @SOME
-    @given(keeps)
-    def check(keep: SubnetSpec) -> None:
+    @given(specs)
+    def check(spec: SubnetSpec) -> None:
         with counted_flops() as counter:
-            extract(model, keep)(input_ids=ids)
-        assert flops(of, keep, length=length) == counter.get_total_flops()
+            extract(model, spec)(input_ids=ids)
+        assert flops(of, spec, length=length) == counter.get_total_flops()
 
     check()
 
@@ -92,12 +92,14 @@ def counted_flops() -> Iterator[FlopCounterMode]:
 
 def test_the_anatomy_of_an_extracted_network_is_that_of_its_origin() -> None:
     model = shared_tiny("bert", "cls")
-    assert anatomy(extract(model, (LayerSpec(1, 2), LayerSpec(0, 0), LayerSpec(0, 3))).config) == anatomy(model.config)
+    assert read_anatomy(extract(model, (LayerSpec(1, 2), LayerSpec(0, 0), LayerSpec(0, 3))).config) == read_anatomy(
+        model.config
+    )
 
 
 def test_grouped_heads_are_counted_as_they_go() -> None:
     """By hand: width 16, heads of 4 features, 10 units, 3 linears in the FFN, no biases, norms of 16 weights."""
-    groups, queries = (anatomy(shared_tiny(f"llama-{name}").config) for name in ("groups", "queries"))
+    groups, queries = (read_anatomy(shared_tiny(f"llama-{name}").config) for name in ("groups", "queries"))
     rest = (LayerSpec(0, 0),) * 2
     head = 16 + 16 * 3  # final norm and a score for each of three labels
 
@@ -112,7 +114,7 @@ def test_grouped_heads_are_counted_as_they_go() -> None:
 
 
 def test_output_embeddings_count_as_embeddings() -> None:
-    tied, free = (anatomy(shared_tiny(name, None, "lm").config) for name in ("llama-groups", "llama-queries"))
+    tied, free = (read_anatomy(shared_tiny(name, None, "lm").config) for name in ("llama-groups", "llama-queries"))
     assert (tied.embeddings, free.embeddings) == (40 * 16, 2 * 40 * 16)
     per_token = 2 * 40 * 16
     for of in (tied, free):
@@ -122,15 +124,15 @@ def test_output_embeddings_count_as_embeddings() -> None:
 
 
 def test_labels_count() -> None:
-    two, one = (anatomy(tiny(labels=labels).config) for labels in (("no", "yes"), ()))
+    two, one = (read_anatomy(tiny(labels=labels).config) for labels in (("no", "yes"), ()))
     assert (two.labels, one.labels) == (2, 1)
     assert parameters(two, two.full) - parameters(one, one.full) == 17
 
 
 def test_minilm_has_the_published_number_of_parameters(minilm: Path) -> None:
     """22,713,216 is the bare encoder with its pooler; our head has the pooler's shape and one more row per label."""
-    of = anatomy(supernet_config(stock_config(str(minilm)), labels=("negative", "positive"), pooling="mean"))
-    assert (of.layers, of.heads, of.units, of.width, of.wholes[0].features) == (6, 12, 1536, 384, 32)
+    of = read_anatomy(supernet_config(stock_config(str(minilm)), labels=("negative", "positive"), pooling="mean"))
+    assert (of.layers, of.heads, of.units, of.width, of.full_layers[0].features) == (6, 12, 1536, 384, 32)
     assert parameters(of, of.full) == 22_713_216 + 2 * 385 == 22_713_986
     assert of.embeddings == 11_918_592
     assert round(of.embeddings / 22_713_216, 3) == 0.525
@@ -144,19 +146,19 @@ def test_minilm_has_the_published_number_of_parameters(minilm: Path) -> None:
 @pytest.mark.slow
 def test_minilm_itself_has_as_many(minilm: Path) -> None:
     model = load_supernet(str(minilm), labels=("negative", "positive"))
-    of = anatomy(model.config)
-    keep = (LayerSpec((0, 5, 7), 100), LayerSpec(0, 700), LayerSpec(12, 0), LayerSpec(0, 0), *of.full[4:])
+    of = read_anatomy(model.config)
+    spec = (LayerSpec((0, 5, 7), 100), LayerSpec(0, 700), LayerSpec(12, 0), LayerSpec(0, 0), *of.full[4:])
     assert real_sizes(model) == (parameters(of, of.full), nonembedding_parameters(of, of.full), int8_bytes(of, of.full))
-    small = extract(model, keep)
-    assert real_sizes(small) == (parameters(of, keep), nonembedding_parameters(of, keep), int8_bytes(of, keep))
+    small = extract(model, spec)
+    assert real_sizes(small) == (parameters(of, spec), nonembedding_parameters(of, spec), int8_bytes(of, spec))
     for length in (16, 128):
         with counted_flops() as counter:
             small(input_ids=torch.ones(1, length, dtype=torch.long))
-        assert flops(of, keep, length=length) == counter.get_total_flops()
+        assert flops(of, spec, length=length) == counter.get_total_flops()
 
 
 def test_a_part_is_a_number_or_positions() -> None:
     assert (count(3), count((1, 4)), count(()), count(0)) == (3, 2, 0, 0)
     assert (positions(3), positions((1, 4))) == ((0, 1, 2), (1, 4))
-    assert [simplest(p) for p in ([], [0], [0, 1, 2], [1], [0, 2])] == [0, 1, 3, (1,), (0, 2)]
+    assert [as_part(p) for p in ([], [0], [0, 1, 2], [1], [0, 2])] == [0, 1, 3, (1,), (0, 2)]
     assert sizes((LayerSpec(2, (1, 5, 6)), LayerSpec(0, 0))) == [(2, 3), (0, 0)]

@@ -3,33 +3,33 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from archwright.store import Scores, digest
+from archwright.store import ScoreStore, digest
 
 
 def test_additions_are_merged_and_read_again(tmp_path: Path) -> None:
-    scores = Scores(tmp_path / "deep" / "folder")
+    scores = ScoreStore(tmp_path / "deep" / "folder")
     scores.add("a", {"scores": {"x": 1.0}, "missing": {}})
     scores.add("a", {"scores": {"y": 2.5}, "missing": {"z": "why"}})
-    for found in (scores, Scores(tmp_path / "deep" / "folder")):
+    for found in (scores, ScoreStore(tmp_path / "deep" / "folder")):
         assert found.of("a") == {"scores": {"x": 1.0, "y": 2.5}, "missing": {"z": "why"}}
         assert found.of("b") == {}
 
 
 def test_half_a_line_is_left_behind(tmp_path: Path) -> None:
-    Scores(tmp_path).add("a", {"scores": {"x": 1.0}})
+    ScoreStore(tmp_path).add("a", {"scores": {"x": 1.0}})
     whole = (tmp_path / "scores.jsonl").read_bytes()
     for cut in range(len(whole)):
         (tmp_path / "scores.jsonl").write_bytes(whole + whole[:cut].replace(b'"a"', b'"b"'))
-        scores = Scores(tmp_path)
+        scores = ScoreStore(tmp_path)
         scores.add("c", {"scores": {"x": 3.0}})
-        again = Scores(tmp_path)
+        again = ScoreStore(tmp_path)
         assert again.of("a") == {"scores": {"x": 1.0}} and again.of("c") == {"scores": {"x": 3.0}}
 
 
 def test_several_write_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: Scores(tmp_path).add(str(n), {"scores": {"x" * 500: n}}), range(60)))
-    found = Scores(tmp_path)
+        list(pool.map(lambda n: ScoreStore(tmp_path).add(str(n), {"scores": {"x" * 500: n}}), range(60)))
+    found = ScoreStore(tmp_path)
     assert all(found.of(str(n)) == {"scores": {"x" * 500: n}} for n in range(60))
 
 

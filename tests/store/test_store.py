@@ -17,13 +17,13 @@ import torch
 from safetensors import SafetensorError
 
 from archwright.errors import BadInput, Failed
-from archwright.store import RunFolder, begin, check_store, existing_run, open_study, whole_folder, write_whole
+from archwright.store import RunFolder, atomic_folder, begin_run, check_store, existing_run, open_study, write_atomic
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.store.files import read_json, write_first
+from archwright.store.files import read_json, write_once
 from archwright.store.run import LASTING, MAY_CHANGE
 from archwright.store.study import JournalLock, storage
 
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 OPTIONS = {**dict.fromkeys(MAY_CHANGE), "seed": 0, "objectives": ["flops"], "trials": 5}
 WRITER = """
 import sys
@@ -43,10 +43,10 @@ def names(folder: Path) -> list[str]:
 
 def test_a_file_that_cannot_be_finished_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "note.json"
-    write_whole(path, "before")
+    write_atomic(path, "before")
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "after")
+        write_atomic(path, "after")
     assert path.read_text() == "before"
     assert names(tmp_path) == ["note.json"]
 
@@ -68,8 +68,8 @@ def test_killed_while_writing_the_file_is_whole(tmp_path: Path) -> None:
 
 def test_the_first_of_several_writers_wins(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
-    write_first(path, "first")
-    write_first(path, "second")
+    write_once(path, "first")
+    write_once(path, "second")
     assert path.read_text() == "first"
     assert names(tmp_path) == ["table.json"]
     run = RunFolder(tmp_path)
@@ -78,16 +78,16 @@ def test_the_first_of_several_writers_wins(tmp_path: Path) -> None:
 
 def test_a_folder_appears_at_the_end_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "deep" / "folder"
-    with pytest.raises(KeyboardInterrupt), whole_folder(target) as beside:
+    with pytest.raises(KeyboardInterrupt), atomic_folder(target) as beside:
         (beside / "half").write_text("half")
         raise KeyboardInterrupt
     assert names(target.parent) == []
     for content in ("one", "two"):
-        with whole_folder(target) as beside:
+        with atomic_folder(target) as beside:
             (beside / content).write_text(content)
             assert not (target / content).exists()
         assert names(target) == [content]
-    with pytest.raises(Failed, match="could not be written"), whole_folder(target):
+    with pytest.raises(Failed, match="could not be written"), atomic_folder(target):
         raise SafetensorError("I/O error: No space left on device")
     assert names(target) == ["two"] and names(target.parent) == ["folder"]
 
@@ -100,45 +100,45 @@ def test_a_damaged_note_says_which_and_what_to_do(content: bytes, tmp_path: Path
 
 
 def test_a_run_is_begun_once_and_found_again(tmp_path: Path) -> None:
-    run = begin(tmp_path / "a" / "run", OPTIONS)
-    assert begin(run.path, {**OPTIONS, "threads": 7, "out": "elsewhere", "trials": 9}).identity == run.identity
+    run = begin_run(tmp_path / "a" / "run", OPTIONS)
+    assert begin_run(run.path, {**OPTIONS, "threads": 7, "out": "elsewhere", "trials": 9}).identity == run.identity
     assert existing_run(run.path).settings == OPTIONS
-    assert begin(tmp_path / "b", OPTIONS).identity != run.identity
+    assert begin_run(tmp_path / "b", OPTIONS).identity != run.identity
     with pytest.raises(BadInput, match="seed=0, got 1"):
-        begin(run.path, {**OPTIONS, "seed": 1})
+        begin_run(run.path, {**OPTIONS, "seed": 1})
     for foreign in (tmp_path, tmp_path / "a"):
         with pytest.raises(BadInput, match="new or empty"):
-            begin(foreign, OPTIONS)
+            begin_run(foreign, OPTIONS)
         with pytest.raises(BadInput, match=r"run\.json"):
             existing_run(foreign)
 
 
 def test_an_option_of_a_newer_version_does_not_stop_an_old_run(tmp_path: Path) -> None:
-    begin(tmp_path / "run", OPTIONS)
-    assert begin(tmp_path / "run", {**OPTIONS, "invented_later": 3})
+    begin_run(tmp_path / "run", OPTIONS)
+    assert begin_run(tmp_path / "run", {**OPTIONS, "invented_later": 3})
 
 
 def test_a_resumed_run_tells_workers_its_new_options(tmp_path: Path) -> None:
-    run = begin(tmp_path / "run", OPTIONS)
+    run = begin_run(tmp_path / "run", OPTIONS)
     identity = run.identity
     run.renew({**OPTIONS, "trials": 50})
     assert (run.settings["trials"], run.identity) == (50, identity)
 
 
 def test_finished_means_with_these_options(tmp_path: Path) -> None:
-    run = begin(tmp_path / "run", OPTIONS)
-    assert not run.is_finished(OPTIONS)
+    run = begin_run(tmp_path / "run", OPTIONS)
+    assert not run.is_complete(OPTIONS)
     run.finish(OPTIONS)
-    assert not run.is_finished(OPTIONS)  # no result
+    assert not run.is_complete(OPTIONS)  # no result
     run.note("result", {"schema": "", "original": {}, "front": [], "trials": []})
     run.report.write_text("<html>")
-    assert run.is_finished({**OPTIONS, "threads": 3})
+    assert run.is_complete({**OPTIONS, "threads": 3})
     for name in LASTING:
-        assert not run.is_finished({**OPTIONS, name: 1})
+        assert not run.is_complete({**OPTIONS, name: 1})
 
 
 def hold(path: Path, held: Any, leave: Any) -> None:
-    with RunFolder(path).locked():
+    with RunFolder(path).lock():
         held.set()
         leave.wait(300)
 
@@ -149,14 +149,14 @@ def test_one_command_at_a_time_and_the_lock_dies_with_it(tmp_path: Path) -> None
     other = context.Process(target=hold, args=(tmp_path, held, leave))
     other.start()
     assert held.wait(240)
-    with pytest.raises(BadInput, match="archwright worker"), RunFolder(tmp_path).locked():
+    with pytest.raises(BadInput, match="archwright worker"), RunFolder(tmp_path).lock():
         pass
     other.kill()
     other.join()
     (tmp_path / ".original.abcdefgh").mkdir()
     (tmp_path / ".original.abcdefgh" / "half").write_text("")
     (tmp_path / ".run.json.abc_1234").write_text("")
-    with RunFolder(tmp_path).locked():
+    with RunFolder(tmp_path).lock():
         assert names(tmp_path) == [".lock"]
 
 
@@ -174,7 +174,7 @@ def test_seconds_add_up_over_attempts(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def study_in(folder: Path) -> optuna.Study:
-    run = begin(folder, OPTIONS)
+    run = begin_run(folder, OPTIONS)
     return open_study(run, None, sampler=optuna.samplers.RandomSampler(), directions=["minimize", "minimize"])
 
 
