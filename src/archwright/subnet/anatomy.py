@@ -22,7 +22,7 @@ def read_anatomy(config: PrunedConfig) -> Anatomy:
     embedded = {name: tensor for name, tensor in outside.items() if not last_norm(name, config)}
     labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
     return Anatomy(
-        wholes=tuple(layer_anatomy(placed, network.config) for placed in network.placed()),
+        full_layers=tuple(layer_anatomy(placed, network.config) for placed in network.placed()),
         width=config.backbone[config.family.width],
         labels=labels,
         embedding=cost(embedded.values()),
