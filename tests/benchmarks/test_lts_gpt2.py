@@ -10,7 +10,7 @@ from scipy.stats import kendalltau, spearmanr
 from archwright.benchmarks import BENCHMARKS, Benchmark
 from archwright.benchmarks.lts_gpt2 import INNER, lts_gpt2
 from archwright.errors import BadInput
-from archwright.networks.lts_gpt2 import shape_of
+from archwright.networks.lts_gpt2 import meta_network
 from archwright.spaces.lts_gpt2 import LtsGpt2Space
 
 
@@ -47,7 +47,7 @@ def test_counts_are_the_published_ones_for_every_row(benchmark: Benchmark) -> No
     """Counted on the modules of real networks, without memory for their weights."""
     space = benchmark.space
     assert isinstance(space, LtsGpt2Space)
-    ours = {row.id: shape_of(space.plan(row.config)).sizes() for row in benchmark.rows}
+    ours = {row.id: meta_network(space.plan(row.config)).sizes() for row in benchmark.rows}
     assert ours == {row.id: row.published for row in benchmark.rows}
 
 

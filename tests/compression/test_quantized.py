@@ -18,7 +18,7 @@ from archwright.compression.studies.quantization import (
     study_quantization,
     typical_inputs,
 )
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.objectives.quantize import quantize_weights as packed
 from archwright.store import RunFolder
 
@@ -74,7 +74,7 @@ def test_the_joint_front_is_not_beaten(studied: Any) -> None:
 @pytest.mark.slow
 def test_an_onnx_file_answers_like_its_network(studied: Any, tmp_path: Path) -> None:
     evaluator = studied[0]
-    network = saved_network(evaluator.context.run.original)
+    network = load_saved_network(evaluator.context.run.original)
     batch = evaluator.context.task_data.validation[0]
     names = tuple(batch.inputs)
     with torch.no_grad():
@@ -120,7 +120,7 @@ def test_milliseconds_are_shares_of_one_yardstick(studied: Any) -> None:
 
 
 def test_inputs_are_those_of_the_tokenizer(studied: Any) -> None:
-    network = saved_network(studied[0].context.run.original)
+    network = load_saved_network(studied[0].context.run.original)
     inputs = typical_inputs(network, ("input_ids", "attention_mask"), 9, np.random.default_rng(0))
     assert list(inputs) == ["input_ids", "attention_mask"] and inputs["input_ids"].shape == (1, 9)
     more = typical_inputs(network, ("input_ids", "attention_mask", "other"), 9, np.random.default_rng(0))

@@ -8,7 +8,7 @@ import pytest
 
 from archwright.compression.methods import load_evaluator
 from archwright.compression.weights import design_name
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.search import EPOCHS, config_of
 from archwright.search.encoding import config_key
 from archwright.search.history import RETRY_OF
@@ -85,5 +85,5 @@ def undisturbed(evaluator: Any, config: dict[str, Any], folder: Path) -> float:
     """The error of this design trained from the start, here and at once."""
     evaluator.weights.checkpoints(config).remove()
     evaluator.weights.train(config, folder)
-    error: float = evaluator.context.task_data.error(saved_network(folder), evaluator.context.task_data.validation)
+    error: float = evaluator.context.task_data.error(load_saved_network(folder), evaluator.context.task_data.validation)
     return error

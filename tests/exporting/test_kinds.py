@@ -15,8 +15,8 @@ from archwright.exporting.checkpoint import export
 from archwright.exporting.formats import FORMATS
 from archwright.exporting.kinds import KINDS
 from archwright.exporting.parity import Parity
-from archwright.networks.kinds import STOCK_HEADS
 from archwright.networks.pruned import HEADS as NETWORKS
+from archwright.networks.stock_heads import STOCK_HEADS
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.exporting.tiny import DECODERS, ENCODERS, batch, batches, inside, supernet, tokenizer

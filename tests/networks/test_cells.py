@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import leaky_relu
 
 from archwright.errors import BadInput
-from archwright.networks.cells import CellConfig, CellForCausalLM, Recipe, check_recipe, order, states_of, untrained
+from archwright.networks.cells import CellConfig, CellForCausalLM, Recipe, build_cells, check_recipe, order, states_of
 
 LSTM: Recipe = {
     "i": {"op": "linear", "input": ["x", "h_prev_0"]},
@@ -51,7 +51,7 @@ RULES: dict[str, Any] = {
 
 def small(recipe: Recipe, **changes: Any) -> CellForCausalLM:
     sizes = {"vocab_size": 11, "embedding_size": 5, "hidden_size": 7} | changes
-    return untrained(CellConfig(recipe=recipe, **sizes), torch.Generator().manual_seed(0)).double()
+    return build_cells(CellConfig(recipe=recipe, **sizes), torch.Generator().manual_seed(0)).double()
 
 
 def tokens(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -156,7 +156,7 @@ def test_with_tied_embeddings_the_last_layer_is_as_wide_as_they_are() -> None:
 
 def test_initial_weights_repeat_and_stay_within_their_bounds() -> None:
     one, other = small(LSTM), small(LSTM)
-    third = untrained(one.config, torch.Generator().manual_seed(1)).double()
+    third = build_cells(one.config, torch.Generator().manual_seed(1)).double()
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
     assert not torch.equal(one.embeddings.weight, third.embeddings.weight)
     for layer in one.layers:

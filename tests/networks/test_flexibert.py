@@ -9,7 +9,14 @@ import torch
 from scipy.fft import dctn
 from torch import nn
 
-from archwright.networks.flexibert import HEADS, MIXERS, FlexiBertConfig, FlexiBertNetwork, counted, untrained
+from archwright.networks.flexibert import (
+    HEADS,
+    MIXERS,
+    FlexiBertConfig,
+    FlexiBertNetwork,
+    build_flexibert,
+    flexibert_counts,
+)
 from archwright.networks.flexibert.mixers import cosine, fourier
 
 torch.set_num_threads(1)
@@ -23,7 +30,7 @@ def config_of(layers: Sequence[Sequence[object]] = LAYERS, **given: object) -> F
 
 
 def network_of(layers: Sequence[Sequence[object]] = LAYERS, *, seed: int = 0, **given: object) -> FlexiBertNetwork:
-    return untrained(config_of(layers, **given), generator=torch.Generator().manual_seed(seed))
+    return build_flexibert(config_of(layers, **given), generator=torch.Generator().manual_seed(seed))
 
 
 def tokens(seed: int = 0, time: int = TIME) -> torch.Tensor:
@@ -199,7 +206,7 @@ def test_layers_do_not_depend_on_the_vocabulary() -> None:
 @pytest.mark.parametrize("layer", each_operation(), ids=str)
 def test_counts_are_those_of_the_network(layer: Sequence[object]) -> None:
     config = config_of([layer, layer])
-    encoder, counts = untrained(config, generator=torch.Generator()).encoder, counted(config)
+    encoder, counts = build_flexibert(config, generator=torch.Generator()).encoder, flexibert_counts(config)
     tables = sum(table.weight.numel() for table in encoder.modules() if isinstance(table, nn.Embedding))
     assert counts.parameters == sum(weight.numel() for weight in encoder.parameters())
     assert counts.nonembedding == counts.parameters - tables
@@ -208,7 +215,7 @@ def test_counts_are_those_of_the_network(layer: Sequence[object]) -> None:
 
 
 def test_operations_of_a_plain_layer_by_hand() -> None:
-    counts = counted(config_of([("SA/SDP", 2, (64,))]))
+    counts = flexibert_counts(config_of([("SA/SDP", 2, (64,))]))
     assert counts.attention == 4 * (32 * 32 + 32)
     assert counts.flops == 2 * (4 * 32 * 32 + 2 * 32 * 64) + 2 * 2 * 64 * 32  # linears; scores and context of 64 tokens
 

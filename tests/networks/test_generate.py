@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedForCausalLM
 from archwright.subnet.extract import extract
 from archwright.subnet.masking import masked_subnetwork
@@ -39,7 +39,9 @@ def test_a_cache_changes_no_word(name: str, keep: SubnetSpec, tmp_path: Path) ->
     assert expected.shape == (3, PROMPT + NEW)
     assert torch.equal(written(small, ids, use_cache=True), expected)
     small.float().save_pretrained(tmp_path)
-    assert torch.equal(written(saved_network(tmp_path).double(), ids), written(small.double(), ids, use_cache=False))
+    assert torch.equal(
+        written(load_saved_network(tmp_path).double(), ids), written(small.double(), ids, use_cache=False)
+    )
 
 
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)

@@ -28,9 +28,9 @@ from archwright.networks.families import FAMILIES
 from archwright.networks.load import (
     default_pooling,
     freeze_embeddings,
+    load_saved_network,
     load_supernet,
-    room_of,
-    saved_network,
+    max_length_of,
 )
 from archwright.networks.pruned import HEADS, PrunedForSequenceClassification
 from archwright.subnet.anatomy import read_anatomy
@@ -144,7 +144,7 @@ def test_unusual_settings_of_decoders_survive(name: str, tmp_path: Path) -> None
     batch = text_batch(name, length=9).inputs
     for place, model in enumerate((ours, small)):
         model.save_pretrained(tmp_path / str(place))
-        again = saved_network(tmp_path / str(place))
+        again = load_saved_network(tmp_path / str(place))
         assert torch.equal(again(**batch).logits, model(**batch).logits)
         for config in (model.config.stock(), again.config.stock()):
             unusual = {k: v for k, v in UNUSUAL_DECODERS[name].items() if v is not None}
@@ -182,7 +182,7 @@ def test_a_checkpoint_writes_as_its_generation_config_says(tmp_path: Path) -> No
     assert torch.equal(ours.generate(ids), stock.generate(ids))
     small = extract(ours, SLIM)
     small.save_pretrained(tmp_path / "small")
-    for model in (small, saved_network(tmp_path / "small")):
+    for model in (small, load_saved_network(tmp_path / "small")):
         assert model.generation_config.max_new_tokens == 4
         assert model.generation_config.eos_token_id == 2
 
@@ -313,7 +313,7 @@ def test_cross_attention_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", STOCK)
 def test_there_is_room_for_as_many_tokens_as_positions(name: str) -> None:
-    room = room_of(shared_tiny(name))
+    room = max_length_of(shared_tiny(name))
     assert room == {"roberta": 22}.get(name, 24)  # RoBERTa counts from behind its padding id, 1
     ids = torch.full((1, room), 5)
     shared_tiny(name)(input_ids=ids)
@@ -476,7 +476,7 @@ def test_a_saved_network_comes_back(name: str, tmp_path: Path) -> None:
     model = tiny(name, pooling="mean", kind="lm" if name in DECODERS else "classification").float()
     for network in (model, extract(model, SLIM), extract(model, (LayerSpec(0, 0),) * 3)):
         network.save_pretrained(tmp_path)
-        again = saved_network(tmp_path)
+        again = load_saved_network(tmp_path)
         assert not again.training
         assert again.config.layers == network.config.layers
         assert torch.equal(logits(again, name), logits(network, name))
@@ -487,5 +487,5 @@ def test_a_damaged_saved_network_is_one_clear_line(damage: Callable[[Path], None
     tiny("bert").float().save_pretrained(tmp_path)
     damage(tmp_path)
     with pytest.raises(BadInput) as failure:
-        saved_network(tmp_path)
+        load_saved_network(tmp_path)
     assert "\n" not in str(failure.value)

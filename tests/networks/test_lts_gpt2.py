@@ -10,7 +10,7 @@ from transformers import GPT2Config, GPT2Model
 
 from archwright.errors import BadInput
 from archwright.networks.lts_adaptive import clusters
-from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, count, shape_of, untrained
+from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, build_lts_gpt2, count, meta_network
 
 SMALL: dict[str, Any] = {"n_head": [2, 4, 1], "d_inner": [20, 11, 33], "d_model": 16, "n_positions": 24}
 VOCABULARY: dict[str, Any] = {"n_token": 50, "cutoffs": [20, 35, 90]}
@@ -28,7 +28,7 @@ ENDS: dict[str, dict[str, Any]] = {
 
 def network(ends: str = "factor 2", seed: int = 0) -> LtsGpt2ForCausalLM:
     config = LtsGpt2Config(**SMALL, **ENDS[ends])
-    return untrained(config, torch.Generator().manual_seed(seed))
+    return build_lts_gpt2(config, torch.Generator().manual_seed(seed))
 
 
 def disturbed(of: LtsGpt2ForCausalLM) -> LtsGpt2ForCausalLM:
@@ -85,7 +85,7 @@ def test_the_future_changes_nothing_before_it(ends: str) -> None:
 def test_layers_compute_what_gpt2_computes() -> None:
     """Transformers' own GPT-2 with the same weights, fed the same embeddings, is the reference."""
     config = LtsGpt2Config(n_head=[4, 4], d_inner=[24, 24], d_model=16, d_embed=16, n_token=30, n_positions=24)
-    ours = disturbed(untrained(config, torch.Generator().manual_seed(0)))
+    ours = disturbed(build_lts_gpt2(config, torch.Generator().manual_seed(0)))
     shape = GPT2Config(n_embd=16, n_head=4, n_inner=24, n_layer=2, vocab_size=30, n_positions=24)
     theirs = GPT2Model(shape).double().eval()
     with torch.no_grad():
@@ -176,7 +176,7 @@ def test_weights_come_from_the_generator() -> None:
 
 def test_first_weights_have_the_published_scales() -> None:
     config = LtsGpt2Config(n_head=[2, 2], d_inner=[256, 256], d_model=128, d_embed=64, div_val=2, n_token=500)
-    for model in (untrained(config, torch.Generator().manual_seed(0)), LtsGpt2ForCausalLM(config)):
+    for model in (build_lts_gpt2(config, torch.Generator().manual_seed(0)), LtsGpt2ForCausalLM(config)):
         layer = model.layers[1]
         stds = {layer.ffn.up: 0.02, layer.attention.key: 0.02, layer.ffn.down: 0.01, layer.attention.mix: 0.01}
         stds |= {model.embeddings.tokens.projections[0]: 0.01, model.embeddings.positions: 0.02}
@@ -237,6 +237,6 @@ def test_roles_name_all_weights_of_the_layers() -> None:
 
 
 def test_sizes_need_no_memory() -> None:
-    shape = shape_of(LtsGpt2Config(n_head=[8] * 16, d_inner=[4096] * 16, d_model=1024, d_embed=512))
+    shape = meta_network(LtsGpt2Config(n_head=[8] * 16, d_inner=[4096] * 16, d_model=1024, d_embed=512))
     assert {weight.device.type for weight in shape.parameters()} == {"meta"}
     assert shape.sizes()["Attn"] == 16 * 4 * (1024 * 1024 + 1024)

@@ -16,9 +16,9 @@ from archwright.networks.nlu import (
     NluConfig,
     NluModel,
     NluNetwork,
-    block,
-    embeddings,
-    untrained,
+    build_block,
+    build_embeddings,
+    build_nlu,
 )
 
 torch.set_num_threads(1)
@@ -32,7 +32,7 @@ def config_of(**given: object) -> NluConfig:
 
 
 def network_of(*, seed: int = 0, **given: object) -> NluNetwork:
-    return untrained(config_of(**given), generator=torch.Generator().manual_seed(seed))
+    return build_nlu(config_of(**given), generator=torch.Generator().manual_seed(seed))
 
 
 def tokens(seed: int = 0, time: int = TIME) -> torch.Tensor:
@@ -112,13 +112,13 @@ def written_out(layer: nn.Module, hidden: torch.Tensor, stream: torch.Tensor) ->
 
 
 def test_a_base_block_is_bert() -> None:
-    layer, hidden = lively(block(config_of(), 0, "base-24", seed=0)), torch.randn(2, 5, 32)
+    layer, hidden = lively(build_block(config_of(), 0, "base-24", seed=0)), torch.randn(2, 5, 32)
     with torch.no_grad():
         torch.testing.assert_close(layer(hidden), written_out(layer, hidden, hidden))
 
 
 def test_a_mobile_block_has_a_narrow_stream_and_reads_the_wide_state() -> None:
-    layer, hidden = lively(block(config_of(), 0, "mobile-24", seed=0)), torch.randn(2, 5, 32)
+    layer, hidden = lively(build_block(config_of(), 0, "mobile-24", seed=0)), torch.randn(2, 5, 32)
     assert layer.attention.query.weight.shape == (8, 32)
     assert layer.ffn.up.weight.shape == (24, 8)
     with torch.no_grad():
@@ -279,9 +279,9 @@ def test_bodies_are_known_to_transformers(tmp_path: Path) -> None:
 def test_assembled_of_parts_it_is_the_network_bit_by_bit() -> None:
     config, ids = config_of(), tokens()
     network = network_of(seed=7)
-    hidden = embeddings(config, seed=7)(ids)
+    hidden = build_embeddings(config, seed=7)(ids)
     for place, (kind, units) in enumerate(LAYERS):
-        part, whole = block(config, place, f"{kind}-{units}", seed=7), network.encoder.layers[place]
+        part, whole = build_block(config, place, f"{kind}-{units}", seed=7), network.encoder.layers[place]
         assert part.state_dict().keys() == whole.state_dict().keys()
         assert all(torch.equal(part.state_dict()[name], value) for name, value in whole.state_dict().items())
         hidden = part(hidden)
@@ -290,11 +290,13 @@ def test_assembled_of_parts_it_is_the_network_bit_by_bit() -> None:
 
 def test_weights_follow_from_seed_place_and_block() -> None:
     config = config_of()
-    first = block(config, 0, "base-24", seed=0)
-    assert torch.equal(first.ffn.up.weight, block(config, 0, "base-24", seed=0).ffn.up.weight)
-    for other in (block(config, 1, "base-24", seed=0), block(config, 0, "base-24", seed=1)):
+    first = build_block(config, 0, "base-24", seed=0)
+    assert torch.equal(first.ffn.up.weight, build_block(config, 0, "base-24", seed=0).ffn.up.weight)
+    for other in (build_block(config, 1, "base-24", seed=0), build_block(config, 0, "base-24", seed=1)):
         assert not torch.equal(first.ffn.up.weight, other.ffn.up.weight)
-    assert not torch.equal(first.attention.query.weight, block(config, 0, "base-8", seed=0).attention.query.weight)
+    assert not torch.equal(
+        first.attention.query.weight, build_block(config, 0, "base-8", seed=0).attention.query.weight
+    )
     assert first.ffn.up.weight.std().item() == pytest.approx(0.02, rel=0.1)
     assert not first.ffn.up.bias.any()
 

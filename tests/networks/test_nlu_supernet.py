@@ -12,11 +12,11 @@ from archwright.networks.nlu import (
     NluConfig,
     NluSupernet,
     NluSupernetConfig,
+    build_nlu,
+    build_nlu_supernet,
+    extract_path,
+    extract_path_body,
     path,
-    taken,
-    taken_body,
-    untrained,
-    untrained_supernet,
 )
 
 torch.set_num_threads(1)
@@ -29,7 +29,7 @@ IDS = torch.randint(30, (4, 10), generator=torch.Generator().manual_seed(0))
 
 def supernet_of(seed: int = 0) -> NluSupernet:
     config = NluSupernetConfig([WORDS] * 3, **SIZES)
-    return untrained_supernet(config, generator=torch.Generator().manual_seed(seed))
+    return build_nlu_supernet(config, generator=torch.Generator().manual_seed(seed))
 
 
 def trained(supernet: NluSupernet, design: dict[str, str], optimizer: torch.optim.Optimizer) -> None:
@@ -44,7 +44,7 @@ def test_every_path_is_the_untrained_network_of_the_seed() -> None:
     supernet = supernet_of(5)
     for design in (ONE, OTHER):
         layers = [BlockPlan.read(word) for word in design.values()]
-        network = untrained(NluConfig(layers, **SIZES), generator=torch.Generator().manual_seed(5))
+        network = build_nlu(NluConfig(layers, **SIZES), generator=torch.Generator().manual_seed(5))
         with torch.no_grad(), path(supernet, design):
             assert torch.equal(supernet(IDS).logits, network(IDS).logits)
 
@@ -58,8 +58,8 @@ def test_a_path_taken_out_answers_as_it_did_inside() -> None:
     with torch.no_grad(), path(supernet, ONE):
         inside = supernet(IDS, IDS)
     with torch.no_grad():
-        outside = taken(supernet, ONE)(IDS, IDS)
-        body = taken_body(supernet.encoder, ONE)(IDS)
+        outside = extract_path(supernet, ONE)(IDS, IDS)
+        body = extract_path_body(supernet.encoder, ONE)(IDS)
     torch.testing.assert_close(outside.logits, inside.logits, rtol=0, atol=1e-6)
     torch.testing.assert_close(outside.loss, inside.loss, rtol=0, atol=1e-6)
     torch.testing.assert_close(body.last_hidden_state, inside.last_hidden_state, rtol=0, atol=1e-6)
@@ -67,7 +67,7 @@ def test_a_path_taken_out_answers_as_it_did_inside() -> None:
 
 def test_what_is_taken_out_has_weights_of_its_own() -> None:
     supernet = supernet_of()
-    network = taken(supernet, ONE)
+    network = extract_path(supernet, ONE)
     with torch.no_grad():
         for weight in network.parameters():
             weight.zero_()
@@ -126,7 +126,7 @@ def test_a_path_may_run_under_another_head() -> None:
     model = Sorted(supernet.encoder)
     with torch.no_grad(), path(model, ONE):
         inside = model(IDS)
-    model.body = taken_body(supernet.encoder, ONE)
+    model.body = extract_path_body(supernet.encoder, ONE)
     torch.testing.assert_close(model(IDS), inside, rtol=0, atol=1e-6)
 
 

@@ -92,9 +92,12 @@ def test_a_head_is_a_group_or_a_query_of_every_group() -> None:
     assert groups.query_heads(four, [1]) == [2, 3]
     assert groups.key_heads(four, [1]) == [1]
     assert queries.query_heads(four, [1]) == [1, 3]
-    assert (groups.left(nine, 2), queries.left(nine, 2)) == (AttentionShape(2, 3, 64), AttentionShape(3, 2, 64))
-    assert (groups.left(nine, 2).inner, groups.left(nine, 2).key_inner) == (384, 128)
-    assert (queries.left(nine, 2).inner, queries.left(nine, 2).key_inner) == (384, 192)
+    assert (groups.with_units(nine, 2), queries.with_units(nine, 2)) == (
+        AttentionShape(2, 3, 64),
+        AttentionShape(3, 2, 64),
+    )
+    assert (groups.with_units(nine, 2).inner, groups.with_units(nine, 2).key_inner) == (384, 128)
+    assert (queries.with_units(nine, 2).inner, queries.with_units(nine, 2).key_inner) == (384, 192)
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)

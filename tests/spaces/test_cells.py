@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.cells import Recipe, canonical_recipe, check_recipe, renamed
+from archwright.networks.cells import Recipe, canonical_recipe, check_recipe, rename_nodes
 from archwright.networks.cells.recipe import OPS
 from archwright.search import Config, crossover, largest, middle, mutate, sample, smallest
 from archwright.spaces import ARCHITECTURES
-from archwright.spaces.cell_encoding import decode, encode, lacks
+from archwright.spaces.cell_encoding import decode, encode, missing_effects
 from archwright.spaces.cells import CellSpace
 
 SPACE = CellSpace()
@@ -39,7 +39,7 @@ def shuffled(recipe: Recipe, seed: int) -> Recipe:
     names = dict(zip(plain, rng.sample([f"n{number}" for number in range(len(plain))], len(plain)), strict=True))
     if "h_new_2" in recipe and rng.random() < 0.5:
         names |= {f"{end}_{k}": f"{end}_{3 - k}" for end in ("h_prev", "h_new") for k in (1, 2)}
-    other = renamed(recipe, names)
+    other = rename_nodes(recipe, names)
     for node in other.values():
         if OPS[node["op"]].commutes:
             rng.shuffle(node["input"])
@@ -105,7 +105,7 @@ def test_every_list_means_a_cell_in_which_all_has_an_effect() -> None:
         SPACE.check(config)
         recipe = SPACE.recipe(config)
         check_recipe(recipe)
-        assert lacks(recipe) == []
+        assert missing_effects(recipe) == []
         assert len(recipe) <= 24
 
 

@@ -22,7 +22,7 @@ def taught(space: SubnetSpace, excess: object, draws: int = 300) -> Frontier:
     frontier, rng = Frontier(space), np.random.default_rng(1)
     for _ in range(draws):
         keep = frontier.random(rng)
-        frontier.seen(keep, excess(keep))  # type: ignore[operator]
+        frontier.record_loss(keep, excess(keep))  # type: ignore[operator]
     return frontier
 
 
@@ -81,7 +81,7 @@ def test_before_anything_is_known_draws_are_uniform() -> None:
 def test_only_drawn_ones_are_learnt_from_and_the_oldest_are_forgotten() -> None:
     space = space_of()
     frontier = Frontier(space)
-    frontier.seen(space.anatomy.full, 1.0)
+    frontier.record_loss(space.anatomy.full, 1.0)
     assert frontier.state() == {"seen": []}
     assert len(taught(space, few_heads, 2 * MEMORY).state()["seen"]) == MEMORY
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.nlu import HEADS, NluNetwork, block, embeddings, path
+from archwright.networks.nlu import HEADS, NluNetwork, build_block, build_embeddings, path
 from archwright.probe import record
 from archwright.proxies import PROXIES, passes_of
 from archwright.search import Config, largest, sample, smallest
@@ -119,13 +119,13 @@ def test_two_designs_of_one_seed_share_their_beginning_and_can_be_put_together()
     networks = [space.network(config, generator=seeded(4), vocabulary=90) for config in (one, other)]
     hidden = [network(ids).last_hidden_state for network in networks]
     plan = space.plan(one, vocab_size=90)
-    state = embeddings(plan, seed=4)(ids)
+    state = build_embeddings(plan, seed=4)(ids)
     for place in range(4):
-        state = block(plan, place, one[f"block.{place}"], seed=4)(state)
+        state = build_block(plan, place, one[f"block.{place}"], seed=4)(state)
     for config, reached in zip((one, other), hidden, strict=True):
         last = state
         for place in (4, 5):
-            last = block(plan, place, config[f"block.{place}"], seed=4)(last)
+            last = build_block(plan, place, config[f"block.{place}"], seed=4)(last)
         assert torch.equal(last, reached)
 
 

@@ -113,7 +113,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def mlm_network(config: Any = FLEXI) -> Any:
-    made = {flexibert.FlexiBertConfig: flexibert.untrained, nlu.NluConfig: nlu.untrained}
+    made = {flexibert.FlexiBertConfig: flexibert.build_flexibert, nlu.NluConfig: nlu.build_nlu}
     return spread(made[type(config)](config, generator=seeded(0)))
 
 
@@ -156,13 +156,13 @@ def masked_nlu(group: ProcessGroup) -> Case:
 
 
 def causal(group: ProcessGroup) -> Case:
-    model = spread(lts_gpt2.untrained(GPT2, seeded(0)))
+    model = spread(lts_gpt2.build_lts_gpt2(GPT2, seeded(0)))
     return Case(model, causal_update(model, group=group), [next_tokens(seed, 3 + seed % 2) for seed in range(4)])
 
 
 def recurrent(group: ProcessGroup) -> Case:
     """Four windows of three streams in a row: the states go on from each to the next."""
-    model, states = spread(cells.untrained(CELLS, seeded(0))), RecurrentStates()
+    model, states = spread(cells.build_cells(CELLS, seeded(0))), RecurrentStates()
     data = [next_tokens(seed, first=(seed, 10 + seed, 20 + seed)) for seed in range(4)]
     return Case(model, causal_update(model, states=states, group=group), data, carry=states)
 

@@ -66,7 +66,7 @@ def test_a_stock_network_with_such_a_head_learns_too() -> None:
 
 
 def test_next_tokens_of_the_gpt2_space() -> None:
-    network, batch = spread(lts_gpt2.untrained(GPT2, seeded(0))), next_tokens(0)
+    network, batch = spread(lts_gpt2.build_lts_gpt2(GPT2, seeded(0))), next_tokens(0)
     expected = np.mean(entropies(network(**batch.inputs).logits, batch.targets))
     assert float(causal_update(network)(batch, RNG, 0.0)) == pytest.approx(expected, rel=1e-9)
     network.zero_grad()
@@ -92,7 +92,7 @@ def streams(rows: int, windows: int, time: int = 6) -> tuple[torch.Tensor, list[
 
 
 def test_a_recurrent_network_reads_on_from_batch_to_batch() -> None:
-    network, states = spread(cells.untrained(CELLS, seeded(0))), RecurrentStates()
+    network, states = spread(cells.build_cells(CELLS, seeded(0))), RecurrentStates()
     ids, windows = streams(3, 3)
     whole = task_loss(network(input_ids=ids[:, :-1]).logits, ids[:, 1:])
     update = causal_update(network, states=states)
@@ -105,7 +105,7 @@ def test_a_recurrent_network_reads_on_from_batch_to_batch() -> None:
 
 
 def test_what_was_read_survives_being_saved() -> None:
-    network, one, other = spread(cells.untrained(CELLS, seeded(0))), RecurrentStates(), RecurrentStates()
+    network, one, other = spread(cells.build_cells(CELLS, seeded(0))), RecurrentStates(), RecurrentStates()
     _, windows = streams(2, 3)
     update = causal_update(network, states=one)
     update(windows[0], RNG, 0.0)

@@ -25,7 +25,7 @@ from archwright.exporting.kinds import KINDS
 from archwright.exporting.parity import Inputs, Parity, varied_batches
 from archwright.exporting.subjects import Subject, subject
 from archwright.networks.embedded import resolve_model
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_calls
 from archwright.search import Config
@@ -134,9 +134,9 @@ def find_network(
             raise BadInput(
                 f"trial {trial} has not been recovered; run `archwright select` with --recover-epochs first."
             )
-        return saved_network(run.recovered_network(trial)), None
+        return load_saved_network(run.recovered_network(trial)), None
     if config is None:
-        return saved_network(run.original), None
+        return load_saved_network(run.original), None
     return evaluator.weights.locate(config)
 
 
@@ -154,7 +154,7 @@ def logits_of(network: PrunedNetwork, part: SubnetSpec | None) -> Callable[[Inpu
 def time_beside_original(evaluator: SubnetEvaluator, exported: Forward) -> dict[str, float]:
     """Latency of an exported network and of the original on one text of typical length."""
     context = evaluator.context
-    original = saved_network(context.run.original)  # only now: an export needs memory too
+    original = load_saved_network(context.run.original)  # only now: an export needs memory too
     rng = np.random.default_rng(context.seed)
     tokens = random_inputs(original, batch=1, length=context.length, rng=rng)
     others = {"token_type_ids": torch.zeros_like, "context_mask": torch.ones_like}  # every token is open to an answer

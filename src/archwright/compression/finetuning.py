@@ -8,7 +8,7 @@ import numpy as np
 
 from archwright.compression.context import RunContext
 from archwright.configs import compress as o
-from archwright.networks.load import freeze_embeddings, saved_network
+from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
@@ -34,7 +34,7 @@ def finetune_original(context: RunContext) -> PrunedNetwork:
     run, task_data = context.run, context.task_data
     if run.original.exists():
         run.checkpoints("original").remove()  # a kill may have come between the two
-        return saved_network(run.original).to(task_data.device)
+        return load_saved_network(run.original).to(task_data.device)
     steps = plan_steps(context, "original", lambda: original_steps(context))
     network = load_checkpoint(task_data, context.config.model, context.config.supernet)
     with run.phase("original"):
@@ -173,7 +173,7 @@ def recover_subnet(
         plain_update(
             network,
             loss=task_loss,
-            teacher=saved_network(context.run.original).to(task_data.device),
+            teacher=load_saved_network(context.run.original).to(task_data.device),
             distil=lambda logits, teacher: distillation(logits, teacher, options.temperature),
         ),
         Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),

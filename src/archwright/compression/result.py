@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial
 from archwright.compression.evaluator import ERROR, LATENCY, SubnetEvaluator
 from archwright.compression.methods import METHODS
 from archwright.environment import environment
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.latency import Timing, Timings, measure_latency, rank_timings
@@ -33,7 +33,7 @@ ORIGINAL = "original"
 def build_result(evaluator: SubnetEvaluator, study: Study) -> dict[str, Any]:
     """Everything that out.json, the report and `select` need."""
     context, trials = evaluator.context, study.get_trials(deepcopy=False)
-    original = saved_network(context.run.original).to(context.task_data.device)
+    original = load_saved_network(context.run.original).to(context.task_data.device)
     with context.run.phase("measure"):
         measured = measure_networks(evaluator, trials, original)
     rows = trial_rows(evaluator, trials)

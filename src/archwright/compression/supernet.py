@@ -89,5 +89,5 @@ def supernet_step(
         STRATEGIES[options.strategy],
         loss=task_loss,
         distil=lambda logits, teacher: distillation(logits, teacher, options.temperature),
-        seen=frontier.seen,
+        seen=frontier.record_loss,
     )

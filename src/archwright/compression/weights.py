@@ -10,7 +10,7 @@ from typing import Protocol
 
 from archwright.compression.context import RunContext, read_deadline
 from archwright.compression.finetuning import extract_trainable, finetune
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import EPOCHS, Config
 from archwright.spaces.subnetwork import SubnetSpace
@@ -54,7 +54,7 @@ class StandaloneWeights:
         folder = self.folder(config)
         if not folder.exists():
             self.train(config, folder)
-        return saved_network(folder).to(self.context.task_data.device), None
+        return load_saved_network(folder).to(self.context.task_data.device), None
 
     def folder(self, config: Config) -> Path:
         """Where the trained network is saved."""

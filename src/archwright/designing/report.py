@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from archwright.designing.search import DesignTask, ScoredDesign, SearchResult
-from archwright.search import Config
 from archwright.spaces.architectures import LayerSummary
 
 Document = dict[str, Any]
@@ -19,6 +18,11 @@ def describe_best(task: DesignTask, searches: Sequence[SearchResult], scale_up: 
     best = max(searches, key=lambda search: search.front[0].scores[objective])
     chosen = best.front[0]
     winners = [task.space.layers(search.front[0].config) for search in searches]
+    larger = {}
+    if scale_up is not None:  # outside the space, so a Hugging Face config
+        plan = task.space.scale_up(task.space.plan(chosen.config), scale_up)
+        counts = vars(task.space.plan_counts(plan))
+        larger = {"scaled_up": {"factor": scale_up, "counts": counts, "config": plan.to_diff_dict()}}
     population = [task.space.layers(design.config) for search in searches for design in search.best]
     return {
         **describe_design(task, chosen),
@@ -42,7 +46,7 @@ def describe_best(task: DesignTask, searches: Sequence[SearchResult], scale_up: 
             "found_leanings": leanings(winners),
             "population_leanings": leanings(population),
         },
-        **({} if scale_up is None else {"scaled_up": describe_larger(task, chosen.config, scale_up)}),
+        **larger,
     }
 
 
@@ -55,12 +59,6 @@ def describe_design(task: DesignTask, design: ScoredDesign) -> Document:
         "counts": vars(counts),
         "parameters": counts.parameters,
     }
-
-
-def describe_larger(task: DesignTask, config: Config, factor: int) -> Document:
-    """The design widened and deepened: outside the space, so a Hugging Face config."""
-    plan = task.space.scale_up(task.space.plan(config), factor)
-    return {"factor": factor, "counts": vars(task.space.plan_counts(plan)), "config": plan.to_diff_dict()}
 
 
 def describe_search(task: DesignTask, search: SearchResult) -> Document:

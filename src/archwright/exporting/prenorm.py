@@ -41,7 +41,7 @@ def block_tensors(
     """Names and tensors of what is alive, heads in the places where the stock layer has them."""
     family, attention, ffn = network.config.family, layer_of(network, block.attention), layer_of(network, block.ffn)
     if attention is not None and block.attention is not None:
-        old = network.placed()[block.attention].shape
+        old = network.placed_layers()[block.attention].shape
         faster = attention.get_submodule(family.attention).scaling / stock_layer.get_submodule(family.attention).scaling
         for name, tensor in attention.state_dict().items():
             if in_attention(name, family):

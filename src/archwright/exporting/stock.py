@@ -19,8 +19,8 @@ from archwright.exporting.kinds import KINDS
 from archwright.exporting.postnorm import check_first_norm, encoder_state
 from archwright.exporting.prenorm import decoder_state
 from archwright.networks.families.family import AttentionShape
-from archwright.networks.kinds import STOCK_HEADS
 from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.stock_heads import STOCK_HEADS
 
 STATES: dict[bool, Callable[[PrunedNetwork, list[Block], PreTrainedModel], State]] = {
     False: encoder_state,

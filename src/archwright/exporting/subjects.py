@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 from archwright.errors import BadInput
 from archwright.networks.cells import CellForCausalLM
 from archwright.networks.flexibert import FlexiBertModel, FlexiBertNetwork
-from archwright.networks.load import room_of, supernet_config
+from archwright.networks.load import max_length_of, supernet_config
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluModel, NluNetwork
 from archwright.networks.pruned import PrunedNetwork
@@ -37,7 +37,7 @@ class Subject:
 
 def of_pruned(network: Any) -> Subject:
     config, family = network.config, network.config.family
-    room = room_of(network)
+    room = max_length_of(network)
     name = config.backbone["model_type"]
     return Subject(config.kind, name, config.layers, family.causal, room, config.pooling, stock=family.stock)
 

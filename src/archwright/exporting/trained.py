@@ -11,10 +11,10 @@ from archwright.exporting.bundle import bundled
 from archwright.networks.cells import CellForCausalLM
 from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertModel, FlexiBertNetwork
-from archwright.networks.kinds import STOCK_HEADS
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluModel, NluNetwork
 from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.stock_heads import STOCK_HEADS
 
 MODELING = "modeling_archwright"
 """Name of the file with the code, without its ending."""

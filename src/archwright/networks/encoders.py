@@ -8,7 +8,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from archwright.networks.pretraining import Answer, answered, fill, padding
+from archwright.networks.pretraining import Answer, apply_head, fill, padding
 from archwright.networks.roles import Roles
 
 
@@ -86,7 +86,7 @@ class EncoderNetwork(PreTrainedModel):
         """
         hidden = self.encoder(input_ids, attention_mask, token_type_ids).last_hidden_state
         mask = None if attention_mask is None else attention_mask.bool()
-        return answered(self.head, hidden, self.encoder.embeddings, labels=labels, mask=mask, loss_alone=loss_alone)
+        return apply_head(self.head, hidden, self.encoder.embeddings, labels=labels, mask=mask, loss_alone=loss_alone)
 
     def _init_weights(self, module: nn.Module) -> None:
         fill(module, std=self.config.initializer_range)

@@ -20,10 +20,10 @@ from archwright.logs import quiet_libraries
 from archwright.networks.cells import CellConfig
 from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertModel
-from archwright.networks.kinds import STOCK_HEADS, has_head
 from archwright.networks.lts_gpt2 import LtsGpt2Config
 from archwright.networks.nlu import NluModel
 from archwright.networks.pruned import HEADS, POOLINGS, PrunedConfig, PrunedNetwork, first_token
+from archwright.networks.stock_heads import STOCK_HEADS, has_head
 
 UNREADABLE = (
     *(OSError, ValueError, RuntimeError, LookupError, TypeError, ArithmeticError, EOFError, ImportError),
@@ -144,7 +144,7 @@ def stock_config(source: str) -> AutoConfig:
             "choose the network that it was fine-tuned from."
         )
     try:
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **packed(source))
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, **gguf_option(source))
     except UNREADABLE as error:
         raise BadInput(
             f"model must be a folder with config.json and weights or a hub id, got {source!r}: {first_line(error)}"
@@ -171,7 +171,7 @@ def has_our_head(source: str) -> bool:
     return isinstance(values, dict) and values.get("model_type") == PrunedConfig.model_type
 
 
-def packed(source: str) -> dict[str, str]:
+def gguf_option(source: str) -> dict[str, str]:
     """Says which file to read when a folder holds one GGUF file instead of a checkpoint."""
     folder = Path(source)
     files = sorted(folder.glob("*.gguf")) if folder.is_dir() and not (folder / "config.json").exists() else []
@@ -195,8 +195,10 @@ def check_kind(config: AutoConfig, kind: str, pooling: str | None, source: str) 
 def load_stock(source: str, auto: Any, config: AutoConfig) -> PreTrainedModel:
     """The stock network; `config` saves reading a GGUF file once more, whose own progress is no news either."""
     way_out = "download the checkpoint again"
-    with redirect_stderr(StringIO()) if packed(source) else nullcontext():
-        return read_weights(source, auto, way_out=way_out, config=config, trust_remote_code=False, **packed(source))
+    with redirect_stderr(StringIO()) if gguf_option(source) else nullcontext():
+        return read_weights(
+            source, auto, way_out=way_out, config=config, trust_remote_code=False, **gguf_option(source)
+        )
 
 
 @quiet_libraries()
@@ -240,7 +242,7 @@ def first_line(error: BaseException) -> str:
 
 
 @quiet_libraries()
-def saved_network(folder: Path) -> PrunedNetwork:
+def load_saved_network(folder: Path) -> PrunedNetwork:
     """A network of ours that was saved before, or one clear line."""
     way_out = "delete the folder and run again"
     try:
@@ -252,7 +254,7 @@ def saved_network(folder: Path) -> PrunedNetwork:
     return read_weights(folder, HEADS[config.kind], way_out=way_out).eval()
 
 
-def room_of(network: PrunedNetwork) -> int:
+def max_length_of(network: PrunedNetwork) -> int:
     """How many tokens a text may have: as many as there are positions."""
     family = network.config.family
     if not family.positions:

@@ -19,7 +19,7 @@ class Cluster(NamedTuple):
     size: int
 
 
-class Vocabulary(Protocol):
+class AdaptiveVocabulary(Protocol):
     """What the two ends of a network need to know of its config."""
 
     n_token: int
@@ -33,7 +33,7 @@ class Vocabulary(Protocol):
     proj_init_std: float
 
 
-def clusters(of: Vocabulary) -> list[Cluster]:
+def clusters(of: AdaptiveVocabulary) -> list[Cluster]:
     """A cutoff beyond the last token makes no cluster: of (19997, 39997, 199997) the third is idle at 50,264 tokens."""
     bounds = [0, *(cutoff for cutoff in of.cutoffs if cutoff < of.n_token), of.n_token]
     return [Cluster(start, end, of.d_embed // of.div_val**place) for place, (start, end) in enumerate(pairwise(bounds))]
@@ -53,7 +53,7 @@ class Linear(nn.Linear):
 class AdaptiveEmbedding(nn.Module):
     """With k = 1 one table and at most one projection serve all clusters; else each cluster has its own."""
 
-    def __init__(self, of: Vocabulary):
+    def __init__(self, of: AdaptiveVocabulary):
         super().__init__()
         self.clusters = clusters(of)
         self.scale = of.d_model**0.5
@@ -94,7 +94,7 @@ class AdaptiveEmbedding(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """Log-probabilities of all tokens; vectors and projections are the embedding's wherever the config ties them."""
 
-    def __init__(self, of: Vocabulary):
+    def __init__(self, of: AdaptiveVocabulary):
         super().__init__()
         self.clusters = clusters(of)
         self.bias = nn.Parameter(torch.zeros(of.n_token))

@@ -64,7 +64,7 @@ class LtsGpt2Config(PreTrainedConfig):
         super().__init__(**{key: value for key, value in kwargs.items() if key != "n_layer"})
 
 
-class Embeddings(nn.Module):
+class LtsGpt2Embeddings(nn.Module):
     """Tokens and learned positions; the published recipe drops nothing here but what `dropatt` says."""
 
     def __init__(self, config: LtsGpt2Config):
@@ -77,7 +77,7 @@ class Embeddings(nn.Module):
         return self.dropout(self.tokens(tokens) + self.positions(positions))
 
 
-class Attention(nn.Module):
+class LtsGpt2Attention(nn.Module):
     """Causal self-attention; `softmax` and `context` are modules so that a probe can listen to them."""
 
     def __init__(self, config: LtsGpt2Config, place: int):
@@ -100,7 +100,7 @@ class Attention(nn.Module):
         return self.mix(context)
 
 
-class FeedForward(nn.Module):
+class LtsGpt2Ffn(nn.Module):
     def __init__(self, config: LtsGpt2Config, place: int):
         super().__init__()
         width, inner, std = config.d_model, config.d_inner[place], config.weight_init_std
@@ -112,7 +112,7 @@ class FeedForward(nn.Module):
         return self.down(self.activation(self.up(hidden)))
 
 
-class Layer(nn.Module):
+class LtsGpt2Layer(nn.Module):
     """Norms come first in each half, as in GPT-2 (the key `pre_lnorm` of the published files has no effect)."""
 
     def __init__(self, config: LtsGpt2Config, place: int):
@@ -120,8 +120,8 @@ class Layer(nn.Module):
         self.attention_norm, self.ffn_norm = (
             nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon) for _ in range(2)
         )
-        self.attention = Attention(config, place)
-        self.ffn = FeedForward(config, place)
+        self.attention = LtsGpt2Attention(config, place)
+        self.ffn = LtsGpt2Ffn(config, place)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor, cache: DynamicCache | None) -> torch.Tensor:
@@ -163,8 +163,8 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
 
     def __init__(self, config: LtsGpt2Config):
         super().__init__(config)
-        self.embeddings = Embeddings(config)
-        self.layers = nn.ModuleList(Layer(config, place) for place in range(config.n_layer))
+        self.embeddings = LtsGpt2Embeddings(config)
+        self.layers = nn.ModuleList(LtsGpt2Layer(config, place) for place in range(config.n_layer))
         self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
         self.head = AdaptiveSoftmax(config)
         self.post_init()
@@ -239,7 +239,7 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
         return self.embeddings.tokens
 
     def _init_weights(self, module: nn.Module) -> None:
-        start(module, std=self.config.weight_init_std)
+        initialise(module, std=self.config.weight_init_std)
 
 
 def shifted_loss(logs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -250,7 +250,7 @@ def count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def start(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:
+def initialise(module: nn.Module, *, std: float, generator: torch.Generator | None = None) -> None:
     """First weights of one module as GPT-2 has them; what a checkpoint has given is left alone."""
     if isinstance(module, (nn.Linear, nn.Embedding)):
         init.normal_(module.weight, std=getattr(module, "std", std), generator=generator)
@@ -260,16 +260,16 @@ def start(module: nn.Module, *, std: float, generator: torch.Generator | None = 
         init.zeros_(bias)
 
 
-def shape_of(config: LtsGpt2Config) -> LtsGpt2ForCausalLM:
+def meta_network(config: LtsGpt2Config) -> LtsGpt2ForCausalLM:
     """The network without memory for its weights."""
     with torch.device("meta"):
         return LtsGpt2ForCausalLM(config)
 
 
-def untrained(config: LtsGpt2Config, generator: torch.Generator) -> LtsGpt2ForCausalLM:
+def build_lts_gpt2(config: LtsGpt2Config, generator: torch.Generator) -> LtsGpt2ForCausalLM:
     """A network in evaluation mode whose weights come from the generator, each drawn once."""
-    network = shape_of(config).to_empty(device="cpu")
+    network = meta_network(config).to_empty(device="cpu")
     with torch.no_grad():
         for module in network.modules():
-            start(module, std=config.weight_init_std, generator=generator)
+            initialise(module, std=config.weight_init_std, generator=generator)
     return network.eval()

@@ -28,7 +28,7 @@ class Embedding(Protocol):
     tokens: nn.Embedding
 
 
-class Head(Protocol):
+class PretrainingHead(Protocol):
     """From hidden states, of any number of dimensions, to logits and their loss; labels are one per state."""
 
     def __call__(self, hidden: torch.Tensor, embeddings: Embedding) -> torch.Tensor: ...
@@ -78,8 +78,8 @@ class MaskedTokens(nn.Module):
         return cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
 
 
-def answered(
-    head: Head,
+def apply_head(
+    head: PretrainingHead,
     hidden: torch.Tensor,
     embeddings: Embedding,
     *,

@@ -103,7 +103,7 @@ class PrunedConfig(PreTrainedConfig):
 
     def attention(self, place: int, heads: int) -> AttentionShape:
         """The heads of the layer from this place of the unpruned network with so many removable ones left."""
-        return self.heads_go_by.left(self.whole(place).attention, heads)
+        return self.heads_go_by.with_units(self.whole(place).attention, heads)
 
     def stock(self) -> PreTrainedConfig:
         """The config of the backbone with as many layers as are left."""
@@ -126,7 +126,7 @@ class PrunedConfig(PreTrainedConfig):
         return self.stock_of([i for i, (heads, _) in enumerate(self.layers) if heads])
 
 
-class Head(nn.Module):
+class ClassificationHead(nn.Module):
     """Dense, activation, dropout, output: the shape that the heads of all stock encoders share."""
 
     def __init__(self, width: int, outputs: int, *, activation: str, dropout: float):
@@ -161,10 +161,10 @@ def pooled_head(config: PrunedConfig, outputs: int) -> nn.Module:
         return Score(width, outputs, bias=False)
     dropout = getattr(stock, family.head_dropout, None)
     dropout = getattr(stock, family.dropout) if dropout is None else dropout
-    return Head(width, outputs, activation=family.head_activation, dropout=dropout)
+    return ClassificationHead(width, outputs, activation=family.head_activation, dropout=dropout)
 
 
-class Placed(NamedTuple):
+class PlacedLayer(NamedTuple):
     """A layer of a pruned network."""
 
     layer: nn.Module
@@ -190,7 +190,7 @@ class PrunedNetwork(PreTrainedModel):
         self.backbone = family.body(config.stock())
         if family.pooler:
             self.backbone.pooler = None
-        for placed in self.placed():
+        for placed in self.placed_layers():
             shrink(placed)
             if placed.heads:
                 family.place_layer(placed.layer, placed.place)
@@ -199,12 +199,13 @@ class PrunedNetwork(PreTrainedModel):
         for slot, attention in enumerate(each for each in attentions if not isinstance(each, NoAttention)):
             attention.layer_idx = slot  # where it is in a cache
 
-    def placed(self) -> list[Placed]:
+    def placed_layers(self) -> list[PlacedLayer]:
         """The layers that are left, with what each has and where."""
         config = self.config
         rows = zip(self.backbone.get_submodule(config.family.layers), config.places, config.layers, strict=True)
         return [
-            Placed(layer, place, config.parts(place), config.attention(place, h), h, u) for layer, place, (h, u) in rows
+            PlacedLayer(layer, place, config.parts(place), config.attention(place, h), h, u)
+            for layer, place, (h, u) in rows
         ]
 
     def states(
@@ -217,7 +218,7 @@ class PrunedNetwork(PreTrainedModel):
         hidden: torch.Tensor = self.backbone(input_ids=input_ids, attention_mask=mask, **inputs).last_hidden_state
         return hidden
 
-    def pooled(
+    def pool(
         self, input_ids: torch.Tensor, mask: torch.Tensor | None, token_type_ids: torch.Tensor | None
     ) -> torch.Tensor:
         """One vector per text."""
@@ -241,7 +242,7 @@ class PrunedForSequenceClassification(PrunedNetwork):
         labels: torch.Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        logits = self.head(self.pooled(input_ids, attention_mask, token_type_ids))
+        logits = self.head(self.pool(input_ids, attention_mask, token_type_ids))
         loss = None
         if labels is not None:
             squared = self.config.num_labels == 1
@@ -273,13 +274,13 @@ class PrunedForMultipleChoice(PrunedNetwork):
         **_: Any,
     ) -> MultipleChoiceModelOutput:
         flat = (None if x is None else x.flatten(0, 1) for x in (input_ids, attention_mask, token_type_ids))
-        logits = self.head(self.pooled(*flat)).view(input_ids.shape[:2])
+        logits = self.head(self.pool(*flat)).view(input_ids.shape[:2])
         loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
         return MultipleChoiceModelOutput(loss=loss, logits=logits)
 
 
 @dataclass
-class Spans(ModelOutput):
+class SpanOutput(ModelOutput):
     """Scores of every token as the first and as the last of the answer."""
 
     loss: torch.Tensor | None = None
@@ -305,7 +306,7 @@ class PrunedForQuestionAnswering(PrunedNetwork):
         start_positions: torch.Tensor | None = None,
         end_positions: torch.Tensor | None = None,
         **_: Any,
-    ) -> Spans:
+    ) -> SpanOutput:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         scores = self.head(self.states(input_ids, mask, token_type_ids)).transpose(1, 2)
         allowed = mask if context_mask is None else mask * context_mask
@@ -314,7 +315,7 @@ class PrunedForQuestionAnswering(PrunedNetwork):
         if start_positions is not None and end_positions is not None:
             targets = torch.stack([start_positions, end_positions], 1)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        return Spans(loss=loss, logits=logits, start_logits=logits[:, 0], end_logits=logits[:, 1])
+        return SpanOutput(loss=loss, logits=logits, start_logits=logits[:, 0], end_logits=logits[:, 1])
 
 
 class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
@@ -378,7 +379,7 @@ class JointProjection(nn.Module):
         return torch.cat([self.query(hidden), self.key(hidden), self.value(hidden)], -1)
 
 
-def shrink(placed: Placed) -> None:
+def shrink(placed: PlacedLayer) -> None:
     """Give a stock layer linears of these sizes, or none where nothing is left."""
     layer, parts, units = placed.layer, placed.parts, placed.units
     if placed.heads:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from archwright.errors import BadInput
-from archwright.networks.load import room_of
+from archwright.networks.load import max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
@@ -209,7 +209,7 @@ def random_inputs(
     model: PrunedNetwork, *, batch: int, length: int, rng: np.random.Generator
 ) -> dict[str, torch.Tensor]:
     """A batch without padding, of any tokens but the padding one, as the family's tokenizer would shape it."""
-    config, room = model.config, room_of(model)
+    config, room = model.config, max_length_of(model)
     if batch < 1 or not 1 <= length <= room:
         raise BadInput(f"latency needs a batch of at least 1 and 1 to {room} tokens, got {batch} and {length}.")
     pad = config.pad_token_id or 0

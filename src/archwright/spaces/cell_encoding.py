@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from archwright.networks.cells import OPS, Recipe, canonical_recipe, reached, renamed, renumbered, states_of
+from archwright.networks.cells import OPS, Recipe, canonical_recipe, reachable, rename_nodes, renumber_states, states_of
 from archwright.networks.cells.recipe import INPUT, MOST_STATES, entering, leaving
 from archwright.search import Config
 
@@ -57,36 +57,37 @@ def node_name(number: int) -> str:
     return f"node_{number}"
 
 
-def drawn(config: Config) -> Recipe:
+def read_cell(config: Config) -> Recipe:
     """The cell as the list says, which may hold nodes and states without effect, or leave out the input."""
     states, nodes = min(config["states"], config["nodes"]), range(config["nodes"])
-    names = list(_picked(list(map(node_name, nodes)), [config[f"output_{k}"] for k in range(states)]))
+    names = list(_pick(list(map(node_name, nodes)), [config[f"output_{k}"] for k in range(states)]))
     recipe = {node_name(node): _node(config, node, states) for node in nodes}
-    return renamed(recipe, {name: leaving(state) for state, name in enumerate(names)})
+    return rename_nodes(recipe, {name: leaving(state) for state, name in enumerate(names)})
 
 
-def lacks(recipe: Recipe) -> list[str]:
+def missing_effects(recipe: Recipe) -> list[str]:
     """The input, if it never has an effect on the main state, and the states that nothing reads."""
-    read = reached(recipe, map(leaving, range(states_of(recipe))))
+    read = reachable(recipe, map(leaving, range(states_of(recipe))))
     unread = [entering(k) for k in range(states_of(recipe)) if entering(k) not in read]
-    return unread if INPUT in reached(recipe, [leaving(0)], over_time=True) else [INPUT, *unread]
+    return unread if INPUT in reachable(recipe, [leaving(0)], over_time=True) else [INPUT, *unread]
 
 
 def decode(config: Config) -> Recipe:
     """The canonical recipe of the cell that the list means."""
-    return canonical_recipe(_trimmed(_mended(_trimmed(drawn(config)))))
+    return canonical_recipe(_trim(_mend(_trim(read_cell(config)))))
 
 
 def encode(recipe: Recipe) -> Config | None:
     """The list of a canonical recipe; nothing if no list means exactly this one. Choices without effect are first."""
     config: Config = {name: values[0] for name, values in CHOICES.items()}
     names = list(recipe)
-    slots = [_slot(recipe[name]["op"], len(recipe[name]["input"])) for name in names]
+    slot_names = {(slot.op, slot.inputs): name for name, slot in reversed(SLOTS.items())}
+    slots = [slot_names.get((recipe[name]["op"], len(recipe[name]["input"]))) for name in names]
     if len(names) > MOST_NODES or None in slots:
         return None
     config |= {"states": states_of(recipe), "nodes": len(names)}
     config |= _places("output", names, [leaving(k) for k in range(states_of(recipe))])
-    plain = renamed(recipe, {name: node_name(number) for number, name in enumerate(names)})
+    plain = rename_nodes(recipe, {name: node_name(number) for number, name in enumerate(names)})
     for number, (node, slot) in enumerate(zip(plain.values(), slots, strict=True)):
         assert slot is not None
         config[f"op_{number}"] = slot
@@ -103,37 +104,33 @@ def _node(config: Config, number: int, states: int) -> dict[str, object]:
     if len(sources) < slot.inputs:
         slot, sources = FALLBACK, FALLBACK.sources(states, number)
     values = [config[f"input_{number}_{place}"] for place in range(slot.inputs)]
-    return {"op": slot.op, "input": list(_picked(sources, values))}
+    return {"op": slot.op, "input": list(_pick(sources, values))}
 
 
-def _picked(names: list[str], values: Sequence[int]) -> Iterator[str]:
+def _pick(names: list[str], values: Sequence[int]) -> Iterator[str]:
     """Different ones of these, each value counting over those still left."""
     for value in values:
         yield names.pop(value % len(names))
 
 
-def _places(prefix: str, names: Sequence[str], wanted: Sequence[str]) -> Config:
-    """Values with which `_picked` finds what is wanted."""
-    left, found = list(names), {}
-    for number, name in enumerate(wanted):
-        found[f"{prefix}_{number}"] = left.index(name)
+def _places(prefix: str, names: Sequence[str], picks: Sequence[str]) -> Config:
+    """Values with which `_pick` gives these picks."""
+    left, values = list(names), {}
+    for number, name in enumerate(picks):
+        values[f"{prefix}_{number}"] = left.index(name)
         left.remove(name)
-    return found
+    return values
 
 
-def _slot(op: str, inputs: int) -> str | None:
-    return next((name for name, slot in SLOTS.items() if (slot.op, slot.inputs) == (op, inputs)), None)
-
-
-def _trimmed(recipe: Recipe) -> Recipe:
+def _trim(recipe: Recipe) -> Recipe:
     """Without the states that nothing reads; the main one always stays."""
-    unread = set(lacks(recipe))
+    unread = set(missing_effects(recipe))
     kept = [k for k in range(states_of(recipe)) if k == 0 or entering(k) not in unread]
-    return recipe if len(kept) == states_of(recipe) else _trimmed(renumbered(recipe, kept))
+    return recipe if len(kept) == states_of(recipe) else _trim(renumber_states(recipe, kept))
 
 
-def _mended(recipe: Recipe) -> Recipe:
-    if not {INPUT, entering(0)} & set(lacks(recipe)):
+def _mend(recipe: Recipe) -> Recipe:
+    if not {INPUT, entering(0)} & set(missing_effects(recipe)):
         return recipe
     first = [name for name in recipe[leaving(0)]["input"][:1] if name not in (INPUT, entering(0))]
     return {**recipe, leaving(0): {"op": FALLBACK.op, "input": [*first, INPUT, entering(0)]}}

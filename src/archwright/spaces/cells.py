@@ -12,17 +12,17 @@ from archwright.networks.cells import (
     CellConfig,
     CellForCausalLM,
     Recipe,
+    build_cells,
     canonical_recipe,
     check_recipe,
+    effective_nodes,
     longest_path,
     states_of,
-    untrained,
-    used,
 )
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary
-from archwright.spaces.cell_encoding import CHOICES, MOST_NODES, SIZE, SLOTS, decode, drawn, encode, lacks
+from archwright.spaces.cell_encoding import CHOICES, MOST_NODES, SIZE, SLOTS, decode, encode, missing_effects, read_cell
 
 RECIPE = "recipe"
 LINEAR_SHARE = 0.85
@@ -59,8 +59,8 @@ class CellSpace(ArchitectureSpace):
         """A random cell as in the benchmark: nodes mostly linears followed by an activation, drawn again until the
         input and every state have an effect. `search.sample(space.choices, rng)` draws evenly and mends instead."""
         while True:
-            config = self._shaped(sample(self.choices, rng), rng)
-            if not lacks(drawn(config)):
+            config = self._shape(sample(self.choices, rng), rng)
+            if not missing_effects(read_cell(config)):
                 return self.canonical(config)
 
     def recipe(self, config: Config) -> Recipe:
@@ -97,7 +97,7 @@ class CellSpace(ArchitectureSpace):
         self.check_loss(loss)
         plan = self.plan(config)
         plan.vocab_size = plan.vocab_size if vocabulary is None else vocabulary
-        return untrained(plan, generator)
+        return build_cells(plan, generator)
 
     def plan_counts(self, plan: CellConfig) -> Counts:
         """Depth is the longest path of nodes through one step, for all designs have three layers of 600 units.
@@ -119,7 +119,7 @@ class CellSpace(ArchitectureSpace):
         )
 
     def plan_network(self, plan: CellConfig, *, generator: torch.Generator) -> CellForCausalLM:
-        return untrained(plan, generator)
+        return build_cells(plan, generator)
 
     def layers(self, config: Config) -> list[LayerSummary]:
         """Nodes of the one cell, in the order in which they are computed."""
@@ -131,14 +131,14 @@ class CellSpace(ArchitectureSpace):
     def traits(self, config: Config) -> Config:
         """How many nodes of every operation have an effect, and how many states there are."""
         recipe = self.recipe(config)
-        ops = [recipe[name]["op"] for name in used(recipe)]
+        ops = [recipe[name]["op"] for name in effective_nodes(recipe)]
         return {"states": states_of(recipe), **{op: ops.count(op) for op in OPS}}
 
     def size(self) -> dict[str, int]:
         """Raw: all lists. How many different cells they mean is not known: there are too many to look at them all."""
         return {"raw": SIZE}
 
-    def _shaped(self, config: Config, rng: np.random.Generator) -> Config:
+    def _shape(self, config: Config, rng: np.random.Generator) -> Config:
         """The same list with the benchmark's mix of operations, most linears read by the activation behind them."""
         ops: list[str] = []
         reads: Config = {}

@@ -1,6 +1,6 @@
 """The FlexiBERT space (Serianni and Kalita 2023, Table 1), in the three readings its benchmark has."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -15,8 +15,8 @@ from archwright.networks.flexibert import (
     FlexiBertModel,
     FlexiBertNetwork,
     LayerPlan,
-    counted,
-    untrained,
+    build_flexibert,
+    flexibert_counts,
 )
 from archwright.networks.roles import Counts
 from archwright.search import Config, Value, sample
@@ -35,51 +35,57 @@ PLAIN = "SA/SDP"
 BARE = ("LT/DFT", "LT/DCT")
 
 
-@dataclass(frozen=True)
 class Variant:
-    """One reading of the space: what a choice is turned into, and which choices have an effect."""
+    """The space as the benchmark's networks were trained.
 
-    width: Callable[[int], int]
-    plan: Callable[[Config, int], LayerPlan]
-    """One layer, of its choices and the width of the network."""
-    without_effect: Callable[[Config], Config]
-    """The choices of a layer that change nothing there, with the value that stands for them all."""
+    Their operators never took effect, and the first FFN linear is 4 x as wide as the layer.
+    """
+
     losses: tuple[str, ...] = ("electra", "mlm")
 
+    def width(self, chosen: int) -> int:
+        return chosen
 
-def trained_plan(layer: Config, width: int) -> LayerPlan:
-    return LayerPlan(PLAIN, layer["heads"], (4 * width, *[layer["feed_forward"]] * (layer["stack"] - 1)))
+    def plan(self, layer: Config, width: int) -> LayerPlan:
+        """One layer, of its choices and the width of the network."""
+        return LayerPlan(PLAIN, layer["heads"], (4 * width, *[layer["feed_forward"]] * (layer["stack"] - 1)))
+
+    def without_effect(self, layer: Config) -> Config:
+        """The choices of a layer that change nothing there, with the value that stands for them all."""
+        return {"operation": PLAIN} | ({"feed_forward": 512} if layer["stack"] < 2 else {})
 
 
-def described_plan(layer: Config, width: int) -> LayerPlan:
-    return LayerPlan(layer["operation"], layer["heads"], (layer["feed_forward"],) * layer["stack"])
+class DescribedVariant(Variant):
+    """As the paper describes them."""
+
+    def plan(self, layer: Config, width: int) -> LayerPlan:
+        return LayerPlan(layer["operation"], layer["heads"], (layer["feed_forward"],) * layer["stack"])
+
+    def without_effect(self, layer: Config) -> Config:
+        return {}
 
 
-def published_plan(layer: Config, width: int) -> LayerPlan:
-    widths = (SCORED_FEED_FORWARD,) * layer["stack"]
-    return LayerPlan(layer["operation"], layer["heads"], widths, layer["operation"] in BARE)
+class PublishedVariant(Variant):
+    """As the public script scored them: one width for all, bare transforms."""
+
+    losses = ("published", "electra", "mlm")
+
+    def width(self, chosen: int) -> int:
+        return SCORED_WIDTH
+
+    def plan(self, layer: Config, width: int) -> LayerPlan:
+        widths = (SCORED_FEED_FORWARD,) * layer["stack"]
+        return LayerPlan(layer["operation"], layer["heads"], widths, layer["operation"] in BARE)
+
+    def without_effect(self, layer: Config) -> Config:
+        return {"feed_forward": SCORED_FEED_FORWARD}
 
 
 VARIANTS: dict[str, Variant] = {
-    "trained": Variant(
-        width=lambda chosen: chosen,
-        plan=trained_plan,
-        without_effect=lambda layer: {"operation": PLAIN} | ({"feed_forward": 512} if layer["stack"] < 2 else {}),
-    ),
-    "described": Variant(
-        width=lambda chosen: chosen,
-        plan=described_plan,
-        without_effect=lambda layer: {},
-    ),
-    "published": Variant(
-        width=lambda chosen: SCORED_WIDTH,
-        plan=published_plan,
-        without_effect=lambda layer: {"feed_forward": SCORED_FEED_FORWARD},
-        losses=("published", "electra", "mlm"),
-    ),
+    "trained": Variant(),
+    "described": DescribedVariant(),
+    "published": PublishedVariant(),
 }
-"""As the benchmark's networks were trained: their operators never took effect, and the first FFN linear is 4 x as wide
-as the layer. As the paper describes them. As the public script scored them: one width for all, bare transforms."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,7 @@ class FlexiBertSpace(ArchitectureSpace):
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> FlexiBertNetwork:
         rows = {} if vocabulary is None else {"vocab_size": vocabulary}
-        return untrained(self.plan(config, loss=self.check_loss(loss), **rows), generator=generator)
+        return build_flexibert(self.plan(config, loss=self.check_loss(loss), **rows), generator=generator)
 
     def layers(self, config: Config) -> list[LayerSummary]:
         return [
@@ -176,10 +182,10 @@ class FlexiBertSpace(ArchitectureSpace):
         ]
 
     def plan_counts(self, plan: FlexiBertConfig) -> Counts:
-        return counted(plan)
+        return flexibert_counts(plan)
 
     def plan_network(self, plan: FlexiBertConfig, *, generator: torch.Generator) -> FlexiBertNetwork:
-        return untrained(plan, generator=generator)
+        return build_flexibert(plan, generator=generator)
 
     def scaled_fields(self, plan: FlexiBertConfig, factor: int) -> dict[str, Any]:
         wider = [

@@ -28,16 +28,16 @@ class Frontier:
 
     def random(self, rng: np.random.Generator) -> SubnetSpec:
         """Uniform, as the paper draws."""
-        return self._remembered(sample(self._space.choices, rng))
+        return self._remember(sample(self._space.choices, rng))
 
     def near(self, rng: np.random.Generator) -> SubnetSpec:
         """A neighbour (one choice changed) of a sub-network that did well for its size; uniform while none is known."""
         good = self.good()
         if not good:
             return self.random(rng)
-        return self._remembered(mutate(self._space.choices, good[int(rng.integers(len(good)))], rng))
+        return self._remember(mutate(self._space.choices, good[int(rng.integers(len(good)))], rng))
 
-    def seen(self, keep: SubnetSpec, excess: float) -> None:
+    def record_loss(self, keep: SubnetSpec, excess: float) -> None:
         """The loss of a drawn sub-network minus the whole network's loss on the same batch.
 
         The network without any layer is not remembered: all of its neighbours but a few are itself.
@@ -61,7 +61,7 @@ class Frontier:
     def restore(self, state: Mapping[str, Any]) -> None:
         self._seen = deque(((dict(c), float(size), float(e)) for c, size, e in state["seen"]), maxlen=MEMORY)
 
-    def _remembered(self, config: Config) -> SubnetSpec:
+    def _remember(self, config: Config) -> SubnetSpec:
         keep = self._space.build(config)
         self._drawn[keep] = config
         return keep

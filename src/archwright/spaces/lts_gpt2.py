@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, shape_of, untrained
+from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, build_lts_gpt2, meta_network
 from archwright.networks.roles import Counts
 from archwright.search import Config
 from archwright.search.choices import sample
@@ -104,7 +104,7 @@ class LtsGpt2Space(ArchitectureSpace):
     def check_value(self, config: Config, name: str) -> None:
         value = integer(config, name)
         if value not in self.choices[name]:
-            raise BadInput(f"{name} must be one of {listed(self.choices[name])}, got {value}.")
+            raise BadInput(f"{name} must be one of {describe_values(self.choices[name])}, got {value}.")
 
     def check_inner(self, config: Config, name: str) -> None:
         value, least = integer(config, name), max(1, self.domain.widening * config["d_model"])
@@ -129,7 +129,7 @@ class LtsGpt2Space(ArchitectureSpace):
         Then k has no say, and d_embed speaks through the first projection alone.
         """
         self.check_loss(loss)
-        return untrained(self.plan(config, vocabulary), generator)
+        return build_lts_gpt2(self.plan(config, vocabulary), generator)
 
     def traits(self, config: Config) -> Config:
         """What all layers share, and means of what each has of its own."""
@@ -159,7 +159,7 @@ class LtsGpt2Space(ArchitectureSpace):
 
     def plan_counts(self, plan: LtsGpt2Config) -> Counts:
         """FLOPs per token with all 64 tokens as keys: linears, then scores and their sum over values."""
-        sizes, width = shape_of(plan).sizes(), plan.d_model
+        sizes, width = meta_network(plan).sizes(), plan.d_model
         linears = sum(4 * width * width + 2 * width * inner for inner in plan.d_inner)
         return Counts(
             parameters=sizes["total"],
@@ -172,7 +172,7 @@ class LtsGpt2Space(ArchitectureSpace):
         )
 
     def plan_network(self, plan: LtsGpt2Config, *, generator: torch.Generator) -> LtsGpt2ForCausalLM:
-        return untrained(plan, generator)
+        return build_lts_gpt2(plan, generator)
 
     def scaled_fields(self, plan: LtsGpt2Config, factor: int) -> dict[str, Any]:
         return {
@@ -210,7 +210,7 @@ def integer(config: Config, name: str) -> int:
     return value
 
 
-def listed(values: Sequence[int]) -> str:
+def describe_values(values: Sequence[int]) -> str:
     if not isinstance(values, range):
         return ", ".join(map(str, values))
     return f"{values[0]} to {values[-1]}" + (f" in steps of {values.step}" if values.step > 1 else "")

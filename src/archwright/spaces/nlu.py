@@ -20,13 +20,13 @@ from archwright.networks.nlu import (
     NluNetwork,
     NluSupernet,
     NluSupernetConfig,
-    block,
-    counted,
-    embeddings,
-    untrained,
-    untrained_supernet,
+    build_block,
+    build_embeddings,
+    build_nlu,
+    build_nlu_supernet,
+    nlu_counts,
 )
-from archwright.networks.nlu.stack import HEAD, drawn
+from archwright.networks.nlu.initial_weights import HEAD, draw_weights
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers
@@ -65,17 +65,17 @@ class NluPrefixLayers:
     def __init__(self, space: "NluSpace", config: Config, *, seed: int, loss: str, vocabulary: int) -> None:
         self._space, self._seed = space, seed
         self._plan = space.plan(config, loss=loss, vocab_size=vocabulary)
-        self.embeddings = embeddings(self._plan, seed=seed)
+        self.embeddings = build_embeddings(self._plan, seed=seed)
 
     @property
     def head(self) -> nn.Module:
-        return drawn(HEADS[self._plan.loss](self._plan), self._plan, HEAD, seed=self._seed)
+        return draw_weights(HEADS[self._plan.loss](self._plan), self._plan, HEAD, seed=self._seed)
 
     def words(self, config: Config) -> tuple[str, ...]:
         return tuple(config[name] for name in self._space.choices)
 
     def layer(self, place: int, word: str) -> NluLayer:
-        return block(self._plan, place, word, seed=self._seed)
+        return build_block(self._plan, place, word, seed=self._seed)
 
 
 @dataclass(frozen=True)
@@ -176,14 +176,14 @@ class NluSpace(ArchitectureSpace):
         return NluConfig(self.block_plans(config), hidden_size=self.sizes.hidden, **fields)
 
     def counts(self, config: Config) -> Counts:
-        return counted(plan_without_layers(self.sizes.hidden), self.block_plans(config))
+        return nlu_counts(plan_without_layers(self.sizes.hidden), self.block_plans(config))
 
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
     ) -> NluNetwork:
         """Its weights follow from the seed of the generator, which is left as it is."""
         rows = {} if vocabulary is None else {"vocab_size": vocabulary}
-        return untrained(self.plan(config, loss=self.check_loss(loss), **rows), generator=generator)
+        return build_nlu(self.plan(config, loss=self.check_loss(loss), **rows), generator=generator)
 
     def supernet(
         self, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
@@ -191,13 +191,13 @@ class NluSpace(ArchitectureSpace):
         """All designs in one network (see `networks.nlu.supernet`), untrained each is `network` of the same seed."""
         rows = {} if vocabulary is None else {"vocab_size": vocabulary}
         sizes = {"hidden_size": self.sizes.hidden, "loss": self.check_loss(loss), **rows}
-        return untrained_supernet(NluSupernetConfig(list(self.choices.values()), **sizes), generator=generator)
+        return build_nlu_supernet(NluSupernetConfig(list(self.choices.values()), **sizes), generator=generator)
 
     def plan_counts(self, plan: NluConfig) -> Counts:
-        return counted(plan)
+        return nlu_counts(plan)
 
     def plan_network(self, plan: NluConfig, *, generator: torch.Generator) -> NluNetwork:
-        return untrained(plan, generator=generator)
+        return build_nlu(plan, generator=generator)
 
     def scaled_fields(self, plan: NluConfig, factor: int) -> dict[str, Any]:
         layers = repeat_layers([[block, factor * units] for block, units in plan.layers], factor)

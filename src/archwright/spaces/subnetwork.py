@@ -112,7 +112,7 @@ def large(of: Anatomy) -> dict[str, Sequence[int] | Bits]:
 
 
 @dataclass(frozen=True)
-class Kind:
+class SubnetSpaceKind:
     """A space before it is known of which super-network."""
 
     choices: Callable[[Anatomy], dict[str, Sequence[int] | Bits]]
@@ -123,11 +123,11 @@ class Kind:
         return (self.choices.__doc__ or "").strip()
 
 
-SPACES: dict[str, Kind] = {
-    "small": Kind(small, small_masks),
-    "layer": Kind(layer, layer_masks),
-    "medium": Kind(medium, medium_masks),
-    "large": Kind(large, large_masks),
+SPACES: dict[str, SubnetSpaceKind] = {
+    "small": SubnetSpaceKind(small, small_masks),
+    "layer": SubnetSpaceKind(layer, layer_masks),
+    "medium": SubnetSpaceKind(medium, medium_masks),
+    "large": SubnetSpaceKind(large, large_masks),
 }
 
 

@@ -8,7 +8,7 @@ from torch import nn
 from transformers.initialization import no_init_weights
 
 from archwright.networks.families.family import LayerParts
-from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
+from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
 from archwright.subnet.spec import Anatomy, LayerAnatomy, OutputHead, PrunableCost, WeightCount
 from archwright.tasks import TASK_KINDS
 
@@ -22,7 +22,7 @@ def read_anatomy(config: PrunedConfig) -> Anatomy:
     embedded = {name: tensor for name, tensor in outside.items() if not last_norm(name, config)}
     labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
     return Anatomy(
-        full_layers=tuple(layer_anatomy(placed, network.config) for placed in network.placed()),
+        full_layers=tuple(layer_anatomy(placed, network.config) for placed in network.placed_layers()),
         width=config.backbone[config.family.width],
         labels=labels,
         embedding=cost(embedded.values()),
@@ -57,7 +57,7 @@ def projections(network: PrunedNetwork) -> list[nn.Linear]:
     return [module for name, module in named if isinstance(module, nn.Linear) and not name.startswith(root)]
 
 
-def layer_anatomy(placed: Placed, config: PrunedConfig) -> LayerAnatomy:
+def layer_anatomy(placed: PlacedLayer, config: PrunedConfig) -> LayerAnatomy:
     """Costs of one layer: what its heads take with them, what its units do, and the rest."""
     parts, weights = placed.parts, dict(placed.layer.named_parameters())
     attention = {name: tensor for name, tensor in weights.items() if within(name, parts.without_attention)}

@@ -5,7 +5,7 @@ import copy
 import torch
 
 from archwright.networks.families.family import LayerParts
-from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
+from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
 from archwright.subnet.slicing import attention_slice
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 
@@ -40,7 +40,7 @@ def extracted_state(model: PrunedNetwork, spec: SubnetSpec) -> State:
     """The state dict of the extracted network, in tensors of its own."""
     root = f"backbone.{model.config.family.layers}."
     state = copied({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
-    rows = zip(model.placed(), spec, strict=True)
+    rows = zip(model.placed_layers(), spec, strict=True)
     left = [(placed, part) for placed, part in rows if any(map(count, part))]
     for number, (placed, part) in enumerate(left):
         for name, tensor in layer_state(placed, model.config, part).items():
@@ -57,7 +57,7 @@ def copied(state: State) -> State:
     return {name: copies[tensor.data_ptr()] for name, tensor in state.items()}
 
 
-def layer_state(placed: Placed, config: PrunedConfig, part: LayerSpec) -> State:
+def layer_state(placed: PlacedLayer, config: PrunedConfig, part: LayerSpec) -> State:
     """What is left of a layer."""
     rows, cols, gone = chosen(placed, config, part)
     state = {}
@@ -74,7 +74,7 @@ def layer_state(placed: Placed, config: PrunedConfig, part: LayerSpec) -> State:
 
 
 def chosen(
-    placed: Placed, config: PrunedConfig, part: LayerSpec
+    placed: PlacedLayer, config: PrunedConfig, part: LayerSpec
 ) -> tuple[dict[str, list[int]], dict[str, list[int]], list[str]]:
     """By path: the outputs and the inputs that linears keep; and the paths of what is gone."""
     parts = placed.parts

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.networks.pruned import Placed, PrunedNetwork
+from archwright.networks.pruned import PlacedLayer, PrunedNetwork
 from archwright.subnet.slicing import AttentionSlice, attention_slice, head_owners, subnetwork
 from archwright.subnet.spec import LayerSpec, Part, SubnetSpec
 
@@ -42,7 +42,7 @@ def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> Im
 
 def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> tuple[Scores, Scores]:
     """Of the heads and of the units of every layer: mean over texts of |sum over tokens of a x g|."""
-    layers = model.placed()
+    layers = model.placed_layers()
     mixes = [placed.layer.get_submodule(placed.parts.mix) if placed.heads else None for placed in layers]
     downs = [placed.layer.get_submodule(placed.parts.down) if placed.units else None for placed in layers]
     owners = {m: torch.arange(m.in_features, device=model.device) for m in downs if m is not None}
@@ -124,14 +124,14 @@ def mean_loss(model: PrunedNetwork, spec: SubnetSpec, batches: list[Any], loss: 
 @torch.no_grad()
 def reorder(model: PrunedNetwork, order: ImportanceOrder) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
-    for placed, heads, units in zip(model.placed(), order.heads, order.units, strict=True):
+    for placed, heads, units in zip(model.placed_layers(), order.heads, order.units, strict=True):
         if heads:
             reorder_heads(placed, attention_slice(model.config, placed.shape, heads))
         if units:
             reorder_units(placed, units)
 
 
-def reorder_heads(placed: Placed, cut: AttentionSlice) -> None:
+def reorder_heads(placed: PlacedLayer, cut: AttentionSlice) -> None:
     layer, parts = placed.layer, placed.parts
     permute(layer.get_submodule(parts.query), rows=cut.queries)
     for path in (parts.key, parts.value):
@@ -139,7 +139,7 @@ def reorder_heads(placed: Placed, cut: AttentionSlice) -> None:
     permute(layer.get_submodule(parts.mix), cols=cut.queries)
 
 
-def reorder_units(placed: Placed, units: tuple[int, ...]) -> None:
+def reorder_units(placed: PlacedLayer, units: tuple[int, ...]) -> None:
     layer, parts = placed.layer, placed.parts
     for path in filter(None, (parts.up, parts.gate)):
         permute(layer.get_submodule(path), rows=units)

@@ -40,7 +40,7 @@ def zeroed_subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[Pruned
     Where a sub-layer has nothing left its LayerNorm still acts, so the answer is another one than `masked`'s.
     """
     with ExitStack() as undo:
-        for placed, part in zip(model.placed(), spec, strict=True):
+        for placed, part in zip(model.placed_layers(), spec, strict=True):
             if placed.heads:
                 features = positions(attention_slice(model.config, placed.shape, part.heads).queries)
                 mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from archwright.networks.families.family import AttentionShape
-from archwright.networks.pruned import Placed, PrunedConfig, PrunedNetwork
+from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
 from archwright.subnet.spec import LayerSpec, Part, SubnetSpec, as_part, count, positions
 
 
@@ -51,7 +51,7 @@ def attention_slice(config: PrunedConfig, shape: AttentionShape, heads: Part) ->
     rule, chosen = config.heads_go_by, positions(heads)
     queries, keys = (as_part(find(shape, chosen)) for find in (rule.query_heads, rule.key_heads))
     return AttentionSlice(
-        head_features(queries, shape.size), head_features(keys, shape.size), rule.left(shape, len(chosen))
+        head_features(queries, shape.size), head_features(keys, shape.size), rule.with_units(shape, len(chosen))
     )
 
 
@@ -91,11 +91,11 @@ def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork
         yield model
 
 
-def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> list[tuple[Placed, LayerSpec]]:
+def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> list[tuple[PlacedLayer, LayerSpec]]:
     """Take the layers that are gone out of the model and return the others, with what each keeps."""
     claim(model, undo)
     family = model.config.family
-    rows = zip(model.placed(), spec, strict=True)
+    rows = zip(model.placed_layers(), spec, strict=True)
     left = [(placed, part) for placed, part in rows if count(part.heads) or count(part.units)]
     if len(left) < len(spec):
         swap(model.backbone, family.layers, nn.ModuleList([placed.layer for placed, _ in left]), undo)
@@ -104,7 +104,9 @@ def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> li
     return left
 
 
-def renumber(model: PrunedNetwork, spec: SubnetSpec, left: list[tuple[Placed, LayerSpec]], undo: ExitStack) -> None:
+def renumber(
+    model: PrunedNetwork, spec: SubnetSpec, left: list[tuple[PlacedLayer, LayerSpec]], undo: ExitStack
+) -> None:
     """Tell a decoder which layers it has now: masks go by a layer's place, a cache by its place among attentions."""
     config = model.config
     staying = [i for i, part in enumerate(spec) if count(part.heads) or count(part.units)]
@@ -132,7 +134,7 @@ def claim(model: PrunedNetwork, undo: ExitStack) -> None:
     undo.callback(model.__dict__.pop, "claimed")
 
 
-def replace_removed(placed: Placed, part: LayerSpec, undo: ExitStack) -> None:
+def replace_removed(placed: PlacedLayer, part: LayerSpec, undo: ExitStack) -> None:
     """Put stand-ins where nothing of a sub-layer is left."""
     for path, module in placed.parts.without_attention.items() if not count(part.heads) else ():
         swap(placed.layer, path, module(), undo)
@@ -140,7 +142,7 @@ def replace_removed(placed: Placed, part: LayerSpec, undo: ExitStack) -> None:
         swap(placed.layer, path, module(), undo)
 
 
-def slice_attention(placed: Placed, cut: AttentionSlice, undo: ExitStack) -> None:
+def slice_attention(placed: PlacedLayer, cut: AttentionSlice, undo: ExitStack) -> None:
     layer, parts = placed.layer, placed.parts
     slice_outputs(layer, (parts.query,), cut.queries, undo)
     slice_outputs(layer, (parts.key, parts.value), cut.keys, undo)
@@ -150,7 +152,7 @@ def slice_attention(placed: Placed, cut: AttentionSlice, undo: ExitStack) -> Non
         set_until(layer.get_submodule(owner), name, number(cut.shape), undo)
 
 
-def slice_ffn(placed: Placed, units: Part, undo: ExitStack) -> None:
+def slice_ffn(placed: PlacedLayer, units: Part, undo: ExitStack) -> None:
     layer, parts = placed.layer, placed.parts
     slice_outputs(layer, tuple(filter(None, (parts.up, parts.gate))), units, undo)
     slice_inputs(layer, parts.down, units, undo)

@@ -15,9 +15,9 @@ from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
-from archwright.networks.kinds import has_head
-from archwright.networks.load import freeze_embeddings, load_supernet, room_of, stock_config
+from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config
 from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.stock_heads import has_head
 from archwright.objectives.error import measure_error
 from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
@@ -161,7 +161,7 @@ def save_network(network: PrunedNetwork, task_data: TaskData, folder: Path) -> N
 
 
 def check_positions(network: PrunedNetwork, lengths: dict[str, int]) -> None:
-    room = room_of(network)
+    room = max_length_of(network)
     for option, length in lengths.items():
         if length > room:
             raise BadInput(f"{option} must be at most {room}, the positions of this model, got {length} tokens.")

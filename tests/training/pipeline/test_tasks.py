@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import archwright as aw
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.training.students import load_student
 from tests.compression.runs import saved_model
 from tests.training.pipeline.lessons import trained
@@ -43,7 +43,7 @@ def test_another_head_on_the_same_body(bert: Path, rows: Path, glue: Path, tmp_p
         tmp_path / "two", model=str(first), task="glue/MNLI", data=glue,
         **{**TASK, "learning_rate": 1e-9, "epochs": 0.1, "pooling": None},
     ).folder  # fmt: skip
-    one, two = (saved_network(folder / "model") for folder in (first, second))
+    one, two = (load_saved_network(folder / "model") for folder in (first, second))
     assert two.config.num_labels == 3
     assert two.config.pooling == "mean"
     for name, weight in one.backbone.state_dict().items():
@@ -56,7 +56,7 @@ def test_from_scratch_and_from_pretraining(
     words = {**TASK, "epochs": 0.1}
     from_text = trained(tmp_path / "on", model=str(pretrained.folder), train=rows, **words).folder
     start = load_student(str(pretrained.folder / "model"), "mlm", seed=0)
-    kept = saved_network(from_text / "model").backbone.state_dict()
+    kept = load_saved_network(from_text / "model").backbone.state_dict()
     name = "embeddings.positions.weight"
     assert torch.allclose(start.encoder.state_dict()[name], kept[name], atol=0.02)
     scratch = trained(tmp_path / "scratch", **{**encoder, "tokenizer": str(bert)}, train=rows, **words)

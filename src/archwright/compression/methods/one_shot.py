@@ -9,7 +9,7 @@ from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_subnets
 from archwright.compression.order import sample_batches
 from archwright.compression.weights import SharedWeights
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
@@ -41,7 +41,7 @@ def prune_at_random(context: RunContext, original: PrunedNetwork, order: Importa
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
-    network = saved_network(context.run.original).to(context.task_data.device)
+    network = load_saved_network(context.run.original).to(context.task_data.device)
     space = context.space(network)
     return SubnetEvaluator(context, network, space, SharedWeights(network, space), read_configs(context.run))
 

@@ -8,7 +8,7 @@ from archwright.compression.methods.method import ONE_SHOT, Method, read_configs
 from archwright.compression.methods.one_shot import SHARES
 from archwright.compression.order import sample_batches
 from archwright.compression.weights import config_name
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config, largest
 from archwright.spaces.subnetwork import SubnetSpace, large_config
@@ -32,7 +32,7 @@ class TunedWeights:
         if config == largest(self.space.choices):
             return self.network, None
         folder = self.context.run.networks / config_name(config)
-        return saved_network(folder).to(self.context.task_data.device), None
+        return load_saved_network(folder).to(self.context.task_data.device), None
 
 
 def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
@@ -49,7 +49,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
-    network = saved_network(context.run.original).to(context.task_data.device)
+    network = load_saved_network(context.run.original).to(context.task_data.device)
     space = context.space(network)
     return SubnetEvaluator(context, network, space, TunedWeights(context, network, space), read_configs(context.run))
 

@@ -6,11 +6,11 @@ from archwright.compression.methods.method import Method
 from archwright.compression.order import read_order
 from archwright.compression.supernet import train_supernet
 from archwright.compression.weights import SharedWeights
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
-    network = saved_network(context.run.supernet).to(context.task_data.device)
+    network = load_saved_network(context.run.supernet).to(context.task_data.device)
     space = context.space(network, read_order(context))
     return SubnetEvaluator(context, network, space, SharedWeights(network, space))
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.logs import silence_libraries
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import bootstrap_timing, one_thread, random_inputs, time_calls
 from archwright.objectives.quantize import quantize_weights, stored_bytes
@@ -98,7 +98,7 @@ def study_quantization(
     run = evaluator.context.run
     noted: dict[str, Any] = run.note(NOTE) or {}
     entries = [{"trial": ORIGINAL_TRIAL, **result["original"]}, *result["front"]]
-    original = saved_network(run.original).cpu()
+    original = load_saved_network(run.original).cpu()
     with progress("networks in fewer bits", len(entries), unit="networks") as bar:
         for entry in entries:
             key = str(entry["trial"])

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import permutations
 from typing import Any
 
-from archwright.networks.cells.recipe import INPUT, OPS, Recipe, entering, leaving, states_of, used
+from archwright.networks.cells.recipe import INPUT, OPS, Recipe, effective_nodes, entering, leaving, states_of
 
 Plain = dict[str, dict[str, Any]]
 
@@ -18,22 +18,22 @@ def canonical_recipe(recipe: Recipe) -> Plain:
     States but the main one may be numbered in any way, so the first of all numberings is taken. Nodes are told apart
     by all they are made of and all they go into (colour refinement); what stays equal then is nearly always symmetric.
     """
-    nodes = {name: recipe[name] for name in used(recipe)}
+    nodes = {name: recipe[name] for name in effective_nodes(recipe)}
     others = range(1, states_of(recipe))
-    found = [_named(renumbered(nodes, (0, *order))) for order in permutations(others)]
+    found = [_name_nodes(renumber_states(nodes, (0, *order))) for order in permutations(others)]
     return min(found, key=json.dumps)
 
 
-def renumbered(recipe: Recipe, order: Iterable[int]) -> Plain:
+def renumber_states(recipe: Recipe, order: Iterable[int]) -> Plain:
     """The cell with only these of its states, numbered in this order; the others' last nodes become plain nodes."""
     places = {old: new for new, old in enumerate(order)}
     names = {entering(old): entering(new) for old, new in places.items()}
     for old in range(states_of(recipe)):
         names[leaving(old)] = leaving(places[old]) if old in places else f"was_{leaving(old)}"
-    return renamed(recipe, names)
+    return rename_nodes(recipe, names)
 
 
-def renamed(recipe: Recipe, names: Mapping[str, str]) -> Plain:
+def rename_nodes(recipe: Recipe, names: Mapping[str, str]) -> Plain:
     """The same graph with other names; those not mentioned stay."""
     return {
         names.get(name, name): {"op": node["op"], "input": [names.get(source, source) for source in node["input"]]}
@@ -41,19 +41,18 @@ def renamed(recipe: Recipe, names: Mapping[str, str]) -> Plain:
     }
 
 
-def _named(recipe: Recipe) -> Plain:
+def _name_nodes(recipe: Recipe) -> Plain:
     order = _in_order(recipe, _colours(recipe))
     fixed = set(map(leaving, range(states_of(recipe))))
     numbers = iter(range(len(order)))
     names = {name: name if name in fixed else f"node_{next(numbers)}" for name in order}
     outer = [INPUT, *map(entering, range(states_of(recipe)))]
     place = {name: at for at, name in enumerate([*outer, *(names[name] for name in order)])}
-    plain = renamed({name: recipe[name] for name in order}, names)
-    return {name: node | {"input": _sorted(node, place)} for name, node in plain.items()}
-
-
-def _sorted(node: Mapping[str, Any], place: Mapping[str, int]) -> list[str]:
-    return sorted(node["input"], key=place.__getitem__) if OPS[node["op"]].commutes else list(node["input"])
+    plain = rename_nodes({name: recipe[name] for name in order}, names)
+    return {
+        name: node | {"input": sorted(node["input"], key=place.__getitem__)} if OPS[node["op"]].commutes else node
+        for name, node in plain.items()
+    }
 
 
 def _colours(recipe: Recipe) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import nn
@@ -9,7 +10,16 @@ from torch._higher_order_ops.scan import scan
 from torch.nn.functional import dropout, leaky_relu, linear
 
 from archwright.networks.cells.products import Products
-from archwright.networks.cells.recipe import INPUT, OPS, Recipe, entering, leaving, reached, states_of, used
+from archwright.networks.cells.recipe import (
+    INPUT,
+    OPS,
+    Recipe,
+    effective_nodes,
+    entering,
+    leaving,
+    reachable,
+    states_of,
+)
 
 State = tuple[torch.Tensor, ...]
 """The states of one layer, each batch x units."""
@@ -46,11 +56,15 @@ class CellLayer(nn.Module):
         self.recipe, self.units, self.weight_dropout = recipe, units, weight_dropout
         self.states = states_of(recipe)
         self.linears = nn.ModuleDict(
-            {_key(name): _weighted(node["input"], inputs, units) for name, node in recipe.items() if _has_weights(node)}
+            {
+                _key(name): _build_linears(node["input"], inputs, units)
+                for name, node in recipe.items()
+                if _has_weights(node)
+            }
         )
-        nodes = used(recipe)
+        nodes = effective_nodes(recipe)
         states = {entering(k) for k in range(self.states)}
-        self.moving = [name for name in nodes if states & reached(recipe, [name])]
+        self.moving = [name for name in nodes if states & reachable(recipe, [name])]
         self.still = [name for name in nodes if name not in self.moving]
         self.readers = _readers(recipe, self.moving, {*states, *self.moving})
         self.output = nn.Identity()
@@ -67,7 +81,7 @@ class CellLayer(nn.Module):
         known: Values = {INPUT: x.transpose(0, 1).contiguous()}  # time x batch x units: a step is one piece of memory
         for name in self.still:
             value = self._value(name, known, self._ahead(name, known, weights))
-            known[name] = self._tapped(name, value.transpose(0, 1)).transpose(0, 1)
+            known[name] = self._tap(name, value.transpose(0, 1)).transpose(0, 1)
         first = state or tuple(x.new_zeros(x.shape[0], self.units) for _ in range(self.states))
         wide = self._wide(known, weights)
         if torch.compiler.is_exporting():
@@ -100,7 +114,8 @@ class CellLayer(nn.Module):
         def step(state: State, row: list[torch.Tensor]) -> tuple[State, torch.Tensor]:
             now = dict(zip(self.still, row[1:], strict=False))
             starts = zip(wide, row[1 + len(self.still) :], strict=True)
-            self._step(0, now, {name: _added(start, wide[name][1]) for name, start in starts}, state)
+            products = {name: partial(_add_product, start, wide[name][1]) for name, start in starts}
+            self._step(0, now, products, state)
             after = _where(row[0], tuple(now[leaving(k)] for k in range(self.states)), state)
             return after, after[0].clone()
 
@@ -121,9 +136,9 @@ class CellLayer(nn.Module):
         for place, value in enumerate(state):
             arrive(entering(place), value)
         for name in self.moving:
-            arrive(name, self._tapped(name, self._value(name, now, sums.get(name))))
+            arrive(name, self._tap(name, self._value(name, now, sums.get(name))))
 
-    def _tapped(self, name: str, value: torch.Tensor) -> torch.Tensor:
+    def _tap(self, name: str, value: torch.Tensor) -> torch.Tensor:
         return self.activations[_key(name)](value) if _key(name) in self.activations else value
 
     def _wide(self, known: Values, weights: Weights) -> dict[str, Wide]:
@@ -180,8 +195,8 @@ def _key(name: str) -> str:
     return f"{name}_"
 
 
-def _added(start: torch.Tensor, weight: torch.Tensor) -> Product:
-    return lambda _, vector: start + vector @ weight.mT
+def _add_product(start: torch.Tensor, weight: torch.Tensor, _: int, vector: torch.Tensor) -> torch.Tensor:
+    return start + vector @ weight.mT
 
 
 def _where(real: torch.Tensor, after: State, before: State) -> State:
@@ -192,7 +207,7 @@ def _has_weights(node: Mapping[str, str]) -> bool:
     return OPS[node["op"]].weighted
 
 
-def _weighted(sources: list[str], inputs: int, units: int) -> nn.ModuleList:
+def _build_linears(sources: list[str], inputs: int, units: int) -> nn.ModuleList:
     """One weight per input and one bias, which the first of the linears holds."""
     widths = defaultdict(lambda: units, {INPUT: inputs})
     return nn.ModuleList(nn.Linear(widths[source], units, bias=not place) for place, source in enumerate(sources))

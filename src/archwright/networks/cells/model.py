@@ -124,12 +124,12 @@ class CellForCausalLM(PreTrainedModel, GenerationMixin):
         """
         mask = padding(attention_mask)
         hidden = self._embed(input_ids) if inputs_embeds is None else inputs_embeds
-        hidden = self._locked(self.embedded(hidden), self.config.input_dropout)
+        hidden = self._locked_dropout(self.embedded(hidden), self.config.input_dropout)
         after = []
         for place, layer in enumerate(self.layers):
             share = self.config.hidden_dropout if place + 1 < len(self.layers) else self.config.output_dropout
             hidden, last = layer(hidden, state[place] if state else None, mask)
-            hidden = self._locked(hidden, share)
+            hidden = self._locked_dropout(hidden, share)
             after.append(tuple(each.detach() for each in last))
         logits = self.decoder(hidden)
         loss = None
@@ -165,7 +165,7 @@ class CellForCausalLM(PreTrainedModel, GenerationMixin):
         kept = nn.functional.dropout(words, self.config.embedding_dropout, self.training)
         return found * kept[input_ids] if self.training else found
 
-    def _locked(self, hidden: torch.Tensor, share: float) -> torch.Tensor:
+    def _locked_dropout(self, hidden: torch.Tensor, share: float) -> torch.Tensor:
         """Dropout that is the same at all steps (Gal and Ghahramani 2016)."""
         mask = nn.functional.dropout(torch.ones_like(hidden[:, :1]), share, self.training)
         return hidden * mask if self.training else hidden
@@ -195,7 +195,7 @@ def fill(module: nn.Module, generator: torch.Generator | None = None) -> None:
                 init.uniform_(module.decoder.weight, -EMBEDDING_RANGE, EMBEDDING_RANGE, generator=generator)
 
 
-def untrained(config: CellConfig, generator: torch.Generator) -> CellForCausalLM:
+def build_cells(config: CellConfig, generator: torch.Generator) -> CellForCausalLM:
     """A network with initial weights of this generator, in evaluation mode."""
     with torch.device("meta"):
         network = CellForCausalLM(config)

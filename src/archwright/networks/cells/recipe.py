@@ -72,7 +72,8 @@ def check_recipe(recipe: Any) -> None:
     for name, node in recipe.items():
         for source in node["input"]:
             if source not in known:
-                raise BadInput(f"node {name} reads {source!r}, which is neither a node nor one of {_outer(count)}.")
+                outer = ", ".join([INPUT, *map(entering, range(count))])
+                raise BadInput(f"node {name} reads {source!r}, which is neither a node nor one of {outer}.")
     order(recipe)
 
 
@@ -85,7 +86,7 @@ def order(recipe: Recipe) -> list[str]:
         raise BadInput(f"a recipe must have no circle, got {' -> '.join(error.args[1])}; cut one of these.") from error
 
 
-def reached(recipe: Recipe, ends: Iterable[str], *, over_time: bool = False) -> set[str]:
+def reachable(recipe: Recipe, ends: Iterable[str], *, over_time: bool = False) -> set[str]:
     """Nodes and inputs that these nodes are made of; `over_time` follows states into the step before as well."""
     back = {entering(k): leaving(k) for k in range(states_of(recipe))} if over_time else {}
     seen: set[str] = set()
@@ -97,16 +98,16 @@ def reached(recipe: Recipe, ends: Iterable[str], *, over_time: bool = False) -> 
     return seen
 
 
-def used(recipe: Recipe) -> list[str]:
+def effective_nodes(recipe: Recipe) -> list[str]:
     """The nodes of which some state is made, each after those it reads."""
-    needed = reached(recipe, map(leaving, range(states_of(recipe))))
+    needed = reachable(recipe, map(leaving, range(states_of(recipe))))
     return [name for name in order(recipe) if name in needed]
 
 
 def longest_path(recipe: Recipe) -> int:
     """Number of nodes on the longest way through one step of the cell."""
     depth: dict[str, int] = {}
-    for name in used(recipe):
+    for name in effective_nodes(recipe):
         depth[name] = 1 + max(depth.get(source, 0) for source in recipe[name]["input"])
     return max(depth.values())
 
@@ -125,7 +126,8 @@ def _check_inputs(name: str, op: Op, inputs: Any) -> None:
     if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not all(isinstance(i, str) for i in inputs):
         raise BadInput(f"node {name} must have a list of names as input, got {str(inputs)[:60]!r}.")
     if len(inputs) not in op.inputs:
-        raise BadInput(f"node {name} must have {_either(op.inputs)} inputs, got {len(inputs)}: {list(inputs)}.")
+        either = " or ".join(map(str, op.inputs))
+        raise BadInput(f"node {name} must have {either} inputs, got {len(inputs)}: {list(inputs)}.")
     if INPUT in inputs and not op.weighted:
         raise BadInput(f"node {name} reads x, whose width is not the cell's; only a linear may: put one between.")
 
@@ -136,11 +138,3 @@ def _check_states(recipe: Recipe) -> int:
         given = ", ".join(map(leaving, numbers)) or "none"
         raise BadInput(f"a recipe must have h_new_0, or up to h_new_{MOST_STATES - 1} without a gap, got {given}.")
     return len(numbers)
-
-
-def _outer(count: int) -> str:
-    return ", ".join([INPUT, *map(entering, range(count))])
-
-
-def _either(numbers: tuple[int, ...]) -> str:
-    return " or ".join(map(str, numbers))

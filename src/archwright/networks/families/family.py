@@ -42,7 +42,7 @@ class Grouping:
         """How many units a layer has."""
         return whole.groups if self.takes_keys else whole.queries
 
-    def left(self, whole: AttentionShape, units: int) -> AttentionShape:
+    def with_units(self, whole: AttentionShape, units: int) -> AttentionShape:
         """The shape with so many units left."""
         return whole._replace(groups=units) if self.takes_keys else whole._replace(queries=units)
 

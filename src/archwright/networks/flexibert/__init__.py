@@ -1,9 +1,9 @@
 """FlexiBERT: encoders whose layers differ in how they mix tokens (Tuli et al. 2022; Serianni and Kalita 2023)."""
 
 from archwright.networks.flexibert.config import FlexiBertConfig, LayerPlan
-from archwright.networks.flexibert.counting import counted
+from archwright.networks.flexibert.counting import flexibert_counts
 from archwright.networks.flexibert.mixers import MIXERS
-from archwright.networks.flexibert.network import HEADS, FlexiBertModel, FlexiBertNetwork, untrained
+from archwright.networks.flexibert.network import HEADS, FlexiBertModel, FlexiBertNetwork, build_flexibert
 
 __all__ = [
     "HEADS",
@@ -12,6 +12,6 @@ __all__ = [
     "FlexiBertModel",
     "FlexiBertNetwork",
     "LayerPlan",
-    "counted",
-    "untrained",
+    "build_flexibert",
+    "flexibert_counts",
 ]

@@ -7,7 +7,7 @@ from torch import nn
 from transformers.initialization import no_init_weights
 
 from archwright.networks.flexibert.config import FlexiBertConfig
-from archwright.networks.flexibert.layers import EncoderLayer
+from archwright.networks.flexibert.layers import FlexiBertLayer
 from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.roles import Counts
 
@@ -15,7 +15,7 @@ TOKENS = 64
 """Length of a row for which operations are counted."""
 
 
-def counted(config: FlexiBertConfig) -> Counts:
+def flexibert_counts(config: FlexiBertConfig) -> Counts:
     """Sizes without the head of the loss; the lookup tables are what does not count as non-embedding.
 
     A convolution's depthwise kernel counts as attention, norms count as neither attention nor FFN.
@@ -39,7 +39,7 @@ def numbers(modules: Iterable[nn.Module]) -> int:
     return sum(weight.numel() for module in modules for weight in module.parameters())
 
 
-def operations(layer: EncoderLayer) -> int:
+def operations(layer: FlexiBertLayer) -> int:
     """Per token: two for each number of a linear or convolution but its bias, and those of the operator itself."""
     kernels = [module for module in layer.modules() if isinstance(module, nn.Linear | nn.Conv1d)]
     return round(2 * (sum(module.weight.numel() for module in kernels) + layer.mixer.products(TOKENS)))

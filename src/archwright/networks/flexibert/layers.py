@@ -8,7 +8,7 @@ from archwright.networks.flexibert.mixers import MIXERS
 from archwright.networks.roles import LayerRoles
 
 
-class Embeddings(nn.Module):
+class FlexiBertEmbeddings(nn.Module):
     """Tokens, positions and segments, normed, then projected to the layers' width where that differs."""
 
     def __init__(self, config: FlexiBertConfig):
@@ -55,7 +55,7 @@ class NoResidual(nn.Module):
         return inner
 
 
-class FeedForward(nn.Module):
+class FlexiBertFfn(nn.Module):
     """A stack of linears, an activation after each, and the linear back."""
 
     def __init__(self, config: FlexiBertConfig, widths: tuple[int, ...]):
@@ -76,7 +76,7 @@ class FeedForward(nn.Module):
         return self.output(inner, hidden)
 
 
-class EncoderLayer(nn.Module):
+class FlexiBertLayer(nn.Module):
     """An operator and an FFN stack."""
 
     def __init__(self, config: FlexiBertConfig, plan: LayerPlan):
@@ -84,7 +84,7 @@ class EncoderLayer(nn.Module):
         self.heads = plan.heads
         self.mixer = MIXERS[plan.operation](config, plan.heads)
         self.mixed = NoResidual() if plan.bare else Residual(config, config.hidden_size)
-        self.ffn = FeedForward(config, plan.widths)
+        self.ffn = FlexiBertFfn(config, plan.widths)
 
     @property
     def attention(self) -> list[nn.Linear]:

@@ -39,7 +39,7 @@ def side_by_side(parts: torch.Tensor) -> torch.Tensor:
     return parts.transpose(1, 2).flatten(2)  # batch x time x width
 
 
-class Attention(nn.Module):
+class DotProductAttention(nn.Module):
     """Scaled dot-product attention (Vaswani et al. 2017)."""
 
     def __init__(self, config: FlexiBertConfig, heads: int, inner: int | None = None):
@@ -60,7 +60,7 @@ class Attention(nn.Module):
     def products(self, tokens: int) -> float:
         return 2 * tokens * self.inner
 
-    def asked(self, hidden: torch.Tensor) -> torch.Tensor:
+    def queries(self, hidden: torch.Tensor) -> torch.Tensor:
         return self.query(hidden)
 
     def attend(self, query: torch.Tensor, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
@@ -71,10 +71,10 @@ class Attention(nn.Module):
         return side_by_side(self.dropout(self.probabilities(scores)) @ v)
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        return self.context(self.attend(self.asked(hidden), hidden, mask))
+        return self.context(self.attend(self.queries(hidden), hidden, mask))
 
 
-class MultiplicativeAttention(Attention):
+class MultiplicativeAttention(DotProductAttention):
     """Scores are q W k: one more matrix between queries and keys, over all heads (Luong et al. 2015)."""
 
     def __init__(self, config: FlexiBertConfig, heads: int):
@@ -85,11 +85,11 @@ class MultiplicativeAttention(Attention):
     def projections(self) -> list[nn.Linear]:
         return [self.query, self.key, self.value, self.weight]
 
-    def asked(self, hidden: torch.Tensor) -> torch.Tensor:
+    def queries(self, hidden: torch.Tensor) -> torch.Tensor:
         return self.weight(self.query(hidden))
 
 
-class SpanConvolution(Attention):
+class SpanConvolution(DotProductAttention):
     """Half of the heads attend, half convolve with a kernel made of the tokens around (ConvBERT, Jiang et al. 2020)."""
 
     def __init__(self, config: FlexiBertConfig, heads: int, *, kernel: int):
@@ -117,7 +117,7 @@ class SpanConvolution(Attention):
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         hidden = hidden if mask is None else hidden * mask[..., None]
-        query = self.asked(hidden)
+        query = self.queries(hidden)
         parts = (self.attend(query, hidden, mask), self.convolve(query, hidden, mask))
         return self.context(torch.cat(parts, -1))
 
@@ -208,7 +208,7 @@ class Transform(nn.Module):
 
 
 MIXERS: dict[str, Callable[[FlexiBertConfig, int], Mixer]] = {
-    "SA/SDP": Attention,
+    "SA/SDP": DotProductAttention,
     "SA/WMA": MultiplicativeAttention,
     "LT/DFT": partial(Transform, of=FOURIER),
     "LT/DCT": partial(Transform, of=COSINE),

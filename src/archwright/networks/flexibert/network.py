@@ -8,7 +8,7 @@ from transformers.initialization import no_init_weights
 
 from archwright.networks.encoders import EncoderModel, EncoderNetwork
 from archwright.networks.flexibert.config import FlexiBertConfig
-from archwright.networks.flexibert.layers import Embeddings, EncoderLayer
+from archwright.networks.flexibert.layers import FlexiBertEmbeddings, FlexiBertLayer
 from archwright.networks.pretraining import MaskedTokens, ReplacedTokens, fill
 
 
@@ -21,7 +21,7 @@ class SummedState(nn.Module):
     def __init__(self, _: FlexiBertConfig):
         super().__init__()
 
-    def forward(self, hidden: torch.Tensor, _: Embeddings) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, _: FlexiBertEmbeddings) -> torch.Tensor:
         return hidden
 
     def loss(self, logits: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
@@ -41,7 +41,9 @@ class FlexiBertModel(EncoderModel):
     config_class = FlexiBertConfig
 
     def __init__(self, config: FlexiBertConfig):
-        super().__init__(config, Embeddings(config), nn.ModuleList(EncoderLayer(config, plan) for plan in config.plans))
+        super().__init__(
+            config, FlexiBertEmbeddings(config), nn.ModuleList(FlexiBertLayer(config, plan) for plan in config.plans)
+        )
 
 
 class FlexiBertNetwork(EncoderNetwork):
@@ -51,7 +53,7 @@ class FlexiBertNetwork(EncoderNetwork):
     body, heads = FlexiBertModel, HEADS
 
 
-def untrained(config: FlexiBertConfig, *, generator: torch.Generator) -> FlexiBertNetwork:
+def build_flexibert(config: FlexiBertConfig, *, generator: torch.Generator) -> FlexiBertNetwork:
     """A network in evaluation mode, every weight drawn once.
 
     The lookup tables are drawn last: one seed gives the same layers whatever the vocabulary.

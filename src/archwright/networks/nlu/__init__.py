@@ -1,11 +1,18 @@
 """Encoders whose layers are BERT or MobileBERT blocks with FFNs of their own width (Wang 2025, W-PCA, Section 4)."""
 
 from archwright.networks.nlu.config import BlockPlan, NluConfig
-from archwright.networks.nlu.counting import counted
+from archwright.networks.nlu.counting import nlu_counts
+from archwright.networks.nlu.initial_weights import build_block, build_embeddings, build_nlu
 from archwright.networks.nlu.layers import BLOCKS, NluEmbeddings, NluLayer
 from archwright.networks.nlu.network import HEADS, NluModel, NluNetwork
-from archwright.networks.nlu.stack import block, embeddings, untrained
-from archwright.networks.nlu.supernet import NluSupernet, NluSupernetConfig, path, taken, taken_body, untrained_supernet
+from archwright.networks.nlu.supernet import (
+    NluSupernet,
+    NluSupernetConfig,
+    build_nlu_supernet,
+    extract_path,
+    extract_path_body,
+    path,
+)
 
 __all__ = [
     "BLOCKS",
@@ -18,12 +25,12 @@ __all__ = [
     "NluNetwork",
     "NluSupernet",
     "NluSupernetConfig",
-    "block",
-    "counted",
-    "embeddings",
+    "build_block",
+    "build_embeddings",
+    "build_nlu",
+    "build_nlu_supernet",
+    "extract_path",
+    "extract_path_body",
+    "nlu_counts",
     "path",
-    "taken",
-    "taken_body",
-    "untrained",
-    "untrained_supernet",
 ]

@@ -20,7 +20,7 @@ class Numbers(NamedTuple):
     """Multiply-adds per token."""
 
 
-def counted(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> Counts:
+def nlu_counts(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> Counts:
     """Sizes without the head of the loss; the lookup tables are what does not count as non-embedding.
 
     What narrows a mobile block counts as attention, what widens it as FFN; norms count as neither. `plans` stand for

@@ -61,7 +61,7 @@ class NluAttention(nn.Module):
         self.dropout, self.lost = nn.Dropout(config.dropout), nn.Dropout(config.attention_dropout)
         self.norm = norm_of(config, width)
 
-    def unnoticed(self, hidden: torch.Tensor) -> bool:
+    def may_fuse(self, hidden: torch.Tensor) -> bool:
         """Whether the way in which the probabilities are made is nobody's business."""
         free = self.training or not torch.is_grad_enabled()
         slow = self.training and self.lost.p > 0 and hidden.is_cpu
@@ -70,7 +70,7 @@ class NluAttention(nn.Module):
     def forward(self, hidden: torch.Tensor, residual: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         q, k, v = (self.split(linear(hidden)) for linear in (self.query, self.key, self.value))
         seen = None if mask is None else mask[:, None, None]
-        mixed = self.at_once(q, k, v, seen) if self.unnoticed(hidden) else self.step_by_step(q, k, v, seen)
+        mixed = self.at_once(q, k, v, seen) if self.may_fuse(hidden) else self.step_by_step(q, k, v, seen)
         context = self.context(mixed.transpose(1, 2).flatten(2))  # batch x time x width
         return self.norm(self.dropout(self.output(context)) + residual)
 

@@ -15,9 +15,9 @@ from transformers.initialization import no_init_weights
 
 from archwright.errors import BadInput, Failed
 from archwright.networks.nlu.config import BlockPlan, NluConfig
+from archwright.networks.nlu.initial_weights import EMBEDDINGS, HEAD, draw_weights, layer_stream
 from archwright.networks.nlu.layers import NluLayer, layer_of
 from archwright.networks.nlu.network import NluModel, NluNetwork
-from archwright.networks.nlu.stack import EMBEDDINGS, HEAD, drawn, layer_words
 from archwright.networks.roles import LayerRoles
 
 Design = Mapping[str, Any]
@@ -69,16 +69,16 @@ class NluSupernet(NluNetwork):
         self.post_init()
 
 
-def untrained_supernet(config: NluSupernetConfig, *, generator: torch.Generator) -> NluSupernet:
+def build_nlu_supernet(config: NluSupernetConfig, *, generator: torch.Generator) -> NluSupernet:
     """In evaluation mode; each of its paths has the weights of `untrained` networks of the same seed."""
     seed = generator.initial_seed()
     with torch.device(generator.device), no_init_weights():
         supernet = NluSupernet(config)
-    drawn(supernet.encoder.embeddings, config, EMBEDDINGS, seed=seed)
+    draw_weights(supernet.encoder.embeddings, config, EMBEDDINGS, seed=seed)
     for place, layer in enumerate(path_layers(supernet)):
         for word, block in layer.blocks.items():
-            drawn(block, config, *layer_words(place, BlockPlan.read(word)), seed=seed)
-    drawn(supernet.head, config, HEAD, seed=seed)
+            draw_weights(block, config, *layer_stream(place, BlockPlan.read(word)), seed=seed)
+    draw_weights(supernet.head, config, HEAD, seed=seed)
     return supernet.eval()
 
 
@@ -91,7 +91,7 @@ def path_layers(network: nn.Module) -> list[PathLayer]:
 def path(network: nn.Module, design: Design) -> Iterator[None]:
     """The layers inside the network run the blocks of this design; afterwards those they ran before."""
     layers = path_layers(network)
-    words = words_of(layers, design)
+    words = path_words(layers, design)
     before = [layer.active for layer in layers]
     try:
         run(layers, words)
@@ -105,7 +105,7 @@ def run(layers: Sequence[PathLayer], words: Sequence[str | None]) -> None:
         layer.active = word
 
 
-def words_of(layers: Sequence[PathLayer], design: Design) -> list[str]:
+def path_words(layers: Sequence[PathLayer], design: Design) -> list[str]:
     """The block of every layer; a block that is not there is refused."""
     words = [design[f"block.{place}"] for place in range(len(layers))]
     for place, (layer, word) in enumerate(zip(layers, words, strict=True)):
@@ -116,9 +116,9 @@ def words_of(layers: Sequence[PathLayer], design: Design) -> list[str]:
     return words
 
 
-def taken(supernet: NluSupernet, design: Design) -> NluNetwork:
+def extract_path(supernet: NluSupernet, design: Design) -> NluNetwork:
     """The path as an ordinary network with weights of its own, in the mode the super-network is in."""
-    body = taken_body(supernet.encoder, design)
+    body = extract_path_body(supernet.encoder, design)
     with torch.device(supernet.device), no_init_weights():
         network = NluNetwork(body.config)
     network.encoder = body
@@ -126,10 +126,10 @@ def taken(supernet: NluSupernet, design: Design) -> NluNetwork:
     return network.train(supernet.training)
 
 
-def taken_body(encoder: NluModel, design: Design) -> NluModel:
+def extract_path_body(encoder: NluModel, design: Design) -> NluModel:
     """The same of the encoder alone, which may stand in a network with another head."""
     layers = path_layers(encoder)
-    words = words_of(layers, design)
+    words = path_words(layers, design)
     with torch.device(encoder.device), no_init_weights():
         body = NluModel(NluConfig([BlockPlan.read(word) for word in words], **encoder.config.shared))
     body.embeddings.load_state_dict(encoder.embeddings.state_dict())

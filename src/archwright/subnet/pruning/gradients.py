@@ -41,14 +41,14 @@ class Reader:
 
 def head_reader(network: PrunedNetwork, place: int) -> Reader:
     """What mixes the heads of a layer."""
-    placed = network.placed()[place]
+    placed = network.placed_layers()[place]
     mix = placed.layer.get_submodule(placed.parts.mix) if placed.heads else None
     return Reader(mix, torch.tensor(head_owners(network.config, placed.shape), dtype=torch.long), placed.heads)
 
 
 def unit_reader(network: PrunedNetwork, place: int) -> Reader:
     """What adds up the units of a layer."""
-    placed = network.placed()[place]
+    placed = network.placed_layers()[place]
     down = placed.layer.get_submodule(placed.parts.down) if placed.units else None
     return Reader(down, torch.arange(placed.units), placed.units)
 

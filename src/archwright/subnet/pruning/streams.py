@@ -11,7 +11,7 @@ from torch import nn
 from transformers import Cache
 
 from archwright.networks.families.family import LayerParts
-from archwright.networks.pruned import Placed, PrunedNetwork
+from archwright.networks.pruned import PlacedLayer, PrunedNetwork
 from archwright.subnet.importance import evaluating
 from archwright.subnet.pruning.gradients import Reader, head_reader, unit_reader
 
@@ -28,7 +28,7 @@ class Sublayer:
 
     reader: Callable[[PrunedNetwork, int], Reader]
     """The linear that reads its heads or units in the layer at this place."""
-    size: Callable[[Placed], int]
+    size: Callable[[PlacedLayer], int]
     """How many of them there are."""
     norm: Callable[[LayerParts], str]
     """Path of its own norm."""
@@ -84,7 +84,7 @@ def record_batch(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[i
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     totals: dict[tuple[int, Sublayer], torch.Tensor] = {}
     with ExitStack() as undo:
-        for place, placed in enumerate(network.placed()):
+        for place, placed in enumerate(network.placed_layers()):
             hook = placed.layer.register_forward_pre_hook(
                 lambda _, args, named: calls.append((args, named)), with_kwargs=True
             )
@@ -101,7 +101,7 @@ def put(into: dict[Any, torch.Tensor], key: Any, real: torch.Tensor) -> Callable
     return lambda states: into.__setitem__(key, states.detach().flatten(0, -2)[real])
 
 
-def capture_stream(placed: Placed, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
+def capture_stream(placed: PlacedLayer, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell the residual stream after a sub-layer, until `undo`.
 
     Encoders norm last: the sub-layer's own norm reads it. Decoders norm first: the norm of the next sub-layer does (its

@@ -77,7 +77,7 @@ def compare_streams(
     small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: StreamRecording, place: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batch by batch at the real tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
-    placed, reader = small.placed()[left], sub.reader(small, left)
+    placed, reader = small.placed_layers()[left], sub.reader(small, left)
     for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
         seen: dict[str, torch.Tensor] = {}
         with ExitStack() as undo:

@@ -16,7 +16,7 @@ from archwright.data.epochs import shuffled_epochs
 from archwright.data.tasks.glue_submission import extra_dev_rows, leaderboard_rows
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.load import load_supernet, saved_network, stock_config
+from archwright.networks.load import load_saved_network, load_supernet, stock_config
 from archwright.networks.pruned import HEADS, PrunedConfig, PrunedNetwork
 from archwright.random_streams import generator
 from archwright.subnet.supernet import plain_update
@@ -115,7 +115,7 @@ def load_student_and_task(context: TrainingContext) -> tuple[TaskData, PrunedNet
             held_out=context.recipe.held_out,
         )
         if pruned:
-            return task_data, fit_head(saved_network(Path(source)), task_data, fitted=task_data.fitted)
+            return task_data, fit_head(load_saved_network(Path(source)), task_data, fitted=task_data.fitted)
         model = o.ModelOptions(model=source, pooling=config.student.pooling)
         return task_data, load_checkpoint(task_data, model, o.SupernetOptions(train_embeddings=True))
 
@@ -177,7 +177,7 @@ def load_task_teacher(source: str, task_data: TaskData) -> tuple[PrunedNetwork, 
     config = PrunedConfig.from_pretrained(source) if pruned else stock_config(source)
     tuned = names_match(config, task) and own_labels(config, task) == task.labels
     if pruned:
-        return fit_head(saved_network(Path(source)), task_data, fitted=tuned), tuned
+        return fit_head(load_saved_network(Path(source)), task_data, fitted=tuned), tuned
     network = load_supernet(source, kind=task.kind, labels=task.labels, seed=task_data.seed, keep_head=tuned)
     return network.to(task_data.device), tuned
 
@@ -188,7 +188,7 @@ def finetune_teacher(
     """Fine-tunes the teacher with the labels, once per run; returns how good it is."""
     config, group, folder = context.config, context.group, context.run.path / TEACHER
     if folder.exists():
-        teacher.load_state_dict(saved_network(folder).state_dict())
+        teacher.load_state_dict(load_saved_network(folder).state_dict())
     elif not tuned:
         batches = shuffled_epochs(task_data.encoded["train"], context.recipe.batch_size, (context.seed, 1))
         per_step, epochs = config.schedule.accumulate * group.processes, config.objective.teacher_epochs

@@ -22,24 +22,24 @@ EMBEDDINGS, HEAD, LAYER = range(3)
 Part = TypeVar("Part", bound=nn.Module)
 
 
-def block(plan: NluConfig, place: int, choice: str, *, seed: int) -> NluLayer:
+def build_block(plan: NluConfig, place: int, choice: str, *, seed: int) -> NluLayer:
     """The layer that every network of this seed with this choice at this place has, in evaluation mode.
 
     Of `plan` only the sizes count that all layers share.
     """
     with no_init_weights():
         layer = layer_of(plan, BlockPlan.read(choice))
-    return drawn(layer, plan, *layer_words(place, BlockPlan.read(choice)), seed=seed)
+    return draw_weights(layer, plan, *layer_stream(place, BlockPlan.read(choice)), seed=seed)
 
 
-def embeddings(plan: NluConfig, *, seed: int) -> NluEmbeddings:
+def build_embeddings(plan: NluConfig, *, seed: int) -> NluEmbeddings:
     """Those of every network of this seed, in evaluation mode."""
     with no_init_weights():
         made = NluEmbeddings(plan)
-    return drawn(made, plan, EMBEDDINGS, seed=seed)
+    return draw_weights(made, plan, EMBEDDINGS, seed=seed)
 
 
-def untrained(config: NluConfig, *, generator: torch.Generator) -> NluNetwork:
+def build_nlu(config: NluConfig, *, generator: torch.Generator) -> NluNetwork:
     """A network in evaluation mode, its parts those of the generator's seed.
 
     Nothing is drawn from the generator itself: given twice it makes the same network twice.
@@ -47,18 +47,18 @@ def untrained(config: NluConfig, *, generator: torch.Generator) -> NluNetwork:
     seed = generator.initial_seed()
     with torch.device(generator.device), no_init_weights():
         network = NluNetwork(config)
-    drawn(network.encoder.embeddings, config, EMBEDDINGS, seed=seed)
+    draw_weights(network.encoder.embeddings, config, EMBEDDINGS, seed=seed)
     for place, (plan, layer) in enumerate(zip(config.plans, network.encoder.layers, strict=True)):
-        drawn(layer, config, *layer_words(place, plan), seed=seed)
-    drawn(network.head, config, HEAD, seed=seed)
+        draw_weights(layer, config, *layer_stream(place, plan), seed=seed)
+    draw_weights(network.head, config, HEAD, seed=seed)
     return network.eval()
 
 
-def layer_words(place: int, plan: BlockPlan) -> tuple[int, ...]:
+def layer_stream(place: int, plan: BlockPlan) -> tuple[int, ...]:
     return LAYER, place, list(BLOCKS).index(plan.block), plan.units
 
 
-def drawn(part: Part, config: NluConfig, *words: int, seed: int) -> Part:
+def draw_weights(part: Part, config: NluConfig, *words: int, seed: int) -> Part:
     """The same module with new weights; lookup tables come last, so that all else is the same for any vocabulary."""
     state = np.random.SeedSequence((seed % 2**64, *words)).generate_state(1, np.uint64)
     generator = torch.Generator(next(part.parameters()).device).manual_seed(int(state[0]) >> 1)
