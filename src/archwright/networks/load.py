@@ -99,16 +99,17 @@ def supernet_config(
     backbone.pop("dtype", None)  # says how the weights were stored; it would build a half-precision network
     if family.stock:
         backbone[family.units] = backbone[family.units] or 4 * backbone[family.width]  # GPT-2 leaves it out
-    kind = kind if labels else UNLABELLED.get(kind, kind)
+    if kind == "classification" and not labels:
+        kind = "regression"
     whole = PrunedConfig(
         backbone=backbone,
         kind=kind,
         pooling=pooling or family.pooling,
         grouping=grouping,
-        problem_type=PROBLEMS.get(kind),
+        problem_type=STOCK_HEADS[kind].problem_type,
         tie_word_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
         **{key: getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")},
-        **output_names(labels or NAMES.get(kind, ())),
+        **output_names(labels or STOCK_HEADS[kind].output_names),
     )
     whole.places = list(range(whole.depth))
     whole.layers = [whole.whole_sizes(place) for place in whole.places]
@@ -119,12 +120,6 @@ def output_names(labels: tuple[str, ...]) -> dict[str, Any]:
     """Names of the outputs for a config; nothing where they have none."""
     names = dict(enumerate(labels))
     return {"id2label": names, "label2id": {name: i for i, name in names.items()}} if names else {}
-
-
-UNLABELLED = {"classification": "regression"}
-"""What a kind of task is when it has no labels."""
-PROBLEMS = {"classification": "single_label_classification", "regression": "regression"}
-NAMES = {"regression": ("score",)}
 
 
 def size_keys(config: AutoConfig) -> list[str]:

@@ -1,7 +1,7 @@
 """The stock heads of every kind of task: which class has them, where they are, and whether a checkpoint brings one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transformers import (
@@ -29,6 +29,10 @@ class StockHead:
     """Whether a checkpoint's head has as many outputs as these labels need."""
     unnamed: tuple[str, ...] = ()
     """What a checkpoint that names no class, such as a GGUF file, is taken for."""
+    problem_type: str | None = None
+    """What transformers calls the task in a config."""
+    output_names: tuple[str, ...] = ()
+    """Of the outputs where a task has no labels."""
 
 
 CLASSIFICATION = StockHead(
@@ -36,10 +40,11 @@ CLASSIFICATION = StockHead(
     endings=("ForSequenceClassification",),
     paths=lambda family: {"head.dense": family.head_dense, "head.out": family.head_out},
     fits=lambda config, labels: config.num_labels == max(1, len(labels)),
+    problem_type="single_label_classification",
 )
 STOCK_HEADS: dict[str, StockHead] = {
     "classification": CLASSIFICATION,
-    "regression": CLASSIFICATION,
+    "regression": replace(CLASSIFICATION, problem_type="regression", output_names=("score",)),
     "choice": StockHead(
         auto=AutoModelForMultipleChoice,
         endings=("ForMultipleChoice",),
