@@ -75,19 +75,12 @@ def group_rows(
         raise BadInput(f"--batch-size and the bucket must be at least 1, got {batch_size} and {bucket}.")
     window = len(encoded) if rng is None else batch_size * bucket
     order = np.arange(len(encoded)) if rng is None else rng.permutation(len(encoded))
-    parts = [
-        rows
-        for start in range(0, len(order), window)
-        for rows in by_length(encoded, order[start:][:window], batch_size)
-    ]
-    turns = range(len(parts)) if rng is None else rng.permutation(len(parts))
-    return [parts[turn] for turn in turns]
-
-
-def by_length(encoded: Encoded, rows: NDArray[np.int64], batch_size: int) -> list[NDArray[np.int64]]:
-    """Positions sorted by length and cut into batches."""
-    rows = rows[np.argsort(encoded.lengths[rows], kind="stable")]
-    return [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
+    parts = []
+    for start in range(0, len(order), window):
+        rows = order[start : start + window]
+        rows = rows[np.argsort(encoded.lengths[rows], kind="stable")]
+        parts += [rows[first : first + batch_size] for first in range(0, len(rows), batch_size)]
+    return parts if rng is None else [parts[turn] for turn in rng.permutation(len(parts))]
 
 
 def evaluation_batches(encoded: Encoded, *, tokens: int, pad_id: int | None = None) -> list[Batch]:
@@ -119,13 +112,9 @@ def batch_of(encoded: Encoded, rows: NDArray[np.int64], pad_id: int | None = Non
         inputs["context_mask"] = pad(encoded.windows.open[places], mask, 0)
     if encoded.choices > 1:
         inputs = {name: tensor.unflatten(0, (-1, encoded.choices)) for name, tensor in inputs.items()}
-    return Batch(inputs, targets_of(encoded, rows), rows, encoded.windows)
-
-
-def targets_of(encoded: Encoded, rows: NDArray[np.int64]) -> torch.Tensor:
-    """The rows' targets: ids as torch wants them, numbers as they are."""
-    targets = torch.from_numpy(encoded.targets[rows])
-    return targets if targets.is_floating_point() else targets.long()
+    targets = torch.from_numpy(encoded.targets[rows])  # ids as torch wants them, numbers as they are
+    targets = targets if targets.is_floating_point() else targets.long()
+    return Batch(inputs, targets, rows, encoded.windows)
 
 
 def pad(values: NDArray[Any], mask: NDArray[np.bool_], filler: int) -> torch.Tensor:

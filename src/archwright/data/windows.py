@@ -26,15 +26,22 @@ class Windows:
 
     def texts(self, spans: "AnswerSpans") -> list[str]:
         """The answer to each question, "" for none: the best span of its windows, against their weakest "none"."""
-        found = [""] * len(self.contexts)
-        for window in best_windows(self.owners, spans.score):
-            found[self.owners[window]] = self.text(window, int(spans.start[window]), int(spans.end[window]))
+        texts = [""] * len(self.contexts)
+        order = np.lexsort((np.arange(len(self.owners)), -spans.score, self.owners))
+        best = order[np.unique(self.owners[order], return_index=True)[1]]  # of each question, the first of equal ones
+        for window in best[np.isfinite(spans.score[best])]:
+            texts[self.owners[window]] = self.text(window, int(spans.start[window]), int(spans.end[window]))
         if self.unanswerable:
-            best, none = np.full(len(found), -np.inf), np.full(len(found), np.inf)
-            np.maximum.at(best, self.owners, spans.score)
-            np.minimum.at(none, self.owners, spans.none)
-            found = ["" if low > high else text for text, high, low in zip(found, best, none, strict=True)]
-        return found
+            high, none = self.best_scores(spans)
+            texts = ["" if low > best else text for text, best, low in zip(texts, high, none, strict=True)]
+        return texts
+
+    def best_scores(self, spans: "AnswerSpans") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of every question: the score of its best span, and the lowest score of having no answer."""
+        best, none = np.full(len(self.contexts), -np.inf), np.full(len(self.contexts), np.inf)
+        np.maximum.at(best, self.owners, spans.score)
+        np.minimum.at(none, self.owners, spans.none)
+        return best, none
 
     def text(self, window: int, start: int, end: int) -> str:
         """The context from one token of a window to another, as it was written."""
@@ -54,10 +61,3 @@ class AnswerSpans:
     end: NDArray[np.int64]
     none: NDArray[np.float64]
     """The score of having no answer: that of the first token."""
-
-
-def best_windows(owners: NDArray[np.int64], scores: NDArray[np.float64]) -> list[int]:
-    """For each question the window with the highest score, the first of equal ones; not for those without score."""
-    order = np.lexsort((np.arange(len(owners)), -scores, owners))
-    first = np.unique(owners[order], return_index=True)[1]
-    return [int(window) for window in order[first] if np.isfinite(scores[window])]

@@ -60,9 +60,7 @@ def answer_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]
 def best_thresholds(windows: Windows, spans: AnswerSpans) -> dict[str, float]:
     """The official sweep: the best scores that any threshold gives on these questions, and the thresholds."""
     texts = replace(windows, unanswerable=False).texts(spans)
-    best, none = np.full(len(texts), -np.inf), np.full(len(texts), np.inf)
-    np.maximum.at(best, windows.owners, spans.score)
-    np.minimum.at(none, windows.owners, spans.none)
+    best, none = windows.best_scores(spans)
     doubts = np.where(np.isfinite(best), none - best, np.finfo(np.float64).max).tolist()
     chosen = {
         name: best_threshold(texts, windows.answers, doubts, score=score)

@@ -87,7 +87,9 @@ def merge_recipe(preset: str, stage: str, task: str | None, given: Mapping[str, 
     special = found.tasks.get(task or "", {})
     said = {name: value for name, value in given.items() if name in names and value is not None}
     length = {name: None for name in ("steps", "epochs") if {"steps", "epochs"} & set(said)}
-    return checked(replace(found, **{**special, **length, **said}))
+    recipe = replace(found, **{**special, **length, **said})
+    check_recipe(recipe)
+    return recipe
 
 
 RULES = {
@@ -104,12 +106,11 @@ RULES = {
 }
 
 
-def checked(recipe: Recipe) -> Recipe:
-    """The recipe itself; BadInput for numbers that no training can use."""
+def check_recipe(recipe: Recipe) -> None:
+    """BadInput for numbers that no training can use."""
     for name, rule in RULES.items():
         if not rule(getattr(recipe, name)):
             option = "--" + name.replace("_", "-")
             raise BadInput(f"{option} is out of range, got {getattr(recipe, name)}; see `archwright train --help`.")
     if recipe.steps is not None and recipe.epochs is not None:
         raise BadInput(f"give --steps or --epochs, not both, got {recipe.steps} and {recipe.epochs}.")
-    return recipe

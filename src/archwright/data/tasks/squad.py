@@ -21,43 +21,30 @@ FEWEST_ARTICLES = 7
 
 
 def load_squad(data: Path | None) -> UnsplitTask:
-    """SQuAD by the same protocol as GLUE: 30 % of train becomes validation, dev is the test set."""
-    if data is not None and data.is_file():
-        return load_squad_file(data)
-    if data is None or not data.is_dir():
+    """SQuAD by the same protocol as GLUE: 30 % of train becomes validation, dev is the test set.
+
+    Of a single file all splits are made, whole articles in one split: 15 % choose, 15 % test.
+    """
+    if data is None or not (data.is_file() or data.is_dir()):
         rule = "squad needs --data, the folder with its train*.json and dev*.json or one such file"
         raise BadInput(f"{rule}, got {'nothing' if data is None else repr(str(data))}; the original is at {ADDRESS}")
-    files = {split: only_file(data, f"{split}*.json") for split in ("train", "dev")}
-    read = {split: read_squad(path) for split, path in files.items()}
-    unanswerable = any(None in content.spans for content in read.values())
-    train, dev = (content.rows(unanswerable) for content in read.values())
-    notes = (f"{files['dev'].name} is the test set", *(content.note for content in read.values()))
+    single = data.is_file()
+    paths = [data] if single else [only_file(data, "train*.json"), only_file(data, "dev*.json")]
+    contents = [read_squad(path) for path in paths]
+    unanswerable = any(None in content.spans for content in contents)
+    articles = contents[0].articles
+    if single and len(set(articles)) < FEWEST_ARTICLES:
+        raise BadInput(f"{data} has {len(set(articles))} articles; three splits need {FEWEST_ARTICLES}.")
+    about = f"all splits are of {data.name}, not the official ones" if single else f"{paths[1].name} is the test set"
     return UnsplitTask(
         name="squad",
         kind="qa",
         metric="squad_v2_f1" if unanswerable else "squad_f1",
-        train=train,
-        test=dev,
-        shares={"validation": 0.3},
-        note="; ".join(filter(None, notes)),
-        how="by paragraphs with seed {seed}",
-    )
-
-
-def load_squad_file(path: Path) -> UnsplitTask:
-    """All splits of one file, whole articles in one split: 15 % choose, 15 % test."""
-    content = read_squad(path)
-    unanswerable = None in content.spans
-    if len(set(content.articles)) < FEWEST_ARTICLES:
-        raise BadInput(f"{path} has {len(set(content.articles))} articles; three splits need {FEWEST_ARTICLES}.")
-    return UnsplitTask(
-        name="squad",
-        kind="qa",
-        metric="squad_v2_f1" if unanswerable else "squad_f1",
-        train=content.rows(unanswerable, together=content.articles),
-        shares={"validation": 0.15, "test": 0.15},
-        note="; ".join(filter(None, (f"all splits are of {path.name}, not the official ones", content.note))),
-        how="by articles with seed {seed}",
+        train=contents[0].rows(unanswerable, together=articles if single else None),
+        test=None if single else contents[1].rows(unanswerable),
+        shares={"validation": 0.15, "test": 0.15} if single else {"validation": 0.3},
+        note="; ".join(filter(None, (about, *(content.note for content in contents)))),
+        how=f"by {'articles' if single else 'paragraphs'} with seed {{seed}}",
     )
 
 
