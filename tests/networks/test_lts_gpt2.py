@@ -78,7 +78,7 @@ def test_the_future_changes_nothing_before_it(ends: str) -> None:
     other = ids.clone()
     other[:, 7:] = (other[:, 7:] + 3) % model.config.n_token
     one, two = model(ids).logits, model(other).logits
-    assert torch.equal(one[:, :7], two[:, :7])
+    assert torch.allclose(one[:, :7], two[:, :7], rtol=1e-5, atol=1e-6)
     assert not torch.equal(one[:, 7], two[:, 7])
 
 
