@@ -61,7 +61,7 @@ def test_saving_and_loading_changes_nothing(
     assert not again.training
     assert again.dtype == torch.float64
     batch = BATCHES[kind](name)
-    # to the last bits, not beyond: a loaded tensor may lie at another address, for which some processors round otherwise
+    # not to the last bit: a loaded tensor may lie at another address, for which some processors round otherwise
     assert torch.allclose(again(**batch.inputs).logits, small(**batch.inputs).logits, rtol=1e-12, atol=1e-12)
     assert again.config.to_dict() == {**small.config.to_dict(), "_name_or_path": str(tmp_path)}
     assert sum(p.numel() for p in again.parameters()) == sum(p.numel() for p in small.parameters())
