@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 from collections import deque
@@ -193,10 +192,10 @@ class _Worker:
 
 
 def _start_worker(alive: Connection) -> None:
-    """In a new process, before anything has loaded numpy or torch: one thread, stdout on stderr, no Ctrl-C."""
+    """In a new process, before anything has loaded numpy or torch: one thread, stdout on stderr, own session."""
     os.environ["OMP_NUM_THREADS"] = "1"
     os.dup2(2, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setsid()  # a terminal's Ctrl-C is for the process that started us
 
     def exit_with_parent() -> None:
         alive.poll(None)  # nothing is ever sent: it returns when the other end is closed
