@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from archwright.benchmarks import BENCHMARKS, Benchmark, Row
+from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
 from archwright.data.public_data import public_data
 from archwright.search import Config
 
@@ -54,7 +54,7 @@ TRAITS: dict[str, Callable[[Config], float]] = {
 }
 
 
-def choices(table: Benchmark) -> str:
+def choices(table: BenchmarkTable) -> str:
     """Correlation of every trait with GLUE, both less the mean of their (layers, hidden) cell."""
     truth = centred(table.rows, np.array([row.trained["glue"] for row in table.rows]))
     lines = [
@@ -74,7 +74,7 @@ def centred(rows: tuple[Row, ...], values: Values) -> Values:
     return values - np.array([values[cells == cell].mean() for cell in cells])
 
 
-def fourier(table: Benchmark) -> str:
+def fourier(table: BenchmarkTable) -> str:
     """Networks described as pure transforms, beside those described as pure attention."""
     lines = ["| layers | described as | rows | GLUE |", "|---|---|---|---|"]
     for depth in (2, 4):
@@ -88,7 +88,7 @@ def fourier(table: Benchmark) -> str:
 TRAIT_OF = {"LT": TRAITS["Fourier and cosine transforms"], "SA": TRAITS["self-attention operators"]}
 
 
-def twins(table: Benchmark) -> str:
+def twins(table: BenchmarkTable) -> str:
     """How many different networks the rows are, and how much two trainings of one differ."""
     groups: dict[str, list[float]] = {}
     for row in table.rows:
@@ -101,7 +101,7 @@ def twins(table: Benchmark) -> str:
     )
 
 
-def rounding(table: Benchmark) -> str:
+def rounding(table: BenchmarkTable) -> str:
     """Ones through a LayerNorm, as the public script has it: |w g| over FFN linears, in single and double precision."""
     config = table.rows[0].config
     tokens = torch.randint(1000, (8, 64), generator=torch.Generator().manual_seed(0))
@@ -121,7 +121,7 @@ def rounding(table: Benchmark) -> str:
     return f"Synaptic saliency of architecture {table.rows[0].id}:\n\n" + "\n".join(lines)
 
 
-def growing(table: Benchmark) -> str:
+def growing(table: BenchmarkTable) -> str:
     """What the published sums were divided by: a count of modules, or one that was never set back."""
     lines = ["| published metric | sum / normalised, over all rows |", "|---|---|"]
     for metric in ("Head Confidence", "Synaptic Saliency", "Activation Distance"):

@@ -70,7 +70,7 @@ def time_search(evaluator: ProxyEvaluator, search: do.DesignSearchOptions, seed:
         scores: list[ObjectiveValues] = []
         by_prefix = seconds(lambda: scores.extend(evaluator(candidates)))
         some = rng.permutation(len(candidates))[:SAMPLED]
-        plain = [seconds(partial(same, setup.look(candidates[at].config), scores[at])) for at in some]
+        plain = [seconds(partial(same, setup.request(candidates[at].config), scores[at])) for at in some]
         rounds.append(Round(by_prefix, float(np.mean(plain)) if plain else np.nan, search.population, len(candidates)))
         return scores
 

@@ -1,9 +1,44 @@
-"""Streams of random numbers: one per place that needs some, each with a name."""
+"""Streams of random numbers: every place that draws some has a stream with a name here, so that none is used twice.
 
-import numpy as np
-import torch
+A stream is the number after the seed of a command: `numpy.random.default_rng((seed, stream, ...))`, or `generator(seed,
+stream, ...)` for torch. Numbers are part of every published result: never change one, only add. Two pipelines may use
+the same number, because each begins with seeds of its own.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+# score, rank, discover: resampling and baselines of a ranking, and random architectures
+RESAMPLING = 0
+BASELINES = 1
+RANDOM_ARCHITECTURES = 1
+FOLDS = 7
+
+# scoring and design: initial weights of untrained networks, and what `record` draws
+INITIAL_WEIGHTS = 0
+PROBE_NOISE = 1
+
+# compress: the order of training batches, by what is trained (RunContext.training)
+FINETUNING_BATCHES = 0
+SUPERNET_BATCHES = 1
+CALIBRATION_BATCHES = 2
+RECOVERY_BATCHES = 3
+STAND_ALONE_BATCHES = 4
+FIDELITY = 5
+RANDOM_SUBNETS = 7
+TIMING_BATCHES = 9
+
+# train
+STUDENT_WEIGHTS = 11
+DISTILLATION_PROJECTIONS = 12
+VALIDATION_BATCHES = 13
 
 
-def generator(*seed: int) -> torch.Generator:
-    """Random numbers of their own for every place that needs some."""
+def generator(*seed: int) -> "torch.Generator":
+    """Random numbers of their own for the seed of a command, a stream, and repeats within it."""
+    import numpy as np
+    import torch
+
     return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> 1))

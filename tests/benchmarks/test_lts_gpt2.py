@@ -7,8 +7,8 @@ from shutil import copytree
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from archwright.benchmarks import BENCHMARKS, Benchmark
-from archwright.benchmarks.lts_gpt2 import INNER, lts_gpt2
+from archwright.benchmarks import BENCHMARKS, BenchmarkTable
+from archwright.benchmarks.lts_gpt2 import INNER, load_lts_gpt2
 from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import meta_network
 from archwright.spaces.lts_gpt2 import LtsGpt2Space
@@ -23,19 +23,19 @@ def original(data_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def benchmark(original: Path) -> Benchmark:
+def benchmark(original: Path) -> BenchmarkTable:
     return BENCHMARKS["lts-gpt2"].load(original, "trained")
 
 
-def test_all_rows_are_there_and_either_folder_will_do(benchmark: Benchmark, original: Path) -> None:
+def test_all_rows_are_there_and_either_folder_will_do(benchmark: BenchmarkTable, original: Path) -> None:
     assert len(benchmark.rows) >= 120
     assert benchmark.missing == ()
-    assert lts_gpt2(original / INNER) == benchmark
+    assert load_lts_gpt2(original / INNER) == benchmark
     assert benchmark.licence == "MIT"
     assert set(benchmark.targets) == {"test_ppl", "valid_ppl"} == set(benchmark.rows[0].trained)
 
 
-def test_the_first_row_is_as_the_files_have_it(benchmark: Benchmark) -> None:
+def test_the_first_row_is_as_the_files_have_it(benchmark: BenchmarkTable) -> None:
     row = benchmark.rows[0]
     assert row.id == "config_0_j0"
     assert row.trained == {"test_ppl": -45.11893898899607, "valid_ppl": -45.022968707221274}
@@ -43,7 +43,7 @@ def test_the_first_row_is_as_the_files_have_it(benchmark: Benchmark) -> None:
     assert [row.config[name] for name in ("n_layer", "d_model", "d_embed", "div_val")] == [5, 128, 256, 4]
 
 
-def test_counts_are_the_published_ones_for_every_row(benchmark: Benchmark) -> None:
+def test_counts_are_the_published_ones_for_every_row(benchmark: BenchmarkTable) -> None:
     """Counted on the modules of real networks, without memory for their weights."""
     space = benchmark.space
     assert isinstance(space, LtsGpt2Space)
@@ -51,7 +51,7 @@ def test_counts_are_the_published_ones_for_every_row(benchmark: Benchmark) -> No
     assert ours == {row.id: row.published for row in benchmark.rows}
 
 
-def test_the_space_counts_the_same(benchmark: Benchmark) -> None:
+def test_the_space_counts_the_same(benchmark: BenchmarkTable) -> None:
     for row in benchmark.rows[:10]:
         counts = benchmark.space.counts(row.config)
         published = {"total": counts.parameters, "nonembedding": counts.nonembedding}
@@ -64,7 +64,7 @@ GOLDEN = {"Attn": (0.981, 0.894), "FFN": (0.953, 0.820), "nonembedding": (0.966,
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_how_well_sizes_alone_rank(benchmark: Benchmark, name: str) -> None:
+def test_how_well_sizes_alone_rank(benchmark: BenchmarkTable, name: str) -> None:
     sizes = [row.published[name] for row in benchmark.rows]
     trained = [row.trained["test_ppl"] for row in benchmark.rows]
     found = float(spearmanr(sizes, trained)[0]), float(kendalltau(sizes, trained)[0])
@@ -73,14 +73,14 @@ def test_how_well_sizes_alone_rank(benchmark: Benchmark, name: str) -> None:
         assert found == pytest.approx(GOLDEN[name], abs=0.0006)
 
 
-def test_cells_are_large_enough_to_rank_within(benchmark: Benchmark) -> None:
+def test_cells_are_large_enough_to_rank_within(benchmark: BenchmarkTable) -> None:
     cells = Counter(row.cell for row in benchmark.rows)
     assert len(cells) == 12
     assert min(cells.values()) >= 5
     assert benchmark.rows[0].cell == "2-6 layers, 128 wide"
 
 
-def test_some_rows_are_narrower_inside_than_the_grid_allows(benchmark: Benchmark) -> None:
+def test_some_rows_are_narrower_inside_than_the_grid_allows(benchmark: BenchmarkTable) -> None:
     grid, narrow = LtsGpt2Space("grid"), 0
     for row in benchmark.rows:
         inners = [row.config[f"d_inner{layer}"] for layer in range(row.config["n_layer"])]
@@ -100,7 +100,7 @@ def copy(original: Path, tmp_path: Path) -> Path:
     return inner
 
 
-def reasons(found: Benchmark) -> dict[str, str]:
+def reasons(found: BenchmarkTable) -> dict[str, str]:
     return {one.id: one.reason for one in found.missing}
 
 
@@ -124,11 +124,11 @@ ROW_FAULTS = {
 def test_what_is_wrong_with_one_architecture_costs_that_row_alone(
     copy: Path, name: str, old: str, new: str, reason: str
 ) -> None:
-    whole, path = lts_gpt2(copy), copy / name
+    whole, path = load_lts_gpt2(copy), copy / name
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    spoilt = lts_gpt2(copy)
+    spoilt = load_lts_gpt2(copy)
     assert reason in reasons(spoilt)["config_0_j0"]
     assert "\n" not in reasons(spoilt)["config_0_j0"]
     assert spoilt.rows == whole.rows[1:]
@@ -136,7 +136,9 @@ def test_what_is_wrong_with_one_architecture_costs_that_row_alone(
 
 def test_a_result_without_its_architecture_is_missing(copy: Path) -> None:
     (copy / MODEL).unlink()
-    assert reasons(lts_gpt2(copy)) == {"config_0_j0": f"{copy / MODEL} must be a file with the keys of an architecture"}
+    assert reasons(load_lts_gpt2(copy)) == {
+        "config_0_j0": f"{copy / MODEL} must be a file with the keys of an architecture"
+    }
 
 
 FILE_FAULTS = {
@@ -151,21 +153,21 @@ FILE_FAULTS = {
 def test_a_broken_summary_is_named(copy: Path, name: str, text: str, message: str) -> None:
     (copy / name).write_text(text)
     with pytest.raises(BadInput, match=f"{name} {message}"):
-        lts_gpt2(copy)
+        load_lts_gpt2(copy)
 
 
 def test_a_folder_without_the_benchmark_says_where_to_download_it(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"params_summary\.yaml must be a file .*https://github\.com/microsoft/archai"):
-        lts_gpt2(tmp_path)
+        load_lts_gpt2(tmp_path)
 
 
 def test_summaries_without_any_architecture_are_no_benchmark(tmp_path: Path) -> None:
     for name in ("ppl_summary.yaml", "params_summary.yaml"):
         (tmp_path / name).write_text("config_0_j0: {test_ppl: 3.0, valid_ppl: 3.0}")
     with pytest.raises(BadInput, match="got no usable one; download them from"):
-        lts_gpt2(tmp_path)
+        load_lts_gpt2(tmp_path)
 
 
 def test_other_variants_are_refused(original: Path) -> None:
     with pytest.raises(BadInput, match="must be one of trained, got 'described'"):
-        lts_gpt2(original, "described")
+        BENCHMARKS["lts-gpt2"].load(original, "described")

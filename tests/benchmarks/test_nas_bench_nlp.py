@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from scipy.stats import kendalltau
 
-from archwright.benchmarks import BENCHMARKS, Benchmark
-from archwright.benchmarks.nas_bench_nlp import ablation, nas_bench_nlp
+from archwright.benchmarks import BENCHMARKS, BenchmarkTable
+from archwright.benchmarks.nas_bench_nlp import load_nas_bench_nlp, read_ablation
 from archwright.errors import BadInput
 
 LAYER_1 = "Layer 1 Hidden Covariance"
@@ -35,7 +35,7 @@ def folder(data_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def benchmark(folder: Path) -> Benchmark:
+def benchmark(folder: Path) -> BenchmarkTable:
     return BENCHMARKS["nas-bench-nlp"].load(folder, "trained")
 
 
@@ -44,19 +44,19 @@ def logs_of(folder: Path) -> list[dict[str, Any]]:
         return [json.loads(archive.read(name)) for name in archive.namelist()]
 
 
-def test_every_log_is_a_row_or_missing(benchmark: Benchmark) -> None:
+def test_every_log_is_a_row_or_missing(benchmark: BenchmarkTable) -> None:
     assert len(benchmark.rows) + len(benchmark.missing) == 200
     assert [missing.reason for missing in benchmark.missing] == ["the test loss of the last epoch is nan"] * 2
     assert len({row.id for row in benchmark.rows}) == len(benchmark.rows)
 
 
-def test_parameters_of_every_log_are_exact(folder: Path, benchmark: Benchmark) -> None:
+def test_parameters_of_every_log_are_exact(folder: Path, benchmark: BenchmarkTable) -> None:
     space = benchmark.space
     for log in logs_of(folder):
         assert space.counts({"recipe": json.loads(log["recepie"])}).parameters == log["num_params"]
 
 
-def test_published_hidden_covariance_ranks_as_published(benchmark: Benchmark) -> None:
+def test_published_hidden_covariance_ranks_as_published(benchmark: BenchmarkTable) -> None:
     both = [row for row in benchmark.rows if "ptb_loss" in row.trained]
     assert len(both) == 156
     scores = [row.published[LAYER_1] for row in both]
@@ -64,14 +64,14 @@ def test_published_hidden_covariance_ranks_as_published(benchmark: Benchmark) ->
     assert {name: round(float(tau), 3) for name, tau in taus.items()} == {"wikitext2_loss": 0.193, "ptb_loss": 0.163}
 
 
-def test_published_values_are_metrics_only(benchmark: Benchmark) -> None:
+def test_published_values_are_metrics_only(benchmark: BenchmarkTable) -> None:
     row = next(row for row in benchmark.rows if row.id.startswith("1009210-"))
     assert row.published[LAYER_1] == -717541.9561
     assert row.trained["ptb_loss"] == -6.565621089
     assert not {"loss", "perplexity", "bits per word"} & set(row.published)
 
 
-def test_cells_are_fifths_by_size(benchmark: Benchmark) -> None:
+def test_cells_are_fifths_by_size(benchmark: BenchmarkTable) -> None:
     sizes = Counter(row.cell for row in benchmark.rows)
     assert len(sizes) == 5
     assert max(sizes.values()) <= 60
@@ -79,7 +79,7 @@ def test_cells_are_fifths_by_size(benchmark: Benchmark) -> None:
 
 @pytest.mark.parametrize("kind", ["initialization", "batch"])
 def test_ablations_have_ten_values_of_ten_recipes(folder: Path, kind: str) -> None:
-    found = ablation(folder, kind)
+    found = read_ablation(folder, kind)
     assert [len(values) for values in found.values()] == [10] * 10
     assert {"Hidden Synaptic Saliency", LAYER_1} <= set(found[1009532][0])
 
@@ -100,10 +100,10 @@ def as_bytes(**changes: Any) -> bytes:
 
 def test_an_unpacked_folder_is_the_same(tmp_path: Path) -> None:
     planted = plant(tmp_path, {"log_stats_model_7_a_1.json": as_bytes()})
-    before = nas_bench_nlp(planted)
+    before = load_nas_bench_nlp(planted)
     shutil.unpack_archive(planted / "train_logs_wikitext-2" / "logs.zip", planted / "train_logs_wikitext-2" / "logs")
     (planted / "train_logs_wikitext-2" / "logs.zip").unlink()
-    assert nas_bench_nlp(planted) == before
+    assert load_nas_bench_nlp(planted) == before
 
 
 def test_lists_may_be_text_and_lines_may_be_glued(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_lists_may_be_text_and_lines_may_be_glued(tmp_path: Path) -> None:
         "log_stats_model_7_b_1.json": as_bytes(test_losses="[6.0, 5.5]"),
         "log_stats_model_8_b_2.json": as_bytes(recepie=PLAIN, recepie_id=8, experiment_id=2),
     }
-    first, second = nas_bench_nlp(plant(tmp_path, logs, HEADER + lines)).rows
+    first, second = load_nas_bench_nlp(plant(tmp_path, logs, HEADER + lines)).rows
     assert first.trained == {"wikitext2_loss": -5.5, "ptb_loss": -4.5}
     assert first.published == {"Hidden Synaptic Saliency": 1.0, LAYER_1: -2.0}
     assert second.published == {"Hidden Synaptic Saliency": 3.0}
@@ -137,7 +137,7 @@ BAD_LOGS = {
 @pytest.mark.parametrize(("reason", "content"), BAD_LOGS.items(), ids=BAD_LOGS)
 def test_a_bad_log_is_a_missing_row_and_the_others_stay(tmp_path: Path, reason: str, content: bytes) -> None:
     planted = plant(tmp_path, {"log_stats_model_9.json": content, "log_stats_model_7.json": as_bytes()})
-    found = nas_bench_nlp(planted)
+    found = load_nas_bench_nlp(planted)
     assert [row.id for row in found.rows] == ["7-1"]
     (missing,) = found.missing
     assert missing.id == "log_stats_model_9"
@@ -150,23 +150,23 @@ def test_damaged_bytes_inside_the_zip_are_a_missing_row(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.rindex(b'"recepie_id": 9') + 3] ^= 0xFF
     path.write_bytes(bytes(content))
-    assert [missing.id for missing in nas_bench_nlp(planted).missing] == ["log_stats_model_9"]
+    assert [missing.id for missing in load_nas_bench_nlp(planted).missing] == ["log_stats_model_9"]
 
 
 def test_what_cannot_be_read_at_all_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"download it from https://github\.com/fmsnew"):
-        nas_bench_nlp(tmp_path)
+        load_nas_bench_nlp(tmp_path)
     planted = plant(tmp_path, {})
     with pytest.raises(BadInput, match="no usable one"):
-        nas_bench_nlp(planted)
+        load_nas_bench_nlp(planted)
     with pytest.raises(BadInput, match="variant"):
-        nas_bench_nlp(planted, "described")
+        BENCHMARKS["nas-bench-nlp"].load(planted, "described")
     (planted / "published_ptb_metrics.csv").write_text("a,b\n1,2\n")
     with pytest.raises(BadInput, match="'log name'"):
-        nas_bench_nlp(planted)
+        load_nas_bench_nlp(planted)
     (planted / "published_ptb_metrics.csv").unlink()
     (planted / "train_logs_wikitext-2" / "logs.zip").write_bytes(b"PK no")
     with pytest.raises(BadInput, match="must be a zip file"):
-        nas_bench_nlp(planted)
+        load_nas_bench_nlp(planted)
     with pytest.raises(BadInput, match="must be one of initialization, batch"):
-        ablation(planted, "seeds")
+        read_ablation(planted, "seeds")

@@ -12,8 +12,8 @@ import torch
 from scipy.stats import spearmanr
 from transformers.initialization import no_init_weights
 
-from archwright.benchmarks import BENCHMARKS, Benchmark, Row
-from archwright.benchmarks.nas_bert import ABLATIONS, METRICS, TABLE, TARGETS, ablation, nas_bert
+from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
+from archwright.benchmarks.nas_bert import ABLATIONS, METRICS, TABLE, TARGETS, load_nas_bert, read_ablation
 from archwright.errors import BadInput
 from archwright.networks.flexibert import FlexiBertModel
 from archwright.networks.roles import Roles
@@ -27,34 +27,34 @@ def folder(data_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained(folder: Path) -> Benchmark:
-    return nas_bert(folder, "trained")
+def trained(folder: Path) -> BenchmarkTable:
+    return load_nas_bert(folder, "trained")
 
 
-def glue(benchmark: Benchmark) -> list[float]:
+def glue(benchmark: BenchmarkTable) -> list[float]:
     return [row.trained["glue"] for row in benchmark.rows]
 
 
-def test_the_rows(trained: Benchmark) -> None:
+def test_the_rows(trained: BenchmarkTable) -> None:
     assert len(trained.rows) == len({row.id for row in trained.rows}) == 300
     assert trained.missing == ()
     assert (trained.licence, trained.target, len(trained.targets)) == ("CC-BY-4.0", "glue", 9)
     assert Counter(row.cell for row in trained.rows) == {"4x256": 85, "2x128": 80, "2x256": 70, "4x128": 65}
 
 
-def test_glue_is_the_mean_of_the_tasks_and_stands_in_the_published_file_too(trained: Benchmark) -> None:
+def test_glue_is_the_mean_of_the_tasks_and_stands_in_the_published_file_too(trained: BenchmarkTable) -> None:
     for row in trained.rows:
         assert row.trained["glue"] == pytest.approx(sum(row.trained[name] for name in TARGETS[1:]) / 8, abs=0.01)
         assert row.trained["glue"] == pytest.approx(row.published["GLUE Score"], abs=0.01)
 
 
 def test_parameters_are_the_published_ones_in_every_row(folder: Path) -> None:
-    benchmark = nas_bert(folder, "published")
+    benchmark = load_nas_bert(folder, "published")
     ours = {row.id: benchmark.space.counts(row.config).parameters for row in benchmark.rows}
     assert ours == {row.id: int(row.published["Number of Parameters"]) for row in benchmark.rows}
 
 
-def test_depth_and_width_nearly_solve_it(trained: Benchmark) -> None:
+def test_depth_and_width_nearly_solve_it(trained: BenchmarkTable) -> None:
     depth = [row.config["layers"] for row in trained.rows]
     depth_width = [1000 * row.config["layers"] + row.config["hidden"] for row in trained.rows]
     assert spearmanr(depth, glue(trained)).statistic == pytest.approx(0.839, abs=5e-4)
@@ -63,7 +63,7 @@ def test_depth_and_width_nearly_solve_it(trained: Benchmark) -> None:
 
 @pytest.mark.parametrize(("variant", "networks"), [("trained", 199), ("described", 297), ("published", 283)])
 def test_how_many_different_networks_the_rows_are(folder: Path, variant: str, networks: int) -> None:
-    benchmark = nas_bert(folder, variant)
+    benchmark = load_nas_bert(folder, variant)
     assert len({tuple(benchmark.space.canonical(row.config).items()) for row in benchmark.rows}) == networks
 
 
@@ -71,14 +71,14 @@ def operations(row: Row) -> list[str]:
     return [row.config[f"operation.{place}"] for place in range(row.config["layers"])]
 
 
-def roles(benchmark: Benchmark, row: Row) -> Roles:
+def roles(benchmark: BenchmarkTable, row: Row) -> Roles:
     with torch.device("meta"), no_init_weights():
         return FlexiBertModel(benchmark.space.plan(row.config)).roles()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("variant", ["described", "published"])
 def test_rows_without_self_attention_and_without_any_softmax_or_query(folder: Path, variant: str) -> None:
-    benchmark = nas_bert(folder, variant)
+    benchmark = load_nas_bert(folder, variant)
     layers = [roles(benchmark, row).layers for row in benchmark.rows]
     silent = [all(layer.probabilities is None for layer in found) for found in layers]
     assert sum(not any(name.startswith("SA") for name in operations(row)) for row in benchmark.rows) == 91
@@ -93,7 +93,7 @@ def test_rows_without_self_attention_and_without_any_softmax_or_query(folder: Pa
 def test_as_many_modules_have_a_role_as_the_published_metrics_were_divided_by(
     folder: Path, column: str, role: str
 ) -> None:
-    benchmark = nas_bert(folder, "published")
+    benchmark = load_nas_bert(folder, "published")
     for row in benchmark.rows:
         divisor = row.published[column] / row.published[f"{column} Normalized"]
         assert sum(len(getattr(layer, role)) for layer in roles(benchmark, row).layers) == pytest.approx(divisor)
@@ -106,7 +106,7 @@ def test_the_list_of_benchmarks_leads_here(folder: Path) -> None:
 
 @pytest.mark.parametrize(("name", "rows"), [("initialization", 100), ("batch", 100), ("train", 210)])
 def test_ablations(folder: Path, name: str, rows: int) -> None:
-    found = ablation(folder, name)
+    found = read_ablation(folder, name)
     assert len(found) == rows
     assert len({row.get("ID", row.get("id")) for row in found}) == 10
 
@@ -158,7 +158,7 @@ ONE_BAD: dict[str, tuple[Callable[[Entries], object], str]] = {
 def test_a_bad_entry_is_missing_and_the_others_are_there(
     folder: Path, tmp_path: Path, change: Callable[[Entries], object], named: str
 ) -> None:
-    benchmark = nas_bert(altered(folder, tmp_path, change))
+    benchmark = load_nas_bert(altered(folder, tmp_path, change))
     assert len(benchmark.rows) == 4
     (missing,) = benchmark.missing
     assert named in missing.reason
@@ -178,7 +178,7 @@ def test_a_bad_file_is_refused_in_one_line(
     folder: Path, tmp_path: Path, change: Callable[[Entries], object], named: str
 ) -> None:
     with pytest.raises(BadInput) as error:
-        nas_bert(altered(folder, tmp_path, change))
+        load_nas_bert(altered(folder, tmp_path, change))
     assert named in str(error.value)
     assert TABLE in str(error.value)
     assert "\n" not in str(error.value)
@@ -188,20 +188,20 @@ def test_a_bad_file_is_refused_in_one_line(
 def test_no_json(tmp_path: Path, text: bytes) -> None:
     (tmp_path / TABLE).write_bytes(text)
     with pytest.raises(BadInput, match=TABLE):
-        nas_bert(tmp_path)
+        load_nas_bert(tmp_path)
 
 
 def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(BadInput, match="https://github"):
-            nas_bert(place)
+            load_nas_bert(place)
 
 
 def test_published_metrics_may_be_missing_or_have_their_original_name(folder: Path, tmp_path: Path) -> None:
     place = altered(folder, tmp_path, lambda entries: None)
-    assert all(row.published == {} for row in nas_bert(place).rows)
+    assert all(row.published == {} for row in load_nas_bert(place).rows)
     shutil.copyfile(folder / METRICS[0], place / METRICS[1])
-    assert all(row.published["Number of Parameters"] > 0 for row in nas_bert(place).rows)
+    assert all(row.published["Number of Parameters"] > 0 for row in load_nas_bert(place).rows)
 
 
 @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ def test_damaged_metrics_are_refused(folder: Path, tmp_path: Path, text: str, na
     place = altered(folder, tmp_path, lambda entries: None)
     (place / METRICS[0]).write_text(text)
     with pytest.raises(BadInput, match=named):
-        nas_bert(place)
+        load_nas_bert(place)
 
 
 def test_unknown_ablations_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=", ".join(ABLATIONS)):
-        ablation(tmp_path, "seeds")
+        read_ablation(tmp_path, "seeds")
     with pytest.raises(BadInput, match=ABLATIONS["batch"]):
-        ablation(tmp_path, "batch")
+        read_ablation(tmp_path, "batch")

@@ -19,7 +19,7 @@ from archwright.designing.prefix_cache import (
 )
 from archwright.proxies import PROXIES
 from archwright.scoring.request import ScoreRequest, ScoreResult, score_network
-from archwright.scoring.scorer import scoring_setup
+from archwright.scoring.setup import scoring_setup
 from archwright.search import Config
 from archwright.spaces.nlu import NluSpace
 
@@ -49,7 +49,7 @@ def looks(text: Path) -> Looks:
         own = tuple(name for name in names if ":" in name)
         listed = tuple(name for name in names if name not in own)
         setup = scoring_setup(SPACE, so.ProxyOptions(proxies=listed or ("depth",), proxy=own), recording)
-        return [setup.look(one) for one in configs]
+        return [setup.request(one) for one in configs]
 
     return made
 

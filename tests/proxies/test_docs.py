@@ -7,18 +7,18 @@ import pytest
 
 from archwright.probe import PASSES
 from archwright.proxies import PROXIES
-from archwright.proxies.listed import NORMALISED, SUMMED
+from archwright.proxies.registry import SUMMED
 
 DOCS = (Path(__file__).parents[2] / "docs" / "proxies.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [name for name in PROXIES if name not in NORMALISED])
+@pytest.mark.parametrize("name", [name for name in PROXIES if not name.endswith("_normalised")])
 def test_every_proxy_has_a_row_that_is_up_to_date(name: str) -> None:
     row = re.findall(rf"^\| `{name}`.*$", DOCS, flags=re.MULTILINE)[-1]  # a pass may have the same name
     proxy = PROXIES[name]
-    assert row.startswith(f"| `{name}` (+)") == (name in SUMMED)
-    assert f"| {proxy.origin} | {proxy.cite} |" in row and f"| {', '.join(proxy.passes) or 'none'} |" in row
-    assert proxy.summary in row.replace("\\|", "|")
+    assert row.startswith(f"| `{name}` (+)") == (proxy in SUMMED)
+    assert f"| {proxy.origin} | {proxy.citation} |" in row and f"| {', '.join(proxy.passes) or 'none'} |" in row
+    assert proxy.description in row.replace("\\|", "|")
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -7,7 +7,7 @@ import pytest
 
 from archwright.errors import BadInput
 from archwright.probe import Probe, record
-from archwright.proxies import PROXIES, Unscored, from_file, from_source, own_proxy
+from archwright.proxies import PROXIES, Unscored, from_file
 from tests.probe.toy import COUNTS, toy, toy_batch
 
 
@@ -39,7 +39,7 @@ def written(folder: Path, text: str) -> Path:
 def test_a_proxy_from_a_file(tmp_path: Path, probe: Probe) -> None:
     proxy = from_file(f"{written(tmp_path, GOOD)}:my_proxy")
     assert proxy.measure(probe) == pytest.approx(PROXIES["snip"].measure(probe))
-    assert (proxy.origin, proxy.summary, proxy.gradient_free) == ("own", "SNIP once more.", False)
+    assert (proxy.origin, proxy.description, proxy.gradient_free) == ("own", "SNIP once more.", False)
     assert pickle.loads(pickle.dumps(proxy)).measure(probe) == proxy.measure(probe)
 
 
@@ -50,9 +50,10 @@ def test_it_can_say_which_passes_it_needs(tmp_path: Path, probe: Probe) -> None:
 
 def test_its_source_is_enough(tmp_path: Path, probe: Probe) -> None:
     path = written(tmp_path, GOOD)
-    name, source = own_proxy(f"{path}:my_proxy")
+    sent = pickle.dumps(from_file(f"{path}:my_proxy"))
     path.unlink()
-    assert name == "my_proxy" and from_source(name, source).measure(probe) > 0
+    proxy = pickle.loads(sent)
+    assert proxy.name == "my_proxy" and proxy.measure(probe) > 0
 
 
 BAD = {

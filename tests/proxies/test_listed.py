@@ -14,7 +14,8 @@ from archwright.errors import BadInput
 from archwright.networks.roles import LayerRoles, Roles
 from archwright.probe import PASSES, ROLES, Probe, record
 from archwright.proxies import PROXIES, Unscored, passes_of, roles_of
-from archwright.proxies.listed import ALL_ROLES, PASS_NAMES
+from archwright.proxies.proxy import PASSES as PASS_NAMES
+from archwright.proxies.proxy import ROLES as ALL_ROLES
 from tests.probe.test_record import same, state_of
 from tests.probe.toy import COUNTS, Toy, toy, toy_batch
 
@@ -44,7 +45,7 @@ def recorded(network: Any, passes: tuple[str, ...], *, seed: int = 3, **options:
 def test_finite_repeatable_and_the_network_left_alone(name: str) -> None:
     proxy, network = PROXIES[name], deeper()
     before = state_of(network)
-    scores = [proxy.measure(recorded(network, proxy.passes, keep=proxy.of)) for _ in range(2)]
+    scores = [proxy.measure(recorded(network, proxy.passes, keep=proxy.roles)) for _ in range(2)]
     assert isinstance(scores[0], float) and torch.isfinite(torch.tensor(scores[0]))
     assert scores[0] == scores[1]
     assert same(before, state_of(network))
@@ -72,16 +73,17 @@ def test_gradient_free_proxies_run_nothing_backwards(name: str, monkeypatch: pyt
 def test_measuring_all_from_one_recording_gives_what_each_alone_gives() -> None:
     together = recorded(deeper(), passes_of(PROXIES.values()), keep=roles_of(PROXIES.values()))
     for name, proxy in PROXIES.items():
-        alone = proxy.measure(recorded(deeper(), proxy.passes, keep=proxy.of))
+        alone = proxy.measure(recorded(deeper(), proxy.passes, keep=proxy.roles))
         assert proxy.measure(together) == pytest.approx(alone, rel=2e-3), name  # noise is drawn at float32 gradients
 
 
 def test_the_list_is_well_formed() -> None:
     assert tuple(PASSES) == PASS_NAMES and ALL_ROLES == ROLES
     for name, proxy in PROXIES.items():
-        assert proxy.origin in ORIGINS and proxy.summary, name
-        assert set(proxy.passes) <= set(PASSES) and set(proxy.of) <= set(ROLES), name
-        assert proxy.cite or proxy.origin in ("count", "own"), name
+        assert proxy.name == name
+        assert proxy.origin in ORIGINS and proxy.description, name
+        assert set(proxy.passes) <= set(PASSES) and set(proxy.roles) <= set(ROLES), name
+        assert proxy.citation or proxy.origin in ("count", "own"), name
         assert pickle.loads(pickle.dumps(proxy)) == proxy
 
 
@@ -92,7 +94,7 @@ def test_gradient_free_is_what_the_papers_say() -> None:
 
 
 def test_the_list_is_light() -> None:
-    code = "import sys, archwright.proxies; print('torch' in sys.modules or 'numpy' in sys.modules)"
+    code = "import sys, archwright.proxies; print('torch' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "False", done.stderr
@@ -145,7 +147,7 @@ def test_a_layer_without_the_role_contributes_nothing() -> None:
     passes = ("forward", "loss")
     partly, whole = recorded(network, passes), recorded(as_toy(network), passes)
     for name in names:
-        terms, all_terms = (list(PROXIES[name].load(PROXIES[name].target)(probe)) for probe in (partly, whole))
+        terms, all_terms = (list(PROXIES[name].terms(probe)) for probe in (partly, whole))
         assert terms == pytest.approx(all_terms[len(all_terms) // 2 :]), name
 
 

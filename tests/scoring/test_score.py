@@ -14,7 +14,7 @@ from archwright.configs import scoring as so
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
 from archwright.random_streams import generator
-from archwright.scoring.scorer import scoring_setup
+from archwright.scoring.setup import scoring_setup
 from archwright.spaces import ARCHITECTURES
 
 
@@ -89,8 +89,8 @@ def test_bad_input(given: dict[str, Any], why: str, options: dict[str, Any], tmp
 def test_help_tells_what_each_proxy_and_benchmark_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rank", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    entries = {**PROXIES, **BENCHMARKS}
-    assert [name for name, entry in entries.items() if f"{name}: {entry.summary}" not in told] == []
+    described = {**PROXIES.descriptions(), **BENCHMARKS.descriptions()}
+    assert [name for name, text in described.items() if f"{name}: {text}" not in told] == []
 
 
 LOUD = """
@@ -144,7 +144,7 @@ def test_seeds_of_two_commands_do_not_overlap(options: dict[str, Any]) -> None:
         scoring_setup(ARCHITECTURES["flexibert"], so.ProxyOptions(), so.ScoringOptions(seed=seed)) for seed in (0, 1)
     ]
     config = ARCHITECTURES["flexibert"].sample(np.random.default_rng(0))
-    looks = [setup.look(config, seed=number) for setup in glasses for number in range(3)]
+    looks = [setup.request(config, seed=number) for setup in glasses for number in range(3)]
     weights = [generator(at.seed[0], 0, at.seed[1]).initial_seed() for at in looks]
     assert len(set(weights)) == len(weights)
 

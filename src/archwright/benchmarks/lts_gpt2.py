@@ -12,15 +12,15 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from archwright.benchmarks.table import Benchmark, Missing, Row
+from archwright.benchmarks.benchmark import Benchmark, BenchmarkTable, Missing, Row, Unusable
 from archwright.errors import BadInput
 from archwright.search import Config
 from archwright.spaces.lts_gpt2 import LtsGpt2Space, from_lists
 
 ORIGIN = "https://github.com/microsoft/archai/tree/neurips-lts/archai/nlp/nas/saved_logs"
+LICENCE = "MIT"
 INNER = "random_GPT2_wt103"
 PARAMETERS, PERPLEXITIES, MODEL = "params_summary.yaml", "ppl_summary.yaml", "model_config.yaml"
-VARIANTS = ("trained",)
 TARGETS = ("test_ppl", "valid_ppl")
 COUNTS = ("AdaEmb", "Attn", "FFN", "nonembedding", "total")
 FIXED: Mapping[str, Any] = {
@@ -39,52 +39,40 @@ DEPTHS = (range(2, 7), range(7, 12), range(12, 17))
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Unusable(Exception):
-    """Why an architecture cannot be a row."""
-
-
-def lts_gpt2(folder: Path, variant: str = "trained") -> Benchmark:
+def load_lts_gpt2(folder: Path, variant: str = "trained") -> BenchmarkTable:
     """Perplexities with their sign changed; `folder` is random_GPT2_wt103 or the folder around it."""
-    if variant not in VARIANTS:
-        raise BadInput(f"variant of lts-gpt2 must be one of {', '.join(VARIANTS)}, got {variant!r}.")
     root = folder / INNER if (folder / INNER).is_dir() else folder
-    parameters, perplexities = summary(root / PARAMETERS), summary(root / PERPLEXITIES)
+    parameters, perplexities = read_summary(root / PARAMETERS), read_summary(root / PERPLEXITIES)
     space = LtsGpt2Space(variant="benchmark")
     rows, missing = [], []
     for name, path in sorted(models(root, perplexities).items(), key=lambda item: numbers(item[0])):
         try:
-            rows.append(row(name, path, space, entry(perplexities, name, PERPLEXITIES), parameters.get(name)))
+            rows.append(read_row(name, path, space, entry(perplexities, name, PERPLEXITIES), parameters.get(name)))
         except Unusable as why:
             missing.append(Missing(name, str(why)))
     if not rows:
         raise BadInput(f"{root} must hold config_*/j*/{MODEL}, got no usable one; download them from {ORIGIN}.")
-    return Benchmark(
-        "lts-gpt2", variant, space, tuple(rows), tuple(missing), TARGETS[0], TARGETS, licence="MIT", origin=ORIGIN
-    )
+    return BenchmarkTable("lts-gpt2", variant, space, tuple(rows), tuple(missing), TARGETS[0], TARGETS, licence=LICENCE)
 
 
-def summary(path: Path) -> dict[str, Any]:
+def read_summary(path: Path) -> dict[str, Any]:
     """Entries by name of the architecture."""
     if not path.is_file():
         raise BadInput(f"{path} must be a file of the benchmark, got none; download the folder {INNER} from {ORIGIN}.")
     try:
-        found = read(path)
+        entries = read_yaml(path)
     except Unusable as why:
         raise BadInput(f"{why}; download it anew from {ORIGIN}.") from why
-    if not isinstance(found, dict) or not found:
-        raise BadInput(f"{path} must map names of architectures to entries, got {type(found).__name__}.")
-    return {str(name): value for name, value in found.items()}
+    if not isinstance(entries, dict) or not entries:
+        raise BadInput(f"{path} must map names of architectures to entries, got {type(entries).__name__}.")
+    return {str(name): value for name, value in entries.items()}
 
 
-def read(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
     except (yaml.YAMLError, ValueError, OSError) as error:
-        raise Unusable(f"{path} must be readable YAML: {one_line(error)}") from error
-
-
-def one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+        raise Unusable(f"{path} must be readable YAML: {' '.join(str(error).split())[:200]}") from error
 
 
 def models(root: Path, perplexities: Mapping[str, Any]) -> dict[str, Path]:
@@ -97,8 +85,8 @@ def numbers(name: str) -> tuple[list[int], str]:
     return [int(digits) for digits in re.findall(r"\d+", name)], name
 
 
-def row(name: str, path: Path, space: LtsGpt2Space, perplexities: Any, counts: Any) -> Row:
-    config = design(path, space)
+def read_row(name: str, path: Path, space: LtsGpt2Space, perplexities: Any, counts: Any) -> Row:
+    config = read_config(path, space)
     return Row(
         id=name,
         config=config,
@@ -108,8 +96,8 @@ def row(name: str, path: Path, space: LtsGpt2Space, perplexities: Any, counts: A
     )
 
 
-def design(path: Path, space: LtsGpt2Space) -> Config:
-    model = read(path) if path.is_file() else None
+def read_config(path: Path, space: LtsGpt2Space) -> Config:
+    model = read_yaml(path) if path.is_file() else None
     if not isinstance(model, dict):
         raise Unusable(f"{path} must be a file with the keys of an architecture")
     for key, value in FIXED.items():
@@ -142,3 +130,12 @@ def cell(config: Config) -> str:
     """Thirds of the depth by width: exact (depth, width) cells would have two rows each, these have about ten."""
     layers = next(depths for depths in DEPTHS if config["n_layer"] in depths)
     return f"{layers[0]}-{layers[-1]} layers, {config['d_model']} wide"
+
+
+LTS_GPT2 = Benchmark(
+    "lts-gpt2",
+    load_lts_gpt2,
+    folder="lts-gpt2",
+    origin="https://github.com/microsoft/archai/tree/neurips-lts",
+    licence=LICENCE,
+)

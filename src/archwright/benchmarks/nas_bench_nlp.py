@@ -12,24 +12,25 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from archwright.benchmarks.table import Benchmark, Missing, Row
+from archwright.benchmarks.benchmark import Benchmark, BenchmarkTable, Missing, PublishedMetric, Row, Unusable
 from archwright.errors import BadInput
 from archwright.search import Config
 from archwright.spaces.cells import CellSpace
 
 ORIGIN = "https://github.com/fmsnew/nas-bench-nlp-release"
 METRICS_ORIGIN = "https://github.com/aaronserianni/training-free-nas"
+LICENCE = "Apache-2.0 (logs), CC-BY-4.0 (published metrics)"
 LOGS = "train_logs_wikitext-2"
 TABLES = ("RNN_parameters.csv", "RNN_results.csv", "published_ptb_metrics.csv")
 """Those that exist are read in this order, later ones on top."""
 ABLATIONS = {"initialization": "RNN_initialization_ablation.csv", "batch": "RNN_batch_ablation.csv"}
-VARIANTS = ("trained",)
 WIKITEXT, PTB = "wikitext2_loss", "ptb_loss"
 FIXED: Mapping[str, Any] = {"emsize": 400, "nhid": 600, "nlayers": 3, "tied": True}
 """What shapes a network and is the same in all logs: others are none of the space."""
@@ -40,28 +41,22 @@ LOG = "log_stats_model_"
 PARTS = 5
 
 
-class Unusable(Exception):
-    """Why a log cannot be a row."""
-
-
-def nas_bench_nlp(folder: Path, variant: str = "trained") -> Benchmark:
+def load_nas_bench_nlp(folder: Path, variant: str = "trained") -> BenchmarkTable:
     """Losses with their sign changed; the one on PTB only where it was published."""
-    if variant not in VARIANTS:
-        raise BadInput(f"variant of nas-bench-nlp must be one of {', '.join(VARIANTS)}, got {variant!r}.")
-    space, tables = CellSpace(), published(folder)
+    space, tables = CellSpace(), read_metrics(folder)
     rows, sizes, missing = [], [], []
-    for name, content in logs(folder):
+    for name, content in read_logs(folder):
         try:
-            log = parsed(content)
-            size, found = number(log, "num_params"), row(name, log, space, tables)
+            log = parse_log(content)
+            size, row = number(log, "num_params"), read_row(name, log, space, tables)
         except Unusable as why:
             missing.append(Missing(name, str(why)))
         else:
-            rows.append(found)
+            rows.append(row)
             sizes.append(size)
     if not rows:
         raise BadInput(f"{folder / LOGS} must hold training logs, got no usable one; download them from {ORIGIN}.")
-    return Benchmark(
+    return BenchmarkTable(
         "nas-bench-nlp",
         variant,
         space,
@@ -69,24 +64,23 @@ def nas_bench_nlp(folder: Path, variant: str = "trained") -> Benchmark:
         missing=tuple(missing),
         target=WIKITEXT,
         targets=(WIKITEXT, PTB),
-        licence="Apache-2.0 (logs), CC-BY-4.0 (published metrics)",
-        origin=ORIGIN,
+        licence=LICENCE,
         known="size",
         shaped=False,
     )
 
 
-def logs(folder: Path) -> Iterator[tuple[str, bytes | None]]:
+def read_logs(folder: Path) -> Iterator[tuple[str, bytes | None]]:
     """Name and content of every log, in the order of names; no content where it cannot be read."""
-    place = folder / LOGS
-    if (place / "logs.zip").is_file():
-        return packed(place / "logs.zip")
-    if not place.is_dir():
-        raise BadInput(f"{place} must be a folder with logs.zip, got none; download it from {ORIGIN}.")
-    return ((path.stem, path.read_bytes()) for path in sorted(place.rglob("*.json")))
+    below = folder / LOGS
+    if (below / "logs.zip").is_file():
+        return read_zip(below / "logs.zip")
+    if not below.is_dir():
+        raise BadInput(f"{below} must be a folder with logs.zip, got none; download it from {ORIGIN}.")
+    return ((path.stem, path.read_bytes()) for path in sorted(below.rglob("*.json")))
 
 
-def packed(path: Path) -> Iterator[tuple[str, bytes | None]]:
+def read_zip(path: Path) -> Iterator[tuple[str, bytes | None]]:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError) as error:
@@ -94,31 +88,27 @@ def packed(path: Path) -> Iterator[tuple[str, bytes | None]]:
     with archive:
         for name in sorted(archive.namelist()):
             if name.endswith(".json") and not name.startswith("__MACOSX"):
-                yield Path(name).stem, unpacked(archive, name)
+                content = None
+                with suppress(zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, OSError, EOFError):
+                    content = archive.read(name)
+                yield Path(name).stem, content
 
 
-def unpacked(archive: zipfile.ZipFile, name: str) -> bytes | None:
-    try:
-        return archive.read(name)
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, OSError, EOFError):
-        return None
-
-
-def parsed(content: bytes | None) -> dict[str, Any]:
+def parse_log(content: bytes | None) -> dict[str, Any]:
     if content is None:
         raise Unusable("the log is damaged inside the zip file")
     try:
-        found = json.loads(content)
+        log = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise Unusable(f"the log must be JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise Unusable(f"the log must be a JSON object, got {type(found).__name__}")
-    return found
+    if not isinstance(log, dict):
+        raise Unusable(f"the log must be a JSON object, got {type(log).__name__}")
+    return log
 
 
-def row(name: str, log: Mapping[str, Any], space: CellSpace, tables: Mapping[int, Mapping[str, float]]) -> Row:
+def read_row(name: str, log: Mapping[str, Any], space: CellSpace, tables: Mapping[int, Mapping[str, float]]) -> Row:
     """A row without its cell; its name is the recipe's number and the run's."""
-    config, recipe = design(log, space), int(number(log, "recepie_id"))
+    config, recipe = read_config(log, space), int(number(log, "recepie_id"))
     trained = {WIKITEXT: -last_loss(log)}
     others = tables.get(recipe, {})
     trained |= {PTB: -others[LOSS]} if LOSS in others else {}
@@ -126,7 +116,7 @@ def row(name: str, log: Mapping[str, Any], space: CellSpace, tables: Mapping[int
     return Row(f"{recipe}-{log.get('experiment_id', name)}", config, trained, metrics, cell="")
 
 
-def design(log: Mapping[str, Any], space: CellSpace) -> Config:
+def read_config(log: Mapping[str, Any], space: CellSpace) -> Config:
     for key, value in FIXED.items():
         if log.get(key, value) != value:
             raise Unusable(f"{key} must be {value}, got {log[key]!r}")
@@ -165,7 +155,7 @@ def cells(sizes: list[float]) -> list[str]:
     return [f"size {place + 1} of {PARTS}" for place in np.searchsorted(bounds, sizes)]
 
 
-def published(folder: Path) -> dict[int, dict[str, float]]:
+def read_metrics(folder: Path) -> dict[int, dict[str, float]]:
     """Loss on PTB and metrics, by number of the recipe; empty where the other project's files are not there."""
     found: dict[int, dict[str, float]] = {}
     for name in TABLES:
@@ -174,7 +164,7 @@ def published(folder: Path) -> dict[int, dict[str, float]]:
     return found
 
 
-def ablation(folder: Path, kind: str) -> dict[int, list[dict[str, float]]]:
+def read_ablation(folder: Path, kind: str) -> dict[int, list[dict[str, float]]]:
     """Published metrics of ten recipes over ten initialisations or ten batches, by number of the recipe."""
     if kind not in ABLATIONS:
         raise BadInput(f"an ablation must be one of {', '.join(ABLATIONS)}, got {kind!r}.")
@@ -187,11 +177,11 @@ def ablation(folder: Path, kind: str) -> dict[int, list[dict[str, float]]]:
     return found
 
 
-def repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
+def read_repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
     """Published metrics over other initial weights and other batches, by number of the recipe."""
     kinds = {"seeds": "initialization", "batches": "batch"}
     return {
-        kind: {str(recipe): rows for recipe, rows in ablation(folder, name).items()}
+        kind: {str(recipe): rows for recipe, rows in read_ablation(folder, name).items()}
         for kind, name in kinds.items()
         if (folder / ABLATIONS[name]).is_file()
     }
@@ -219,3 +209,40 @@ def finite(line: Mapping[str | None, Any]) -> Iterator[tuple[str, float]]:
             continue
         if column and math.isfinite(value):
             yield RENAMED.get(column.strip(), column.strip()), value
+
+
+PENN_TREEBANK = "our batch is WikiText-2 and the vocabulary that of the batch, theirs Penn Treebank"
+NAS_BENCH_NLP = Benchmark(
+    "nas-bench-nlp",
+    load_nas_bench_nlp,
+    folder="nas-bench-nlp",
+    origin=ORIGIN,
+    licence=LICENCE,
+    metrics=(
+        PublishedMetric("Activation Distance", "activation_distance", PENN_TREEBANK),
+        PublishedMetric("Synaptic Saliency", "synaptic_saliency", PENN_TREEBANK),
+        PublishedMetric("Jacobian Covariance", "jacobian_covariance", PENN_TREEBANK),
+        PublishedMetric("Jacobian Cosine", "jacobian_cosine", PENN_TREEBANK),
+        PublishedMetric("Large Noise Jacobian", "large_noise_jacobian", PENN_TREEBANK),
+        PublishedMetric("Large Noise Jacobian Cosine", "large_noise_jacobian_cosine", PENN_TREEBANK),
+        PublishedMetric("More Noised Jacobian", "more_noised_jacobian", PENN_TREEBANK),
+        PublishedMetric("More Noised Jacobian Cosine", "more_noised_jacobian_cosine", PENN_TREEBANK),
+        PublishedMetric(
+            "Hidden Synaptic Saliency",
+            "hidden_saliency",
+            f"not defined in the paper, ours is sum |h dL/dh|; {PENN_TREEBANK}",
+        ),
+        PublishedMetric("Layer 1 Hidden Covariance", "hidden_covariance_entering_1", PENN_TREEBANK),
+        PublishedMetric("Layer 2 Hidden Covariance", "hidden_covariance_entering_2", PENN_TREEBANK),
+        PublishedMetric("Layer 3 Hidden Covariance", "hidden_covariance_entering_3", PENN_TREEBANK),
+        *(
+            PublishedMetric(
+                f"Layer {layer} Hidden Covariance",
+                f"hidden_covariance_{layer}",
+                f"the state after each step instead of before it; {PENN_TREEBANK}",
+            )
+            for layer in (1, 2, 3)
+        ),
+    ),
+    read_repeats=read_repeats,
+)

@@ -4,11 +4,11 @@ import csv
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from archwright.benchmarks.table import Benchmark, Missing, Row
+from archwright.benchmarks.benchmark import Benchmark, BenchmarkTable, Missing, PublishedMetric, Row
 from archwright.errors import BadInput
 from archwright.search import Config
 from archwright.spaces.flexibert import FlexiBertSpace
@@ -26,32 +26,39 @@ ABLATIONS = {
 TARGETS = ("glue", "cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst", "sts")
 LAYER_KEYS = {"heads": "num_operation_heads", "feed_forward": "feed_forward_dimension", "stack": "num_feed_forward"}
 TRAINED = FlexiBertSpace("trained")
-"""What the rows have in common does not depend on how they are looked at."""
+"""Which rows are one network does not depend on the variant."""
 
 
-def nas_bert(folder: Path, variant: str = "trained") -> Benchmark:
+def load_nas_bert(folder: Path, variant: str = "trained") -> BenchmarkTable:
     """All rows of the folder; without a file of published metrics the rows have none."""
-    space = FlexiBertSpace(variant)
-    entries = table_entries(check_folder(folder) / TABLE)
-    metrics = published_metrics(folder)
-    read = [row_of(entry, place, space, metrics) for place, entry in enumerate(entries)]
-    rows = tuple(row for row in read if isinstance(row, Row))
-    missing = tuple(row for row in read if isinstance(row, Missing))
-    check_rows(folder / TABLE, rows, missing)
-    return Benchmark(
+    space, path = FlexiBertSpace(variant), check_folder(folder) / TABLE
+    entries, metrics = read_entries(path), read_metrics(folder)
+    rows, missing = list[Row](), list[Missing]()
+    for number, entry in enumerate(entries):
+        row = read_row(entry, number, space, metrics)
+        rows.append(row) if isinstance(row, Row) else missing.append(row)
+    ids = Counter([row.id for row in rows] + [row.id for row in missing])
+    twice = [name for name, count in ids.items() if count > 1]
+    if twice:
+        raise BadInput(
+            f"{path} must name every architecture once, got id {twice[0]} {ids[twice[0]]} times; remove one."
+        )
+    if not rows:
+        why = next((f"{row.id}: {row.reason}" for row in missing), "it is empty")
+        raise BadInput(f"{path} has no usable architecture ({why}); download it again from {ORIGIN}.")
+    return BenchmarkTable(
         name="nas-bert",
         variant=variant,
         space=space,
-        rows=rows,
-        missing=missing,
+        rows=tuple(rows),
+        missing=tuple(missing),
         target=TARGETS[0],
         targets=TARGETS,
         licence=LICENCE,
-        origin=ORIGIN,
     )
 
 
-def ablation(folder: Path, name: str) -> list[dict[str, float]]:
+def read_ablation(folder: Path, name: str) -> list[dict[str, float]]:
     """Rows of a published ablation, as they stand: one per architecture and seed, batch or number of steps.
 
     Over seeds and batches the columns that are not normalised grow from row to row: the public script goes on adding.
@@ -61,14 +68,14 @@ def ablation(folder: Path, name: str) -> list[dict[str, float]]:
     return [numbers(row) for row in csv_rows(check_folder(folder) / ABLATIONS[name])]
 
 
-def repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
+def read_repeats(folder: Path) -> dict[str, dict[str, list[dict[str, float]]]]:
     """Published metrics over other initial weights and other batches, by id of the row."""
-    found: dict[str, dict[str, list[dict[str, float]]]] = {}
+    repeats: dict[str, dict[str, list[dict[str, float]]]] = {}
     for kind, name in (("seeds", "initialization"), ("batches", "batch")):
         if (folder / ABLATIONS[name]).is_file():
-            for row in ablation(folder, name):
-                found.setdefault(kind, {}).setdefault(f"{row['ID']:.0f}", []).append(row)
-    return found
+            for row in read_ablation(folder, name):
+                repeats.setdefault(kind, {}).setdefault(f"{row['ID']:.0f}", []).append(row)
+    return repeats
 
 
 def check_folder(folder: Path) -> Path:
@@ -77,7 +84,7 @@ def check_folder(folder: Path) -> Path:
     return folder
 
 
-def table_entries(path: Path) -> list[Any]:
+def read_entries(path: Path) -> list[Any]:
     try:
         entries = json.loads(path.read_bytes())
     except FileNotFoundError as error:
@@ -90,23 +97,15 @@ def table_entries(path: Path) -> list[Any]:
     return entries
 
 
-def check_rows(path: Path, rows: Sequence[Row], missing: Sequence[Missing]) -> None:
-    ids = Counter([row.id for row in rows] + [row.id for row in missing])
-    twice = [name for name, count in ids.items() if count > 1]
-    if twice:
-        raise BadInput(
-            f"{path} must name every architecture once, got id {twice[0]} {ids[twice[0]]} times; remove one."
-        )
-    if not rows:
-        why = next((f"{row.id}: {row.reason}" for row in missing), "it is empty")
-        raise BadInput(f"{path} has no usable architecture ({why}); download it again from {ORIGIN}.")
-
-
-def row_of(entry: Any, place: int, space: FlexiBertSpace, metrics: Mapping[str, Mapping[str, float]]) -> Row | Missing:
+def read_row(
+    entry: Any, number: int, space: FlexiBertSpace, metrics: Mapping[str, Mapping[str, float]]
+) -> Row | Missing:
     """What is wrong with one entry makes that entry missing, and no other."""
-    name = f"entry {place}"
+    name = f"entry {number}"
     try:
-        name = id_of(entry)
+        if not isinstance(entry["id"], int | str) or isinstance(entry["id"], bool):
+            raise BadInput(f"an id must be a number or a word, got {entry['id']!r}; give it one.")
+        name = str(entry["id"])
         config, scores = config_of(entry), scores_of(entry)
         space.check(config)
     except KeyError as error:
@@ -119,21 +118,15 @@ def row_of(entry: Any, place: int, space: FlexiBertSpace, metrics: Mapping[str, 
     return Row(name, config, scores, metrics.get(name, {}), f"{config['layers']}x{config['hidden']}", twin)
 
 
-def id_of(entry: Any) -> str:
-    if not isinstance(entry["id"], int | str) or isinstance(entry["id"], bool):
-        raise BadInput(f"an id must be a number or a word, got {entry['id']!r}; give it one.")
-    return str(entry["id"])
-
-
 def config_of(entry: Any) -> Config:
     """The choices of an entry as they stand, whatever they are."""
     overrides = entry["hparams"]["model_hparam_overrides"]
     layers = list(overrides["nas_config"]["encoder_layers"])
     config: Config = {"layers": len(layers), "hidden": overrides["hidden_size"]}
-    for place, layer in enumerate(layers):
+    for number, layer in enumerate(layers):
         operation = f"{layer['operation_type']}/{layer['operation_parameter']}"
-        config |= {f"{name}.{place}": layer[key] for name, key in LAYER_KEYS.items()}
-        config[f"operation.{place}"] = operation
+        config |= {f"{name}.{number}": layer[key] for name, key in LAYER_KEYS.items()}
+        config[f"operation.{number}"] = operation
     return config
 
 
@@ -145,19 +138,19 @@ def scores_of(entry: Any) -> dict[str, float]:
     return {name: float(score) for name, score in scores.items()}
 
 
-def published_metrics(folder: Path) -> dict[str, dict[str, float]]:
+def read_metrics(folder: Path) -> dict[str, dict[str, float]]:
     """Columns of each architecture, by id; a cell that is no finite number is left out."""
     path = next((folder / name for name in METRICS if (folder / name).exists()), None)
     if path is None:
         return {}
-    found: dict[str, dict[str, float]] = {}
+    metrics: dict[str, dict[str, float]] = {}
     for row in csv_rows(path):
         if "ID" not in row:
             raise BadInput(f"{path} must have a column ID, got {', '.join(row)[:60]}; download it again from {ORIGIN}.")
-        if row["ID"] in found:
+        if row["ID"] in metrics:
             raise BadInput(f"{path} must name every architecture once, got id {row['ID']} twice; remove one.")
-        found[row["ID"]] = {name: value for name, value in numbers(row).items() if name != "ID"}
-    return found
+        metrics[row["ID"]] = {name: value for name, value in numbers(row).items() if name != "ID"}
+    return metrics
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
@@ -173,11 +166,44 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
 
 
 def numbers(row: Mapping[str, str]) -> dict[str, float]:
-    return {name: value for name, text in row.items() if math.isfinite(value := number(text))}
+    """Cells that are finite numbers."""
+    values = {}
+    for name, text in row.items():
+        try:
+            values[name] = float(text)
+        except ValueError:
+            continue
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+NOISE = "back-propagates ones through a LayerNorm, whose true gradient is zero: the published values are rounding noise"
+TEXT = "our batch is WikiText-2, theirs OpenWebText"
+SOFTMAX = "theirs also takes a softmax over the features of Fourier and cosine layers"
+NAS_BERT = Benchmark(
+    "nas-bert",
+    load_nas_bert,
+    folder="nas-bert",
+    origin=ORIGIN,
+    licence=LICENCE,
+    variants=("trained", "described", "published"),
+    metrics=(
+        PublishedMetric("Number of Parameters", "parameters", "exact under variant published"),
+        PublishedMetric("Synaptic Diversity", "synaptic_diversity", NOISE),
+        PublishedMetric("Synaptic Diversity Normalized", "synaptic_diversity_normalised", NOISE),
+        PublishedMetric("Synaptic Saliency", "synaptic_saliency_published", NOISE),
+        PublishedMetric("Synaptic Saliency Normalized", "synaptic_saliency_published_normalised", NOISE),
+        PublishedMetric(
+            "Activation Distance", "activation_distance_published", "the published sum grows from row to row"
+        ),
+        PublishedMetric("Activation Distance Normalized", "activation_distance_published_normalised", TEXT),
+        PublishedMetric("Jacobian Score", "jacobian_covariance", NOISE),
+        PublishedMetric("Jacobian Score Normalized", "jacobian_cosine", f"really the cosine; {NOISE}"),
+        PublishedMetric("Head Importance", "head_importance_published", NOISE),
+        PublishedMetric("Head Importance Normalized", "head_importance_published_normalised", NOISE),
+        PublishedMetric("Head Confidence", "attention_confidence_published", TEXT),
+        PublishedMetric("Head Confidence Normalized", "attention_confidence_published_normalised", TEXT),
+        PublishedMetric("Head Softmax Confidence", "softmax_confidence_published", SOFTMAX),
+        PublishedMetric("Head Softmax Confidence Normalized", "softmax_confidence_published_normalised", SOFTMAX),
+    ),
+    read_repeats=read_repeats,
+)

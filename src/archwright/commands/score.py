@@ -9,9 +9,11 @@ import numpy as np
 from archwright.configs import scoring as so
 from archwright.environment import environment
 from archwright.errors import BadInput
+from archwright.random_streams import RANDOM_ARCHITECTURES
 from archwright.reports.rank.score import render_score_page, score_table
 from archwright.scoring.request import ScoreResult
-from archwright.scoring.scorer import check_page, open_scorer, scoring_setup
+from archwright.scoring.scorer import open_scorer
+from archwright.scoring.setup import check_page, scoring_setup
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
@@ -44,50 +46,60 @@ class ScoreTable:
 
 def score(config: so.ScoreConfig) -> ScoreTable:
     """Scores of the named or of random architectures."""
-    designs, proxies, looks = config.architectures, config.proxies, config.scoring
-    space = ARCHITECTURES[designs.space].with_variant(designs.variant)
-    if designs.html is not None:
-        check_page(designs.html)
-    configs = configs_of(space, designs, looks.seed)
-    setup = scoring_setup(space, proxies, looks)
-    repeats = [(seed, batch) for seed in range(looks.seeds) for batch in range(looks.batches)]
-    wanted = [setup.look(config, seed=seed, batch=batch) for config in configs for seed, batch in repeats]
-    with open_scorer(looks) as see:
-        found = see.scores(wanted, "looking")
-    per = [found[place : place + len(repeats)] for place in range(0, len(found), len(repeats))]
-    rows = [row_of(space, place, config, seen) for place, (config, seen) in enumerate(zip(configs, per, strict=True))]
-    head = {"schema": SCHEMA, "space": designs.space, "variant": space.variant, "n": len(rows), "seed": looks.seed}
-    document = {**head, "size": space.size(), "rows": rows, "environment": environment()}
-    if designs.html is not None:
-        write_atomic(designs.html, render_score_page(document))
+    chosen, options = config.architectures, config.scoring
+    space = ARCHITECTURES[chosen.space].with_variant(chosen.variant)
+    if chosen.html is not None:
+        check_page(chosen.html)
+    architectures = choose_architectures(space, chosen, options.seed)
+    setup = scoring_setup(space, config.proxies, options)
+    repeats = [(seed, batch) for seed in range(options.seeds) for batch in range(options.batches)]
+    requests = [setup.request(each, seed=seed, batch=batch) for each in architectures for seed, batch in repeats]
+    with open_scorer(options) as scorer:
+        results = scorer.score(requests, "scoring")
+    rows = []
+    for number, architecture in enumerate(architectures):
+        repeated = results[number * len(repeats) : (number + 1) * len(repeats)]
+        rows.append({"id": str(number), **describe_architecture(space, architecture, repeated)})
+    document = {
+        "schema": SCHEMA,
+        "space": chosen.space,
+        "variant": space.variant,
+        "n": len(rows),
+        "seed": options.seed,
+        "size": space.size(),
+        "rows": rows,
+        "environment": environment(),
+    }
+    if chosen.html is not None:
+        write_atomic(chosen.html, render_score_page(document))
     return ScoreTable(document)
 
 
-def row_of(space: ArchitectureSpace, place: int, config: Config, seen: Sequence[ScoreResult]) -> dict[str, Any]:
-    scores, missing = together(seen)
-    counts = vars(space.counts(config))
-    seconds = float(np.mean([one.seconds for one in seen]))
+def describe_architecture(space: ArchitectureSpace, config: Config, results: Sequence[ScoreResult]) -> dict[str, Any]:
+    """Means over repeats; a score that any repeat does not have is missing, with the first reason."""
+    missing = {name: why for result in reversed(results) for name, why in result.missing.items()}
+    scores = {
+        name: None if name in missing else float(np.mean([result.scores[name] for result in results]))
+        for name in (*results[0].scores, *missing)
+    }
+    seconds = float(np.mean([result.seconds for result in results]))
     return {
-        "id": str(place), "config": config, "counts": counts, "scores": scores, "missing": missing, "seconds": seconds
+        "config": config, "counts": vars(space.counts(config)), "scores": scores, "missing": missing,
+        "seconds": seconds,
     }  # fmt: skip
 
 
-def together(seen: Sequence[ScoreResult]) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Means over looks at one architecture; a score that any look does not have is missing, with the first reason."""
-    missing = {name: why for one in reversed(seen) for name, why in one.missing.items()}
-    names = [name for name in (*seen[0].scores, *missing)]
-    return {n: None if n in missing else float(np.mean([one.scores[n] for one in seen])) for n in names}, missing
-
-
-def configs_of(space: ArchitectureSpace, designs: so.ArchitectureOptions, seed: int) -> list[Config]:
+def choose_architectures(space: ArchitectureSpace, options: so.ArchitectureOptions, seed: int) -> list[Config]:
     """The architectures asked for, each known to be in the space."""
-    if (designs.config is None) == (designs.random is None):
+    if (options.config is None) == (options.random is None):
         raise BadInput("give either --config FILE or --random N.")
-    if designs.config is not None:
-        configs = read_configs(designs.config)
+    if options.config is not None:
+        configs = read_configs(options.config)
+    elif options.random is not None and options.random > 0:
+        rng = np.random.default_rng((seed, RANDOM_ARCHITECTURES))
+        configs = [space.sample(rng) for _ in range(options.random)]
     else:
-        rng = np.random.default_rng((seed, 1))
-        configs = [space.sample(rng) for _ in range(designs.random or 0)]
+        raise BadInput(f"--random must be at least 1, got {options.random}.")
     for config in configs:
         space.check(config)
     return configs

@@ -5,11 +5,6 @@ from pathlib import Path
 
 from archwright.configs.options import members, option
 
-INITIALS = {
-    "own": "as networks of the space are trained",
-    "glorot": "variance 2 / (inputs + outputs) in every linear",
-}
-
 
 @dataclass(frozen=True)
 class ArchitectureOptions:
@@ -54,7 +49,7 @@ class ProxyOptions:
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """How to look at a network."""
+    """How to record a network."""
 
     batch_rows: int | None = option(None, minimum=2)
     """Texts in a batch; 8 by default, 16 for nlu-tiny and nlu-small, 33 for nlu-large, 20 for RNNs."""
@@ -62,7 +57,7 @@ class RecordingOptions:
     """Tokens of a text; 64 by default, 70 for RNNs."""
     loss: str | None = option(None, metavar="NAME")
     """What is back-propagated: electra or mlm (encoders), lm (decoders, RNNs), published (variant published)."""
-    initial: str = option("own", choices=INITIALS)
+    initial: str = option("own", choices=members("scoring.initial_weights", "INITIALS"))
     """Scale of the initial weights."""
     text: Path | None = None
     """Text file the batches come from; WikiText-2 by default."""
@@ -78,7 +73,7 @@ class RecordingOptions:
 
 @dataclass(frozen=True)
 class ScoringOptions(RecordingOptions):
-    """How to look at a network."""
+    """How to record a network."""
 
     seeds: int = option(1, minimum=1)
     """Initial weights per architecture; scores are means over them."""

@@ -22,9 +22,8 @@ from archwright.designing.evaluation import Evaluation, EvaluationCost, Evaluati
 from archwright.designing.one_shot_objectives import SupernetObjective, load_objective
 from archwright.errors import BadInput
 from archwright.networks.nlu.supernet import path
-from archwright.random_streams import generator
-from archwright.scoring.request import WEIGHTS
-from archwright.scoring.scorer import code, size_of
+from archwright.random_streams import INITIAL_WEIGHTS, generator
+from archwright.scoring.setup import batch_size
 from archwright.search import Candidate, Config
 from archwright.search.batch_loop import ObjectiveValues
 from archwright.spaces import ARCHITECTURES
@@ -36,6 +35,8 @@ from archwright.training.schedule import Schedule
 from archwright.training.state import model_tensors
 
 FILE = "supernet-{digest}.safetensors"
+REVISION = 1
+"""Raise it when the same options train another super-network: one that lies in the folder is then not used."""
 OF_PROXIES = {"--proxy", "--batch-rows", "--loss", "--initial", "--workers", "--ray"}
 OF_TEXT = {"--text", "--length"}
 """Options that a super-network and its accuracy do not need, the second where it learns a task."""
@@ -50,7 +51,7 @@ def evaluate_by_accuracy(request: EvaluationRequest) -> Iterator[Evaluation]:
         refuse_options(named & OF_PROXIES, "on accuracies, by which --method spos judges")
         refuse_options(named & OF_TEXT if options.task else (), "beside --task")
     check_options(request.space, options)
-    size_of(request.space, request.scoring)
+    batch_size(request.space, request.scoring)
     objective, cost = load_objective(request.space, options, request.scoring), EvaluationCost()
     supernets = Supernets(request.space, options, request.scoring, objective)
     details = {
@@ -90,13 +91,15 @@ class Supernets:
     def identity(self, repeat: int) -> str:
         """Name of the super-network: everything it depends on."""
         seeds = repr((self.scoring.seed, repeat))
-        return digest(code(), repr(self.space), repr(self.options), seeds, self.objective.identity)
+        return digest(
+            str((REVISION, self.space.revision)), repr(self.space), repr(self.options), seeds, self.objective.identity
+        )
 
     def train(self, repeat: int) -> nn.Module:
         """The trained super-network; a training that was killed goes on where it was."""
         if repeat in self._trained:
             return self._trained[repeat]
-        draws = generator(self.scoring.seed, WEIGHTS, repeat)
+        draws = generator(self.scoring.seed, INITIAL_WEIGHTS, repeat)
         supernet = self.space.supernet(generator=draws, vocabulary=self.objective.vocabulary)
         network = self.objective.add_head(supernet)
         update = self.objective.update(network)

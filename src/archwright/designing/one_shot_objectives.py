@@ -20,7 +20,7 @@ from archwright.errors import BadInput
 from archwright.networks.embedded import resolve_model
 from archwright.networks.nlu.supernet import NluSupernet
 from archwright.objectives.error import in_row_order
-from archwright.scoring.scorer import VOCABULARIES, size_of
+from archwright.scoring.setup import VOCABULARIES, batch_size
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.statistics import METRICS
 from archwright.store import digest
@@ -167,7 +167,7 @@ def load_objective(
         return load_task_objective(options, scoring)
     text = scoring.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
-    _, length = size_of(space, scoring)
+    _, length = batch_size(space, scoring)
     vocabulary = VOCABULARIES[space.text](text)
     windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3))
     return HiddenWordsObjective(windows, options.validation_rows, scoring.seed)

@@ -17,7 +17,7 @@ from archwright.designing.search import DesignTask, search_designs
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.design import render_design_page
-from archwright.scoring.scorer import check_page
+from archwright.scoring.setup import check_page
 from archwright.spaces import ARCHITECTURES
 from archwright.store import ScoreStore, write_atomic
 

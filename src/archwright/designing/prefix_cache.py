@@ -23,15 +23,12 @@ from archwright.probe import Layer, Probe, Signal, Weight, record
 from archwright.proxies import PROXIES, Unscored, passes_of, roles_of
 from archwright.proxies.pca import Factor, dimensions, factor_of, spectrum
 from archwright.proxies.proxy import average, total
-from archwright.random_streams import generator
+from archwright.random_streams import INITIAL_WEIGHTS, PROBE_NOISE, generator
+from archwright.scoring.initial_weights import INITIALS
 from archwright.scoring.request import (
-    INITIALS,
-    NOISE,
-    WEIGHTS,
     ScoreRequest,
     ScoreResult,
-    chosen_proxies,
-    tensors,
+    batch_tensors,
 )
 from archwright.search import Config
 from archwright.spaces.architectures import PrefixLayers
@@ -64,7 +61,7 @@ class LayerwiseProxy:
         """Of a recording of one layer; the factor of its FFN is given, because one layer serves many designs."""
         if self.proxy == "v_pca":
             return [dimensions(spectrum(layer, factor)) for layer in probe.layers]
-        terms = PROXIES[self.proxy].load(PROXIES[self.proxy].target)(probe)
+        terms = PROXIES[self.proxy].terms(probe)
         return terms if isinstance(terms, list | tuple) else (terms,)
 
 
@@ -146,18 +143,18 @@ class PrefixCache:
 
     def __init__(self, request: ScoreRequest) -> None:
         assert request.space.prefix_layers is not None
-        seed = generator(request.seed[0], WEIGHTS, request.seed[1]).initial_seed()
+        seed = generator(request.seed[0], INITIAL_WEIGHTS, request.seed[1]).initial_seed()
         self._parts: PrefixLayers = request.space.prefix_layers(
             request.space, request.config, seed=seed, loss=request.loss, vocabulary=request.batch.vocabulary
         )
         self._initialise, self._counts = INITIALS[request.initial], request.space.counts
         self._initialise(self._parts.embeddings)
         with torch.no_grad():
-            first: torch.Tensor = self._parts.embeddings(tensors(request.batch)["input_ids"])
+            first: torch.Tensor = self._parts.embeddings(batch_tensors(request.batch)["input_ids"])
         self.runs, self._depth = LayerRuns(), len(self._parts.words(request.config))
-        self._proxies = chosen_proxies(request)
+        self._proxies = request.proxies
         self._roles = tuple({"output", *roles_of(self._proxies.values())})
-        draws = generator(request.seed[0], NOISE, request.seed[1])
+        draws = generator(request.seed[0], PROBE_NOISE, request.seed[1])
         self._draw = float(torch.rand((), generator=draws, dtype=torch.float64))
         self._layerwise = set(request.proxies) <= set(LAYERWISE)
         self._states: LruCache[Prefix, torch.Tensor] = LruCache(STATES, lambda state: state.nbytes)

@@ -12,13 +12,11 @@ from archwright.designing.prefix_cache import prefix_pool
 from archwright.errors import BadInput
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.proxies import PROXIES
-from archwright.proxies.proxy import GRADIENT_FREE
-from archwright.scoring.request import chosen_proxies
-from archwright.scoring.scorer import ScoringSetup, as_known, from_known, key_of, remaining, scoring_setup
-from archwright.search import Candidate, smallest
+from archwright.scoring.scorer import Scorer, cache_key
+from archwright.scoring.setup import ScoringSetup, scoring_setup
+from archwright.search import Candidate
 from archwright.search.batch_loop import ObjectiveValues
 from archwright.spaces.architectures import ArchitectureSpace
-from archwright.store import ScoreStore
 
 MOST_NAMES = 12
 """Names that an error lists."""
@@ -32,8 +30,9 @@ def evaluate_by_proxy(request: EvaluationRequest) -> Iterator[Evaluation]:
     cost = EvaluationCost()
     details = {"batch": [setup.rows, setup.length], "loss": setup.loss, "initial": setup.initial}
     with open_pool(setup, request.scoring) as pool:
+        scorer = Scorer(request.known, pool)
         yield Evaluation(
-            setup.proxies, lambda repeat: ProxyEvaluator(setup, request.known, pool, repeat, cost), cost, details
+            tuple(setup.proxies), lambda repeat: ProxyEvaluator(setup, scorer, repeat, cost), cost, details
         )
 
 
@@ -51,14 +50,13 @@ def proxy_setup(space: ArchitectureSpace, names: Sequence[str], scoring: do.Desi
             )
     setup = scoring_setup(space, so.ProxyOptions(proxies=listed, proxy=own), scoring, always=listed)
     chosen = {*listed, *(name.rpartition(":")[2] for name in own)}
-    return replace(setup, proxies=tuple(name for name in setup.proxies if name in chosen))
+    return replace(setup, proxies={name: proxy for name, proxy in setup.proxies.items() if name in chosen})
 
 
 @contextmanager
 def open_pool(setup: ScoringSetup, scoring: do.DesignScoringOptions) -> Iterator[WorkerPool]:
     """Processes with a prefix cache each, or those that score whole networks, or a cluster."""
-    request = setup.look(smallest(setup.space.choices))
-    forward_only = all(set(proxy.passes) <= GRADIENT_FREE for proxy in chosen_proxies(request).values())
+    forward_only = all(proxy.gradient_free for proxy in setup.proxies.values())
     by_prefix = setup.space.prefix_layers is not None and forward_only and scoring.ray is None
     with prefix_pool(scoring.workers) if by_prefix else worker_pool(scoring.workers, scoring.ray) as pool:
         yield pool
@@ -69,26 +67,16 @@ class ProxyEvaluator:
     """Scores of designs, with weights and batch of one repeat; what is known is not computed again."""
 
     setup: ScoringSetup
-    known: ScoreStore
-    pool: WorkerPool
+    scorer: Scorer
     repeat: int
     cost: EvaluationCost
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[ObjectiveValues]:
         """Higher is better, in the order of the proxies; or the reasons why some are missing."""
-        requests = [self.setup.look(each.config, seed=self.repeat, batch=self.repeat) for each in candidates]
-        keys = [key_of(request) for request in requests]
-        undone = {
-            key: rest
-            for key, request in zip(keys, requests, strict=True)
-            if (rest := remaining(request, self.known.of(key)))
-        }
-        names, tasks = list(undone), list(undone.values())
-        for place, result in self.pool.map_unordered(tasks):
-            self.known.add(names[place], as_known(tasks[place], result))
-            self.cost.evaluated.append(names[place])
-        results = [from_known(request, self.known.of(key)) for key, request in zip(keys, requests, strict=True)]
-        self.cost.seconds.update(zip(keys, (result.seconds for result in results), strict=True))
+        requests = [self.setup.request(each.config, seed=self.repeat, batch=self.repeat) for each in candidates]
+        results = self.scorer.score(requests, on_new=self.cost.evaluated.append)
+        for request, result in zip(requests, results, strict=True):
+            self.cost.seconds[cache_key(request)] = result.seconds
         return [
             "; ".join(f"{name}: {why}" for name, why in result.missing.items())
             if result.missing

@@ -14,13 +14,13 @@ from archwright.discovery.lazy_table import LazyTable
 from archwright.discovery.phases import Phases
 from archwright.discovery.score_table import StatisticsTable
 from archwright.discovery.statistics import StatisticsRequest, take_statistics
-from archwright.errors import BadInput
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.proxies import PROXIES
 from archwright.proxies.formulas.reductions import Values
-from archwright.scoring.ranking import LEAST_ROWS, RankedRows, benchmark_of
+from archwright.scoring.ranked_rows import RankedRows, load_benchmark, rows_with_result
 from archwright.scoring.request import ScoreRequest
-from archwright.scoring.scorer import Scorer, ScoringSetup, scoring_setup
+from archwright.scoring.scorer import Scorer
+from archwright.scoring.setup import ScoringSetup, scoring_setup
 from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace, parse_inputs
 from archwright.store import ScoreStore, digest
 
@@ -72,15 +72,15 @@ def open_context(
         fitness=formulas.fitness,
     )
     by_network = dict(zip(benchmark_rows.networks, benchmark_rows.rows, strict=True))
-    scored = [setup.look(by_network[name].config) for name in rows.network_names]
-    requests = [replace(request, proxies=(), own={}, found={}) for request in scored]
+    scored = [setup.request(by_network[name].config) for name in rows.network_names]
+    requests = [replace(request, proxies={}) for request in scored]
     with worker_pool(recording.workers, recording.ray) as pool:
         with phases.phase("statistics"):
             table = make_table(requests, space, recording.out, pool)
         scores: dict[str, Values] = {}
         with phases.phase("known proxies"):
             if proxies:  # `rank` shares them
-                results = Scorer(ScoreStore(recording.out), pool).scores(scored, "known proxies")
+                results = Scorer(ScoreStore(recording.out), pool).score(scored, "known proxies")
                 scores = {name: np.array([one.scores.get(name, np.nan) for one in results]) for name in setup.proxies}
         yield DiscoveryContext(benchmark_rows, setup, space, rows, requests, table, scores, recording.out, pool)
 
@@ -101,11 +101,9 @@ def load_rows(
     benchmark: BenchmarkOptions, recording: RecordingOptions, proxies: tuple[str, ...]
 ) -> tuple[RankedRows, ScoringSetup]:
     """The rows with a result, and how their networks are recorded."""
-    _, trained = benchmark_of(benchmark)
+    _, trained = load_benchmark(benchmark)
     target = benchmark.target or trained.target
-    rows = tuple(row for row in trained.rows if np.isfinite(row.trained.get(target, np.nan)))
-    if len(rows) < LEAST_ROWS:
-        raise BadInput(f"discovering needs at least {LEAST_ROWS} rows with a result, {trained.name} has {len(rows)}.")
+    rows = rows_with_result(trained, target, work="discovering")
     setup = scoring_setup(trained.space, ProxyOptions(proxies=proxies or ("parameters",)), recording)
     return RankedRows(trained, target, rows, {}, {}, {}, setup.loss), setup
 

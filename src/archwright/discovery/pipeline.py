@@ -27,7 +27,7 @@ from archwright.proxies import PROXIES
 from archwright.proxies.formulas.discovered import SCHEMA as PROXY_SCHEMA
 from archwright.proxies.formulas.discovered import proxy_folder
 from archwright.reports.discover.page import render_discover_page
-from archwright.scoring.scorer import check_page
+from archwright.scoring.setup import check_page
 from archwright.spaces.formulas import MOST_UNARY
 from archwright.store import write_atomic
 
@@ -81,7 +81,7 @@ def search_benchmark(
         result = rank_all(context) if config.formulas.exhaustive else run_evolution(context, config.evolution)
     with phases.phase("judging"):
         rng = np.random.default_rng((recording.seed, 0))
-        against = context.benchmark_rows.ground(rng=rng, samples=config.findings.samples)
+        against = context.benchmark_rows.resample(rng=rng, samples=config.findings.samples)
         best = [judge_choice(choice, context.table, context.rows, against) for choice in result.chosen]
     return BenchmarkSearch(context, against, best), result
 

@@ -20,19 +20,18 @@ from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.progress import progress
 from archwright.proxies.formulas.inputs import FORMULA_INPUTS, TensorReference, passes_needed, roles_needed
-from archwright.proxies.formulas.operations import Chain
+from archwright.proxies.formulas.operations import STATISTICS_REVISION, Chain
 from archwright.proxies.formulas.reductions import Values
 from archwright.proxies.formulas.simplification import canonical_chain
 from archwright.proxies.formulas.statistics import (
-    STATISTICS_REVISION,
     ChainTree,
     Numbers,
     TensorSource,
     layer_numbers,
     statistics,
 )
-from archwright.scoring.request import RECORDING_REVISION, ScoreRequest, record_network
-from archwright.scoring.scorer import request_digest
+from archwright.scoring.request import ScoreRequest, record_network
+from archwright.scoring.scorer import cache_key
 from archwright.store import digest, write_atomic
 from archwright.store.files import atomic_file
 
@@ -46,11 +45,11 @@ ChainNumbers = dict[str, dict[Chain, list[float]]]
 
 
 def network_key(request: ScoreRequest) -> str:
-    """Name of everything that the statistics of a network depend on: what is recorded of it, and two revisions.
+    """Name of everything that the statistics of a network depend on: what is recorded of it, and revisions.
 
     Not the text of the code: a comment may change without costing hours of statistics.
     """
-    return digest(f"recording {RECORDING_REVISION}", f"statistics {STATISTICS_REVISION}", request_digest(request))
+    return digest(cache_key(request), f"statistics {STATISTICS_REVISION}")
 
 
 @dataclass(frozen=True)

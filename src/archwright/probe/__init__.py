@@ -1,7 +1,22 @@
-"""One look at a network: named passes, each run once and only when needed."""
+"""What is recorded of an untrained network: named passes, each run once and only when needed."""
 
 from archwright.probe.losses import LOSSES
 from archwright.probe.probe import GRADIENT_FREE, PASSES, ROLES, Layer, Probe, Signal, Weight, shared
 from archwright.probe.record import record
 
-__all__ = ["GRADIENT_FREE", "LOSSES", "PASSES", "ROLES", "Layer", "Probe", "Signal", "Weight", "record", "shared"]
+REVISION = 1
+"""Raise it when the same network and batch give another probe: scores that were kept are then computed again."""
+
+__all__ = [
+    "GRADIENT_FREE",
+    "LOSSES",
+    "PASSES",
+    "REVISION",
+    "ROLES",
+    "Layer",
+    "Probe",
+    "Signal",
+    "Weight",
+    "record",
+    "shared",
+]

@@ -13,58 +13,58 @@ from archwright.probe import Probe, Weight, shared
 from archwright.proxies.proxy import Unscored
 
 
-def graded(weights: Iterable[Weight], what: str = "linear") -> list[Any]:
+def with_gradient(weights: Iterable[Weight], what: str = "linear") -> list[Any]:
     """Those with a gradient (typed so that nobody asks again whether there is one)."""
-    found = [weight for weight in weights if weight.gradient is not None]
-    if not found:
+    present = [weight for weight in weights if weight.gradient is not None]
+    if not present:
         raise Unscored(f"No {what} of this network has a gradient of the loss.")
-    return found
+    return present
 
 
 def role(probe: Probe, name: str) -> list[Any]:
     """Linears of a role, of all layers."""
-    return graded((weight for layer in probe.layers for weight in getattr(layer, name)), f"{name} linear")
+    return with_gradient((weight for layer in probe.layers for weight in getattr(layer, name)), f"{name} linear")
 
 
 @shared
 def products(probe: Probe) -> dict[Weight, tuple[float, float]]:
     """Sum of w g and sum of |w g|, of every parameter."""
-    found = {}
-    for weight in graded(probe.parameters, "parameter"):
+    sums = {}
+    for weight in with_gradient(probe.parameters, "parameter"):
         product = weight.value * weight.gradient
-        found[weight] = (float(product.sum()), float(torch.linalg.vector_norm(product, 1)))
-    return found
+        sums[weight] = (float(product.sum()), float(torch.linalg.vector_norm(product, 1)))
+    return sums
 
 
 def grad_norm(probe: Probe) -> list[float]:
     """Frobenius norms of the gradients (Abdelfattah et al. 2021)."""
-    return [float(torch.linalg.vector_norm(w.gradient)) for w in graded(probe.linears)]
+    return [float(torch.linalg.vector_norm(w.gradient)) for w in with_gradient(probe.linears)]
 
 
 def snip(probe: Probe) -> list[float]:
     """Sum of |w g| (Lee et al. 2019; LPZero Eq. 14)."""
-    return [products(probe)[w][1] for w in graded(probe.linears)]
+    return [products(probe)[w][1] for w in with_gradient(probe.linears)]
 
 
 def plain(probe: Probe) -> list[float]:
     """Sum of w g with its sign (Abdelfattah et al. 2021); LPZero's table calls it Synflow."""
-    return [products(probe)[w][0] for w in graded(probe.linears)]
+    return [products(probe)[w][0] for w in with_gradient(probe.linears)]
 
 
 def grasp(probe: Probe) -> list[float]:
     """Sum of -(H g) w (Wang et al. 2020; LPZero Eq. 15)."""
-    found = [w for w in probe.linears if w.curvature is not None]
-    if not found:
+    linears = [w for w in probe.linears if w.curvature is not None]
+    if not linears:
         raise Unscored("No linear of this network has a second derivative of the loss.")
-    return [-float((w.curvature * w.value).sum()) for w in found]
+    return [-float((w.curvature * w.value).sum()) for w in linears]
 
 
 def flows(probe: Probe) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """|w| and dR/d|w| of every linear."""
-    found = [(w.value.abs(), w.flow) for w in probe.linears if w.flow is not None]
-    if not found:
+    pairs = [(w.value.abs(), w.flow) for w in probe.linears if w.flow is not None]
+    if not pairs:
         raise Unscored("Nothing flows from the embeddings through the linears to the last hidden state.")
-    return found
+    return pairs
 
 
 def synflow(probe: Probe) -> list[float]:
@@ -80,15 +80,14 @@ def logsynflow_freerea(probe: Probe) -> list[float]:
 @shared
 def log_products(probe: Probe) -> list[tuple[float, float]]:
     """Sum of w log|g| and sum of w |log|g||, of every linear."""
-    return [logged(w.value.flatten(), w.gradient.flatten()) for w in graded(probe.linears)]
-
-
-def logged(weight: torch.Tensor, gradient: torch.Tensor) -> tuple[float, float]:
-    """Over the weights that have a gradient: the logarithm of zero says nothing."""
-    if not bool(gradient.all()):
-        weight, gradient = weight[gradient != 0], gradient[gradient != 0]
-    logarithm = gradient.abs().log_()
-    return float(weight.dot(logarithm)), float(weight.dot(logarithm.abs_()))
+    sums = []
+    for linear in with_gradient(probe.linears):
+        weight, gradient = linear.value.flatten(), linear.gradient.flatten()
+        if not bool(gradient.all()):  # the logarithm of zero says nothing
+            weight, gradient = weight[gradient != 0], gradient[gradient != 0]
+        logarithm = gradient.abs().log_()
+        sums.append((float(weight.dot(logarithm)), float(weight.dot(logarithm.abs_()))))
+    return sums
 
 
 def logsynflow(probe: Probe) -> list[float]:
@@ -138,10 +137,10 @@ def fisher_product(probe: Probe) -> list[float]:
 def hidden_saliency(probe: Probe) -> list[float]:
     """Sum of |h dL/dh| over the hidden states of each layer; the public code's, not defined in the paper."""
     signals = [layer.output for layer in probe.layers if layer.output is not None]
-    found = [s for s in signals if s.gradient is not None]
-    if not found:
+    signals = [signal for signal in signals if signal.gradient is not None]
+    if not signals:
         raise Unscored("No hidden state of this network has a gradient of the loss.")
-    return [float((s.value * s.gradient).abs_().sum()) for s in found]
+    return [float((s.value * s.gradient).abs_().sum()) for s in signals]
 
 
 def nuclear(matrix: torch.Tensor) -> float:

@@ -55,7 +55,7 @@ def softmax_confidence_published(probe: Probe) -> list[float]:
     return [float(layer.mean()) for layer in peaks(probe)]
 
 
-def graded_contexts(probe: Probe) -> list[tuple[Layer, Signal]]:
+def contexts_with_gradient(probe: Probe) -> list[tuple[Layer, Signal]]:
     found = [(layer, context) for layer, context in contexts(probe) if context.gradient is not None]
     if not found:
         raise Unscored("No attention head of this network has a gradient of the loss.")
@@ -65,7 +65,7 @@ def graded_contexts(probe: Probe) -> list[tuple[Layer, Signal]]:
 def head_importance(probe: Probe) -> list[float]:
     """|Att . dL/dAtt| per head, the product summed within each example (Michel et al. 2019; Section 3.6)."""
     found = []
-    for layer, context in graded_contexts(probe):
+    for layer, context in contexts_with_gradient(probe):
         product = by_head(context.value * context.gradient, layer.heads)
         found += [float(head) for head in product.sum(dim=(1, 3)).abs().sum(dim=0)]
     return found
@@ -74,6 +74,6 @@ def head_importance(probe: Probe) -> list[float]:
 def head_importance_gradient(probe: Probe) -> list[float]:
     """|dL/dAtt| per head (LPZero Eq. 13)."""
     found = []
-    for layer, context in graded_contexts(probe):
+    for layer, context in contexts_with_gradient(probe):
         found += [float(head) for head in by_head(context.gradient, layer.heads).abs().sum(dim=(0, 1, 3))]
     return found

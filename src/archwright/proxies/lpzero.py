@@ -3,7 +3,7 @@
 import torch
 
 from archwright.probe import Layer, Probe, shared
-from archwright.proxies.gradients import graded
+from archwright.proxies.gradients import with_gradient
 from archwright.proxies.proxy import Unscored
 
 GUARD = 1e-9
@@ -16,24 +16,26 @@ def reciprocals(probe: Probe) -> list[float]:
 
     The mean of 1 / x^2 is as large as its smallest |x| makes it: mostly a matter of chance.
     """
-    return [mean([square_reciprocal(s.value) for s in layer.projections]) for layer in headed(probe)]
+    return [
+        mean([float((1 / (signal.value.double() + GUARD)).square().mean()) for signal in layer.projections])
+        for layer in layers_with_heads(probe)
+    ]
 
 
-def square_reciprocal(value: torch.Tensor) -> float:
-    return float((1 / (value.double() + GUARD)).square().mean())
-
-
-def headed(probe: Probe) -> list[Layer]:
+def layers_with_heads(probe: Probe) -> list[Layer]:
     """Layers with projections and an activation function."""
-    found = [layer for layer in probe.layers if layer.projections and layer.activations]
-    if not found:
+    layers = [layer for layer in probe.layers if layer.projections and layer.activations]
+    if not layers:
         raise Unscored("No layer of this network has both projections for heads and an activation function.")
-    return found
+    return layers
 
 
 def activation_norms(probe: Probe) -> list[float]:
     """Frobenius norm of the activations, per layer."""
-    return [mean([float(torch.linalg.vector_norm(s.value)) for s in layer.activations]) for layer in headed(probe)]
+    return [
+        mean([float(torch.linalg.vector_norm(s.value)) for s in layer.activations])
+        for layer in layers_with_heads(probe)
+    ]
 
 
 def lpzero_flexibert(probe: Probe) -> list[float]:
@@ -51,13 +53,13 @@ def lpzero_flexibert_layers(probe: Probe) -> list[float]:
 
 def lpzero_gpt2(probe: Probe) -> float:
     """Mean of w^2 plus mean of softmax(g)^2 (over dim 0), averaged over the linears of a layer, then over layers."""
-    layers = [[w for w in layer.linears if w.gradient is not None] for layer in probe.layers]
-    graded(probe.linears)
-    return mean([mean([weight_and_gradient(w.value, w.gradient) for w in found]) for found in layers if found])
-
-
-def weight_and_gradient(weight: torch.Tensor, gradient: torch.Tensor) -> float:
-    return float(weight.square().mean()) + float(gradient.softmax(dim=0).square_().mean())
+    with_gradient(probe.linears)
+    means = []
+    for layer in probe.layers:
+        pairs = [(w.value, w.gradient) for w in layer.linears if w.gradient is not None]
+        terms = [float(w.square().mean()) + float(g.softmax(dim=0).square_().mean()) for w, g in pairs]
+        means += [mean(terms)] if terms else []
+    return mean(means)
 
 
 def eznas(probe: Probe) -> list[float]:
@@ -65,14 +67,13 @@ def eznas(probe: Probe) -> list[float]:
 
     Zero where S has more rows than columns, which makes the matrix singular; nearly always one elsewhere.
     """
-    return [sign_volume(w.gradient) for w in graded(probe.linears)]
-
-
-def sign_volume(gradient: torch.Tensor) -> float:
-    if gradient.shape[0] > gradient.shape[1]:
-        return 0.0
-    signs = gradient.sign()
-    return float(torch.sigmoid(torch.linalg.slogdet(signs @ signs.mT).logabsdet))
+    volumes = []
+    for linear in with_gradient(probe.linears):
+        rows, columns = linear.gradient.shape
+        signs = linear.gradient.sign()
+        volume = 0.0 if rows > columns else float(torch.sigmoid(torch.linalg.slogdet(signs @ signs.mT).logabsdet))
+        volumes.append(volume)
+    return volumes
 
 
 def mean(values: list[float]) -> float:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import torch
 
 from archwright.probe import Layer, Probe, shared
+from archwright.proxies.correlations import eigenvalues
 from archwright.proxies.counts import counts_of
 from archwright.proxies.proxy import Unscored
-from archwright.proxies.spectra import eigenvalues
 
 ETA = 0.99
 

@@ -1,261 +1,227 @@
-"""The parts of a ranking: scores of all rows, repeats that show the noise, what each proxy costs, and its judgement."""
+"""The pipeline of `rank`: load a benchmark, score its rows, repeat, measure costs, resample, judge proxies, report."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archwright.benchmarks import BENCHMARKS, Benchmark, Row
+from archwright.benchmarks import BENCHMARKS, BenchmarkTable
+from archwright.benchmarks.benchmark import PublishedMetric, Repeats
 from archwright.configs import scoring as so
-from archwright.data.public_data import public_data
-from archwright.errors import BadInput
-from archwright.networks.roles import Counts
-from archwright.proxies import PROXIES, from_source
-from archwright.scoring.request import ScoreResult, spectra_of
-from archwright.scoring.scorer import Scorer, ScoringSetup
-from archwright.statistics import Resampling, deciles, draw_resamples, judge_proxy, linear_baseline, random_baseline
+from archwright.environment import environment
+from archwright.random_streams import BASELINES, RESAMPLING
+from archwright.scoring.ranked_rows import LEAST_ROWS, RankedRows, Values, load_benchmark, score_column, score_rows
+from archwright.scoring.request import ffn_spectra
+from archwright.scoring.scorer import Scorer, open_scorer
+from archwright.scoring.setup import ScoringSetup, check_page, scoring_setup
+from archwright.statistics import (
+    Resampling,
+    choice_effects,
+    deciles,
+    judge_proxy,
+    linear_baseline,
+    noise_ceiling,
+    published_numbers,
+    random_baseline,
+)
+from archwright.statistics.ranks import kendall, spearman
 
-if TYPE_CHECKING:
-    pass
-
-Values = NDArray[np.float64]
+SCHEMA = "archwright/rank/1"
+ALWAYS = ("parameters", "nonembedding", "flops", "depth", "depth_width")
+"""Proxies that no report is without."""
+RANDOM, LINEAR = "random", "linear_10_labels"
+"""Baselines: chance, judged over many draws, and a line through ten trained networks."""
 REPEATS = 10
 """Initial weights, and batches, of each architecture of the ablation."""
-LEAST_ROWS = 20
-LEAST_TASKS = 4
+POWERS = np.linspace(0, 2, 9)
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class RankedRows:
-    """A benchmark with a target to predict and the scores of its rows."""
-
-    benchmark: Benchmark
-    target: str
-    rows: tuple[Row, ...]
-    scores: Mapping[str, Values]
-    """By proxy, NaN where it is missing."""
-    etas: Mapping[str, Values]
-    """V-PCA by share of variance; empty when it was not asked for."""
-    reasons: Mapping[str, str]
-    """Why a proxy is missing, where it is."""
-    loss: str
-
-    @cached_property
-    def truth(self) -> Values:
-        return np.array([row.trained[self.target] for row in self.rows])
-
-    @cached_property
-    def counts(self) -> list[Counts]:
-        return [self.benchmark.space.counts(row.config) for row in self.rows]
-
-    @cached_property
-    def networks(self) -> list[str]:
-        """One name per distinct network that was trained: twins have the same."""
-        space = self.benchmark.space
-        return [row.network or json.dumps(space.canonical(row.config), sort_keys=True) for row in self.rows]
-
-    @property
-    def groups(self) -> list[str]:
-        """Rows that come and go together in a resample: twins of one cell (two recipes can mean one network and still
-        differ in size, by nodes without effect)."""
-        return [f"{cell} {network}" for cell, network in zip(self.cells, self.networks, strict=True)]
-
-    @property
-    def cells(self) -> list[str]:
-        return [row.cell for row in self.rows]
-
-    @property
-    def parameters(self) -> Values:
-        return np.array([count.parameters for count in self.counts], dtype=np.float64)
-
-    @property
-    def depth_width(self) -> Values | None:
-        """None where rows are known by their size alone."""
-        return np.stack(shape_of(self), axis=1) if self.benchmark.shaped else None
-
-    def ground(self, *, rng: np.random.Generator, samples: int) -> Resampling:
-        return draw_resamples(
-            self.truth, cells=self.cells, parameters=self.parameters, rng=rng, depth_width=self.depth_width,
-            groups=self.groups, known=self.benchmark.known, size=samples,
-        )  # fmt: skip
-
-    def architectures(self) -> list[dict[str, Any]]:
-        """One entry per row, with everything a picture needs."""
-        return [
-            {
-                "id": row.id, "trained": row.trained[self.target], "cell": row.cell, "network": self.networks[place],
-                **{name: getattr(self.counts[place], name) for name in ("depth", "width", "parameters")},
-                "scores": {name: number(column[place]) for name, column in self.scores.items()},
-            }
-            for place, row in enumerate(self.rows)
-        ]  # fmt: skip
-
-    def tasks(self) -> list[list[float]] | None:
-        """Results of the parts that the benchmark's main result is the mean of, where there are several."""
-        names = [name for name in self.benchmark.targets if name != self.target]
-        if self.target != self.benchmark.target or len(names) < LEAST_TASKS:
-            return None
-        return [[row.trained[name] for name in names] for row in self.rows]
-
-    def notes(self) -> list[str]:
-        """What a reader should know about the rows."""
-        benchmark, lost = self.benchmark, len(self.benchmark.missing)
-        unused = len(benchmark.rows) - len(self.rows)
-        said = [f"{len(self.rows)} rows, {len(set(self.networks))} different networks; {benchmark.licence}."]
-        said += [f"{lost} rows of the files have no usable result ({benchmark.missing[0].reason})."] if lost else []
-        return said + ([f"{unused} rows have no {self.target}."] if unused else [])
+def rank_benchmark(config: so.RankConfig) -> tuple[dict[str, Any], Path]:
+    """The report as a document, and where its page goes; BadInput for what cannot be, before any network is scored."""
+    options, judgement = config.scoring, config.judgement
+    folder, benchmark = load_benchmark(config.benchmark)
+    page = check_page(judgement.html or options.out / f"{benchmark.name}-{benchmark.variant}.html")
+    setup = scoring_setup(benchmark.space, config.proxies, options, always=ALWAYS)
+    with open_scorer(options) as scorer:
+        ranked = score_rows(benchmark, config.benchmark.target or benchmark.target, setup, options, scorer)
+        repeats = repeat_scores(ranked, setup, scorer) if judgement.ablation else None
+        costs = measure_costs(ranked, setup, scorer)
+    resampling = ranked.resample(rng=np.random.default_rng((options.seed, RESAMPLING)), samples=judgement.samples)
+    rows = judge_proxies(ranked, repeats, setup, costs, resampling)
+    rows += judge_baselines(ranked, resampling, rng=np.random.default_rng((options.seed, BASELINES)))
+    published = published_repeats(benchmark, BENCHMARKS[benchmark.name].read_repeats(folder)) if repeats else None
+    best = ranked.rows[int(np.argmax(ranked.truth))]
+    spectra = ffn_spectra(setup.request(best.config))
+    document = {
+        **summarize(ranked, setup, options),
+        "rows": rows,
+        **figures(ranked, resampling),
+        "ablation": repeats,
+        "published_ablation": published,
+        "spectra": {"id": best.id, "layers": spectra} if spectra else None,
+        "environment": environment(),
+        "notes": ranked.notes(),
+    }
+    return document, page
 
 
-def number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def score_rows(
-    benchmark: Benchmark, target: str, setup: ScoringSetup, looks: so.ScoringOptions, see: Scorer
-) -> RankedRows:
-    """All rows looked at, as often as the options say."""
-    rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained.get(target, np.nan)))
-    if len(rows) < LEAST_ROWS:
-        raise BadInput(f"ranking needs at least {LEAST_ROWS} rows with a result, {benchmark.name} has {len(rows)}.")
-    repeats = [(seed, batch) for seed in range(looks.seeds) for batch in range(looks.batches)]
-    wanted = [setup.look(row.config, seed=seed, batch=batch) for row in rows for seed, batch in repeats]
-    seen = see.scores(wanted, "looking")
-    table = {name: column(seen, name).reshape(len(rows), -1).mean(axis=1) for name in setup.proxies}
-    etas = {eta: np.array([one.etas[eta] for one in seen]).reshape(len(rows), -1).mean(axis=1) for eta in seen[0].etas}
-    reasons = {name: why for one in seen for name, why in one.missing.items()}
-    return RankedRows(benchmark, target, rows, table, etas, reasons, setup.loss)
-
-
-def column(seen: Sequence[ScoreResult], name: str) -> Values:
-    """A proxy's scores, NaN where it is missing."""
-    return np.array([one.scores.get(name, np.nan) for one in seen])
-
-
-def ablation(field: RankedRows, setup: ScoringSetup, see: Scorer) -> dict[str, Any]:
+def repeat_scores(ranked: RankedRows, setup: ScoringSetup, scorer: Scorer) -> dict[str, Any]:
     """Ten architectures, one per decile of the trained result, with other weights and with other batches."""
-    places = deciles(field.truth)
-    rows = [field.rows[int(place)] for place in places]
-    repeats: dict[str, list[dict[str, int]]] = {
+    rows = [ranked.rows[int(index)] for index in deciles(ranked.truth)]
+    changes: dict[str, list[dict[str, int]]] = {
         "seeds": [{"seed": number} for number in range(REPEATS)],
         "batches": [{"batch": number} for number in range(REPEATS)],
     }
-    found: dict[str, Any] = {"ids": [row.id for row in rows]}
-    for kind, changes in repeats.items():
-        seen = see.scores(
-            [setup.look(row.config, **change) for row in rows for change in changes], f"ablation of {kind}"
-        )
-        tables = {name: column(seen, name).reshape(len(rows), REPEATS) for name in setup.proxies}
-        found[kind] = {name: table.tolist() for name, table in tables.items() if np.isfinite(table).all()}
-    return found
+    tables: dict[str, Any] = {"ids": [row.id for row in rows]}
+    for kind, numbers in changes.items():
+        requests = [setup.request(row.config, **number) for row in rows for number in numbers]
+        results = scorer.score(requests, f"ablation of {kind}")
+        scores = {name: score_column(results, name).reshape(len(rows), REPEATS) for name in setup.proxies}
+        tables[kind] = {name: table.tolist() for name, table in scores.items() if np.isfinite(table).all()}
+    return tables
 
 
-def judged_rows(
-    field: RankedRows,
+def measure_costs(ranked: RankedRows, setup: ScoringSetup, scorer: Scorer) -> dict[str, dict[str, float | None]]:
+    """What each proxy takes by itself, on the architecture of median size."""
+    order = np.argsort(ranked.parameters, kind="stable")
+    request = setup.request(ranked.rows[int(order[len(order) // 2])].config)
+    requests = [replace(request, proxies={name: proxy}) for name, proxy in setup.proxies.items()]
+    costs = scorer.measure_costs(requests, "cost of each proxy")
+    return {
+        name: {"seconds_per_architecture": cost["seconds"], "peak_memory_mb": cost["peak_mb"]}
+        for name, cost in zip(setup.proxies, costs, strict=True)
+    }
+
+
+def judge_proxies(
+    ranked: RankedRows,
     repeats: Mapping[str, Any] | None,
     setup: ScoringSetup,
     costs: Mapping[str, Mapping[str, float | None]],
-    against: Resampling,
-) -> list[dict[str, Any]]:
-    """The report's row of every proxy."""
+    resampling: Resampling,
+) -> list[Row]:
+    """The report's row of every proxy; the random one is a baseline."""
     rows = []
-    for name in setup.proxies:
-        if name in BASELINES:  # judged over many draws instead, see baseline_rows
+    for name, proxy in setup.proxies.items():
+        if name == RANDOM:
             continue
         tables = {kind: (repeats or {}).get(kind, {}).get(name) for kind in ("seeds", "batches")}
-        judged = judge_proxy(field.scores[name], against, **tables).as_dict()
-        missing = {"count": judged.pop("missing"), "reason": field.reasons.get(name, "")}
-        proxy = PROXIES[name] if name in PROXIES else from_source(name, setup.own[name])
+        columns = judge_proxy(ranked.scores[name], resampling, **tables).as_dict()
+        missing = {"count": columns.pop("missing"), "reason": ranked.reasons.get(name, "")}
         kind = {"origin": proxy.origin, "gradient_free": proxy.gradient_free}
-        rows.append({"proxy": name, **kind, **judged, "missing": missing, **costs.get(name, NO_COST)})
+        rows.append({"proxy": name, **kind, **columns, "missing": missing, **costs[name]})
     return rows
 
 
-BASELINES = (CHANCE, LINE) = ("random", "linear_10_labels")
-NO_COST: dict[str, Any] = {"seconds_per_architecture": None, "peak_memory_mb": None}
-BASELINE = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
-
-
-def baseline_rows(field: RankedRows, against: Resampling, *, rng: np.random.Generator) -> list[dict[str, Any]]:
+def judge_baselines(ranked: RankedRows, resampling: Resampling, *, rng: np.random.Generator) -> list[Row]:
     """Chance, and a line through ten trained networks."""
-    columns = [np.log(field.parameters), *([] if field.depth_width is None else shape_of(field))]
-    found = {
-        CHANCE: random_baseline(against, rng=rng),
-        LINE: linear_baseline(np.stack(columns, axis=1), against, rng=rng),
+    shape = [] if ranked.depth_width is None else list(ranked.depth_width.T)
+    predictors = np.stack([np.log(ranked.parameters), *shape], axis=1)
+    judged = {
+        RANDOM: random_baseline(resampling, rng=rng),
+        LINEAR: linear_baseline(predictors, resampling, rng=rng),
     }
     rows = []
-    for name, judged in found.items():
-        values = judged.as_dict()
-        lacking = values.pop("missing")
-        missing = {"count": lacking, "reason": "labelled networks are left out" if lacking else ""}
-        rows.append({"proxy": name, **BASELINE, **values, "missing": missing})
+    for name, judgement in judged.items():
+        columns = judgement.as_dict()
+        count = columns.pop("missing")
+        missing = {"count": count, "reason": "labelled networks are left out" if count else ""}
+        free = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
+        rows.append({"proxy": name, **free, **columns, "missing": missing})
     return rows
 
 
-def shape_of(field: RankedRows) -> list[Values]:
-    return [np.array([getattr(count, name) for count in field.counts], dtype=np.float64) for name in ("depth", "width")]
-
-
-def costs(field: RankedRows, setup: ScoringSetup, see: Scorer) -> dict[str, dict[str, float | None]]:
-    """What each proxy takes by itself, on the architecture of median size."""
-    order = np.argsort(field.parameters, kind="stable")
-    middle = field.rows[int(order[len(order) // 2])]
-    wanted = [replace(setup.look(middle.config), proxies=(name,)) for name in setup.proxies]
-    found = see.alone(wanted, "cost of each proxy")
+def summarize(ranked: RankedRows, setup: ScoringSetup, options: so.ScoringOptions) -> dict[str, Any]:
+    """What was ranked, how it was recorded, and how well anything could do."""
+    benchmark = ranked.benchmark
+    ceiling = noise_ceiling(ranked.truth, networks=ranked.networks, cells=ranked.cells, tasks=ranked.tasks())
     return {
-        name: {"seconds_per_architecture": one["seconds"], "peak_memory_mb": one["peak_mb"]}
-        for name, one in zip(setup.proxies, found, strict=True)
+        "schema": SCHEMA,
+        "benchmark": benchmark.name,
+        "n": len(ranked.rows),
+        "variant": benchmark.variant,
+        "known": benchmark.known,
+        "target": ranked.target,
+        "targets": list(benchmark.targets),
+        "licence": benchmark.licence,
+        "loss": ranked.loss,
+        "seed": options.seed,
+        "seeds": options.seeds,
+        "batches": options.batches,
+        "initial": options.initial,
+        "batch": [setup.rows, setup.length],
+        "noise_ceiling": ceiling.as_dict() if ceiling else None,
     }
 
 
-def sweep(field: RankedRows, against: Resampling) -> list[dict[str, Any]] | None:
+def figures(ranked: RankedRows, resampling: Resampling) -> dict[str, Any]:
+    """What the page draws beside the table."""
+    benchmark = ranked.benchmark
+    parity = [compare_published(ranked, metric) for metric in BENCHMARKS[benchmark.name].metrics]
+    return {
+        "architectures": ranked.architectures(),
+        "xray": choice_effects([benchmark.space.traits(row.config) for row in ranked.rows], ranked.truth),
+        "published": [entry for entry in published_numbers() if entry["benchmark"] == benchmark.name],
+        "parity": [row for row in parity if row] or None,
+        "eta": sweep_eta(ranked, resampling),
+        "powers": sweep_powers(ranked, resampling),
+    }
+
+
+def sweep_eta(ranked: RankedRows, resampling: Resampling) -> list[Row] | None:
     """V-PCA and W-PCA at other shares of the variance."""
     rows = []
-    for eta, dimensions in field.etas.items():
-        judged = judge_proxy(dimensions * field.parameters, against.points())
-        plain = judge_proxy(dimensions, against.points())
-        rows.append(
-            {
-                "eta": float(eta),
-                "spearman": judged.spearman,
-                "within_cells": judged.within_cells,
-                "v_pca": plain.spearman,
-            }
-        )
+    for eta, dimensions in ranked.etas.items():
+        weighted = judge_proxy(dimensions * ranked.parameters, resampling.points())
+        plain = judge_proxy(dimensions, resampling.points()).spearman
+        within = weighted.within_cells
+        rows.append({"eta": float(eta), "spearman": weighted.spearman, "within_cells": within, "v_pca": plain})
     return rows or None
 
 
-def scree(field: RankedRows, setup: ScoringSetup) -> dict[str, Any] | None:
-    """Shares of variance of every component, layer by layer, in the best trained network; None where it has no FFN."""
-    best = field.rows[int(np.argmax(field.truth))]
-    found = spectra_of(setup.look(best.config))
-    return {"id": best.id, "layers": found} if found else None
-
-
-POWERS = np.linspace(0, 2, 9)
-
-
-def powers(field: RankedRows, against: Resampling) -> dict[str, Any] | None:
+def sweep_powers(ranked: RankedRows, resampling: Resampling) -> dict[str, Any] | None:
     """Spearman of parameters^a x V-PCA^b: where W-PCA (1, 1) lies among its neighbours."""
-    if not np.isfinite(field.scores.get("v_pca", np.array([np.nan]))).all():
+    if not np.isfinite(ranked.scores.get("v_pca", np.array([np.nan]))).all():
         return None
-    one, two = np.log(field.parameters), np.log(np.maximum(field.scores["v_pca"], 1))
-    table = [[judge_proxy(a * one + b * two, against.points()).spearman for b in POWERS] for a in POWERS]
+    parameters, v_pca = np.log(ranked.parameters), np.log(np.maximum(ranked.scores["v_pca"], 1))
+    table = [[judge_proxy(a * parameters + b * v_pca, resampling.points()).spearman for b in POWERS] for a in POWERS]
     return {"a": POWERS.tolist(), "b": POWERS.tolist(), "spearman": table}
 
 
-def benchmark_of(table: so.BenchmarkOptions) -> tuple[Path, Benchmark]:
-    """Where the files are, and the trained architectures in them."""
-    source = BENCHMARKS[table.benchmark]
-    folder = table.data or public_data(source.folder, origin=source.origin, option="--data")
-    variant = table.variant or source.variants[0]
-    if variant not in source.variants:
-        raise BadInput(f"--variant must be one of {', '.join(source.variants)}, got {variant!r}.")
-    benchmark = source.load(folder, variant)
-    if table.target is not None and table.target not in benchmark.targets:
-        raise BadInput(f"--target must be one of {', '.join(benchmark.targets)}, got {table.target!r}.")
-    return folder, benchmark
+def compare_published(ranked: RankedRows, metric: PublishedMetric) -> Row | None:
+    """How a published column agrees with our proxy, and how both do on the same rows; None when either is not there."""
+    theirs = np.array([row.published.get(metric.column, np.nan) for row in ranked.rows])
+    ours = ranked.scores.get(metric.proxy)
+    if ours is None or (both := np.isfinite(theirs) & np.isfinite(ours)).sum() < LEAST_ROWS:
+        return None
+    ours, theirs, truth = ours[both], theirs[both], ranked.truth[both]
+
+    def correlation(statistic: Callable[[Values, Values], float], a: Values, b: Values) -> float | None:
+        return statistic(a, b) if np.ptp(a) and np.ptp(b) else None  # none where one side is constant
+
+    return {
+        "metric": metric.column, "proxy": metric.proxy, "n": int(both.sum()), "note": metric.note,
+        "spearman": correlation(spearman, ours, theirs),
+        "our_spearman": correlation(spearman, ours, truth),
+        "published_spearman": correlation(spearman, theirs, truth),
+        "our_kendall_b": correlation(kendall, ours, truth),
+        "published_kendall_b": correlation(kendall, theirs, truth),
+    }  # fmt: skip
+
+
+def published_repeats(benchmark: BenchmarkTable, repeats: Repeats) -> dict[str, Any] | None:
+    """The authors' repeats by the names of our proxies, as `repeat_scores` gives ours; None without any."""
+    if not repeats:
+        return None
+    ids = sorted(set.intersection(*(set(rows) for rows in repeats.values())))
+    tables: dict[str, Any] = {"ids": ids}
+    for kind, rows in repeats.items():
+        tables[kind] = {
+            metric.proxy: [[values[metric.column] for values in rows[row]] for row in ids]
+            for metric in BENCHMARKS[benchmark.name].metrics
+            if all(metric.column in values for row in ids for values in rows[row])
+        }
+    return tables

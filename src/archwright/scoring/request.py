@@ -1,21 +1,20 @@
-"""One look at one untrained network: built, recorded once, judged by every proxy asked for."""
+"""One untrained network scored: built, recorded once, measured by every proxy of the request."""
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import torch
 
 from archwright.data.text.snippets import Snippets
 from archwright.probe import Probe, record
-from archwright.proxies import PROXIES, Proxy, Unscored, from_source, passes_of, roles_of
-from archwright.proxies.formulas.discovered import from_formula
+from archwright.proxies import PROXIES, Proxy, Unscored, passes_of, roles_of
 from archwright.proxies.pca import dimensions, spectra
-from archwright.random_streams import generator
+from archwright.random_streams import INITIAL_WEIGHTS, PROBE_NOISE, generator
+from archwright.scoring.initial_weights import INITIALS
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
 
@@ -23,16 +22,9 @@ ETAS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 """Shares of variance at which V-PCA is also taken, as it costs nothing more."""
 
 
-RECORDING_REVISION = 1
-"""Of the networks that spaces build and of what `record` gives of them: raised when a change of the code changes them,
-so that statistics from before are not read from disk."""
-WEIGHTS, NOISE = 0, 1
-"""Places that need random numbers of their own."""
-
-
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What to look at, with all that a process elsewhere needs to do it: calling it looks."""
+    """What to score, with all that another process needs for it: calling it gives the result."""
 
     space: ArchitectureSpace
     config: Config
@@ -42,11 +34,8 @@ class ScoreRequest:
     loss: str
     initial: str
     """A name of INITIALS."""
-    proxies: tuple[str, ...]
-    own: Mapping[str, str]
-    """Source of the user's proxies, by name."""
-    found: Mapping[str, str] = field(default_factory=dict)
-    """Formulas of proxies that were found, by name: another machine may not have their files."""
+    proxies: Mapping[str, Proxy]
+    """By name, as records: another machine may not have the user's files."""
 
     def __call__(self) -> "ScoreResult":
         return score_network(self)
@@ -54,7 +43,7 @@ class ScoreRequest:
 
 @dataclass(frozen=True)
 class ScoreResult:
-    """What came of it."""
+    """Scores of one network."""
 
     scores: dict[str, float]
     missing: dict[str, str]
@@ -64,102 +53,78 @@ class ScoreResult:
     peak_mb: float | None
     """Most memory held beyond what the process had before; None where the system does not tell."""
     etas: dict[str, float]
-    """V-PCA by share of variance, if it was asked for."""
+    """V-PCA by share of variance, if v_pca was among the proxies."""
 
 
-def score_network(at: ScoreRequest) -> ScoreResult:
-    """All scores of one network."""
-    begun, memory = process_time(), Memory()
-    chosen = chosen_proxies(at)
-    probe = probe_for(at, chosen)
+def score_network(request: ScoreRequest) -> ScoreResult:
+    """Builds and records the network, and measures every proxy; the user's last, so that ours cannot see their work."""
+    begun, memory = process_time(), MemoryPeak()
+    proxies = request.proxies.values()
+    probe = record_network(request, passes_of(proxies), roles_of(proxies))
     scores, missing = {}, {}
-    for name, proxy in sorted(
-        chosen.items(), key=lambda entry: entry[0] in at.own
-    ):  # what theirs do is not seen by ours
+    for proxy in sorted(proxies, key=lambda proxy: proxy.origin == "own" and bool(proxy.content)):
         try:
-            scores[name] = proxy.measure(probe)
+            scores[proxy.name] = proxy.measure(probe)
         except Unscored as reason:
-            missing[name] = str(reason)
-    etas = swept(probe) if "v_pca" in scores else {}
+            missing[proxy.name] = str(reason)
+    etas = {}
+    if "v_pca" in scores:
+        etas = {str(eta): float(sum(dimensions(spectrum, eta) for spectrum in spectra(probe))) for eta in ETAS}
     return ScoreResult(scores, missing, process_time() - begun, memory.grown_mb(), etas)
 
 
-def probe_for(at: ScoreRequest, chosen: Mapping[str, Proxy]) -> Probe:
-    """The network as these proxies want to see it."""
-    return record_network(at, passes_of(chosen.values()), roles_of(chosen.values()))
-
-
-def record_network(at: ScoreRequest, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:
+def record_network(request: ScoreRequest, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:
     """The network after these passes, with the outputs of these roles."""
-    network = at.space.network(
-        at.config, generator=generator(at.seed[0], WEIGHTS, at.seed[1]), vocabulary=at.batch.vocabulary, loss=at.loss
+    seed, repeat = request.seed
+    network = request.space.network(
+        request.config,
+        generator=generator(seed, INITIAL_WEIGHTS, repeat),
+        vocabulary=request.batch.vocabulary,
+        loss=request.loss,
     )
-    INITIALS[at.initial](network)
+    INITIALS[request.initial](network)
     return record(
         network,
-        tensors(at.batch),
-        counts=at.space.counts(at.config),
+        batch_tensors(request.batch),
+        counts=request.space.counts(request.config),
         passes=passes,
-        loss=at.loss,
-        generator=generator(at.seed[0], NOISE, at.seed[1]),
+        loss=request.loss,
+        generator=generator(seed, PROBE_NOISE, repeat),
         keep=keep,
     )
 
 
-def glorot(network: torch.nn.Module) -> None:
-    """Weights of linears with variance 2 / (inputs + outputs), so that the signal does not depend on the width."""
-    with torch.no_grad():
-        for module in network.modules():
-            if isinstance(module, torch.nn.Linear):
-                module.weight.mul_((2 / sum(module.weight.shape)) ** 0.5 / module.weight.std())
-
-
-INITIALS: dict[str, Callable[[Any], None]] = {"own": lambda network: None, "glorot": glorot}
-"""What is done to the initial weights of a space: nothing, or another scale."""
-
-
-def swept(probe: Probe) -> dict[str, float]:
-    found = spectra(probe)
-    return {str(eta): float(sum(dimensions(spectrum, eta) for spectrum in found)) for eta in ETAS}
-
-
-def spectra_of(at: ScoreRequest) -> list[list[float]]:
+def ffn_spectra(request: ScoreRequest) -> list[list[float]]:
     """Eigenvalues of the FFN pre-activations, layer by layer; none for a network without FFN."""
+    v_pca = PROXIES["v_pca"]
     try:
-        return [spectrum.tolist() for spectrum in spectra(probe_for(at, {"v_pca": PROXIES["v_pca"]}))]
+        return [spectrum.tolist() for spectrum in spectra(record_network(request, v_pca.passes, v_pca.roles))]
     except Unscored:
         return []
 
 
-def chosen_proxies(at: ScoreRequest) -> dict[str, Proxy]:
-    """The proxies of the look by name: the user's, those that were found, and listed ones."""
-    carried = {name: from_source(name, source) for name, source in at.own.items() if name in at.proxies}
-    carried |= {name: from_formula(text) for name, text in at.found.items() if name in at.proxies}
-    return {name: carried[name] if name in carried else PROXIES[name] for name in at.proxies}
+def batch_tensors(batch: Snippets) -> dict[str, torch.Tensor]:
+    return {"input_ids": torch.from_numpy(batch.input_ids), "labels": torch.from_numpy(batch.labels)}
 
 
-class Memory:
+class MemoryPeak:
     """How far the memory of this process rises from now on (Linux)."""
 
     def __init__(self) -> None:
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)  # what earlier looks freed goes back to the system, else it hides ours
+            ctypes.CDLL(None).malloc_trim(0)  # what earlier work freed goes back to the system, else it hides ours
         with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        self._before = self._field("VmRSS")
+        self._before = self._status("VmRSS")
 
     def grown_mb(self) -> float | None:
-        peak = self._field("VmHWM")
+        peak = self._status("VmHWM")
         return None if peak is None or self._before is None else max(0.0, peak - self._before) / 1024
 
     @staticmethod
-    def _field(name: str) -> float | None:
+    def _status(name: str) -> float | None:
         try:
             lines = Path("/proc/self/status").read_text().splitlines()
         except OSError:
             return None
         return next((float(line.split()[1]) for line in lines if line.startswith(name)), None)
-
-
-def tensors(batch: Snippets) -> dict[str, torch.Tensor]:
-    return {"input_ids": torch.from_numpy(batch.input_ids), "labels": torch.from_numpy(batch.labels)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from archwright.benchmarks.nas_bert import ORIGIN, ablation
+from archwright.benchmarks.nas_bert import ORIGIN, read_ablation
 from archwright.configs import training as to
 from archwright.configs.training import TrainConfig
 from archwright.data.public_data import public_data
@@ -190,7 +190,7 @@ def published_stability() -> dict[str, Any] | None:
     nothing about an early ranking, so they are left out and told.
     """
     try:
-        rows = ablation(public_data("nas-bert", origin=ORIGIN, option="ARCHWRIGHT_DATA"), "train")
+        rows = read_ablation(public_data("nas-bert", origin=ORIGIN, option="ARCHWRIGHT_DATA"), "train")
     except BadInput:
         return None
     steps, names = sorted({int(row["steps"]) for row in rows}), sorted({row["id"] for row in rows})

@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ from archwright.benchmarks import BENCHMARKS
 from archwright.discovery.score_table import StatisticsTable, is_usable
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Unscored
-from archwright.proxies.formulas.discovered import GALLERY, as_proxy, from_formula
+from archwright.proxies.formulas.discovered import GALLERY, as_proxy
 from archwright.proxies.formulas.formula import Branch, Formula, parse
 from archwright.proxies.formulas.inputs import EXTENDED, passes_needed, roles_needed
 from archwright.proxies.formulas.operations import Chain
 from archwright.proxies.formulas.statistics import statistics
-from archwright.scoring.request import ScoreRequest, chosen_proxies
+from archwright.scoring.request import ScoreRequest
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.many_scores import BulkCorrelations
 from tests.proxies.formulas.test_formula import executed, random_formula
@@ -77,7 +76,7 @@ def test_the_same_number_in_three_ways(entry: dict[str, Any], networks: list[Pro
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
 def test_the_gallery_knows_where_it_comes_from(entry: dict[str, Any]) -> None:
     proxy = PROXIES[entry["name"]]
-    assert proxy.origin == "discovered" and proxy.target == entry["formula"] and proxy.summary == entry["summary"]
+    assert proxy.origin == "discovered" and proxy.content == entry["formula"] and proxy.description == entry["summary"]
     assert (
         parse(entry["formula"]).canonical() == parse(entry["formula"]) and parse(entry["formula"]).size == entry["size"]
     )
@@ -134,12 +133,12 @@ def plain(branch: Branch) -> tuple[Chain, Chain]:
 
 
 def test_a_machine_without_the_file_can_score_it() -> None:
-    """The formula travels with the look."""
+    """The formula travels with the request."""
+    theirs = as_proxy({"name": "theirs", "json": parse("sum(frobenius(W))").as_json()})
     space = ARCHITECTURES["flexibert"]
-    at = ScoreRequest(space, {}, (0, 0), None, "electra", "own", ("theirs", "parameters"), {})  # type: ignore[arg-type]
-    sent = pickle.loads(pickle.dumps(replace(at, found={"theirs": "sum(frobenius(W))"})))
-    assert chosen_proxies(sent)["theirs"].target == "sum(frobenius(W))" and "theirs" not in PROXIES
-    assert chosen_proxies(sent)["theirs"] == from_formula("sum(frobenius(W))")
+    request = ScoreRequest(space, {}, (0, 0), None, "electra", "own", {"theirs": theirs})  # type: ignore[arg-type]
+    sent = pickle.loads(pickle.dumps(request))
+    assert sent.proxies["theirs"] == theirs and theirs.content == "sum(frobenius(W))" and "theirs" not in PROXIES
 
 
 def test_listing_found_proxies_loads_no_torch() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from archwright.benchmarks.nas_bert import nas_bert
+from archwright.benchmarks.nas_bert import load_nas_bert
 from archwright.probe import Probe, record
 from archwright.proxies.formulas.formula import Branch, Formula, Unscored
 from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, passes_needed, roles_needed
@@ -46,7 +46,7 @@ def probe() -> Probe:
 @pytest.fixture(scope="module")
 def flexibert(data_dir: Path) -> Probe:
     """A small row of the benchmark, as it was really trained, on random tokens."""
-    benchmark = nas_bert(data_dir / "nas-bert", "trained")
+    benchmark = load_nas_bert(data_dir / "nas-bert", "trained")
     config = min((row.config for row in benchmark.rows), key=lambda c: benchmark.space.counts(c).nonembedding)
     generator = torch.Generator().manual_seed(0)
     network = benchmark.space.network(config, generator=generator, vocabulary=50, loss="electra")

@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
 from archwright.proxies.formulas.formula import from_json, parse
+from archwright.proxies.formulas.operations import STATISTICS_REVISION
 from archwright.proxies.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -45,17 +46,14 @@ def read_proxy_file(file: Path) -> dict[str, Any]:
 
 
 def as_proxy(entry: Mapping[str, Any]) -> Proxy:
-    """The formula as a proxy; its target is its text, so that another formula of the same name is another target."""
-    return from_formula(str(from_json(entry["json"])), summary=entry.get("summary"))
-
-
-def from_formula(text: str, *, summary: str | None = None) -> Proxy:
-    """The proxy that the formula of this text is, wherever its file is."""
-    formula = parse(text)
+    """The formula as a proxy; its text is the content, so that another formula of the same name is another proxy."""
+    formula = from_json(entry["json"])
+    text = str(formula)
     return Proxy(
-        text, "discovered", formula.passes, "archwright discover", summary or text, formula.roles, load=load_formula
-    )
+        str(entry["name"]), entry.get("summary") or text, measure_formula, (text,), "archwright discover",
+        formula.passes, formula.roles, "discovered", content=text, revision=STATISTICS_REVISION,
+    )  # fmt: skip
 
 
-def load_formula(text: str) -> "Callable[[Probe], float]":
-    return parse(text).measure
+def measure_formula(probe: "Probe", text: str) -> float:
+    return parse(text).measure(probe)

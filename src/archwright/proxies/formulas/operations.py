@@ -19,6 +19,10 @@ from archwright.proxies.formulas.lazy_torch import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
+STATISTICS_REVISION = 1
+"""Of the numbers that operations give: raised when a change of the code changes them, so that no score of a formula and
+no statistic from before is read from disk."""
+
 Chain = tuple[str, ...]
 """Names of unary operations, the first one applied first."""
 

@@ -30,9 +30,6 @@ from archwright.proxies.formulas.simplification import PRUNED, ZERO, canonical_c
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
-STATISTICS_REVISION = 1
-"""Of the numbers that `statistics` gives: raised when a change of the code changes them, so that none from before is
-read from disk."""
 SPOILT = frozenset({("zscore", "inverse"), *product(("square", "sigmoid"), ("log", "abslog"))})
 """Always in double: reciprocals of what the mean nearly cancels, logarithms of what may be too small for single."""
 

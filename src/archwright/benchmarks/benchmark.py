@@ -1,0 +1,113 @@
+"""A benchmark: architectures that somebody trained, each with its result and what was published about it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archwright.data.public_data import public_data
+from archwright.errors import BadInput
+from archwright.search import Config
+
+if TYPE_CHECKING:
+    from archwright.spaces.architectures import ArchitectureSpace
+
+
+@dataclass(frozen=True)
+class Row:
+    """One trained architecture."""
+
+    id: str
+    config: Config
+    trained: Mapping[str, float]
+    """What training gave, by name of the target, always higher = better (errors and losses have their sign changed)."""
+    published: Mapping[str, float]
+    """Training-free metrics others published for it, as they stand in their file."""
+    cell: str
+    """Rows of one cell are alike in what everybody knows to matter: depth and width, or size."""
+    network: str = ""
+    """Equal for rows that are one network trained several times, where the variant does not show it."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A row of the files without a usable result."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BenchmarkTable:
+    """All rows of one benchmark, in one variant."""
+
+    name: str
+    variant: str
+    space: "ArchitectureSpace"
+    rows: tuple[Row, ...]
+    missing: tuple[Missing, ...]
+    target: str
+    """The target everything is judged on unless another one is named."""
+    targets: tuple[str, ...]
+    licence: str
+    known: str = "depth and width"
+    """What rows of one cell have in common."""
+    shaped: bool = True
+    """Whether depth and width are choices of its space, to be compared with."""
+
+
+class Unusable(Exception):
+    """Why an entry of a benchmark's files cannot be a row."""
+
+
+@dataclass(frozen=True)
+class PublishedMetric:
+    """A column of scores that others published, and our proxy that should agree with it."""
+
+    column: str
+    proxy: str
+    note: str
+    """What may differ."""
+
+
+Repeats = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
+"""Published metrics over other "seeds" and "batches": kind, id of the row, one entry per repeat."""
+
+
+def no_repeats(folder: Path) -> Repeats:
+    return {}
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark before its files are read: everything the program must know about it.
+
+    A package adds one with an entry point of the group `archwright.benchmarks` whose object is such a record.
+    """
+
+    name: str
+    read: Callable[[Path, str], BenchmarkTable]
+    """(folder, variant) -> rows; BadInput for files that cannot be read."""
+    folder: str
+    """Name of its folder among the public data."""
+    origin: str
+    """Where its files can be downloaded."""
+    licence: str
+    variants: tuple[str, ...] = ("trained",)
+    """How a config becomes a network; the default first."""
+    metrics: tuple[PublishedMetric, ...] = ()
+    """A column may be there twice, with two readings of its definition."""
+    read_repeats: Callable[[Path], Repeats] = no_repeats
+    description: str = ""
+    """One line for `--help`; ours stand in the registry, because their modules load torch."""
+
+    def find_folder(self, given: Path | None) -> Path:
+        """The folder given, else the one among the public data."""
+        return given or public_data(self.folder, origin=self.origin, option="--data")
+
+    def load(self, folder: Path | None = None, variant: str | None = None) -> BenchmarkTable:
+        """All rows; BadInput for an unknown variant or files that cannot be read."""
+        variant = variant or self.variants[0]
+        if variant not in self.variants:
+            raise BadInput(f"--variant must be one of {', '.join(self.variants)}, got {variant!r}.")
+        return self.read(self.find_folder(folder), variant)
