@@ -155,8 +155,8 @@ BAD = {
     "one token": ({"length": 1}, "at least 2"),
     "no seeds": ({"seeds": 0}, "at least 1"),
     "no batches": ({"batches": -1}, "at least 1"),
-    "no workers": ({"workers": -2}, "at least 0"),
-    "no seed": ({"seed": -1}, "at least 0"),
+    "no workers": ({"workers": -2}, "must not be negative"),
+    "no seed": ({"seed": -1}, "must not be negative"),
     "no samples": ({"samples": 0}, "at least 10"),
     "a folder for the page": ({"html": "."}, "must be a file"),
 }
