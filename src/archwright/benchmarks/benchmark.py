@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archwright.data.public_data import public_data
 from archwright.errors import BadInput
 from archwright.search import Config
 
@@ -101,13 +100,9 @@ class Benchmark:
     description: str = ""
     """One line for `--help`; ours stand in the registry, because their modules load torch."""
 
-    def find_folder(self, given: Path | None) -> Path:
-        """The folder given, else the one among the public data."""
-        return given or public_data(self.folder, origin=self.origin, option="--data")
-
-    def load(self, folder: Path | None = None, variant: str | None = None) -> BenchmarkTable:
+    def load(self, folder: Path, variant: str | None = None) -> BenchmarkTable:
         """All rows; BadInput for an unknown variant or files that cannot be read."""
         variant = variant or self.variants[0]
         if variant not in self.variants:
             raise BadInput(f"--variant must be one of {', '.join(self.variants)}, got {variant!r}.")
-        return self.read(self.find_folder(folder), variant)
+        return self.read(folder, variant)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
 from archwright.configs import scoring as so
+from archwright.data.public_data import public_data
 from archwright.errors import BadInput
 from archwright.networks.roles import Counts
 from archwright.scoring.request import ScoreResult
@@ -111,7 +112,7 @@ class RankedRows:
 def load_benchmark(options: so.BenchmarkOptions) -> tuple[Path, BenchmarkTable]:
     """The folder of the files, and the trained architectures in them; BadInput for an unknown variant or target."""
     record = BENCHMARKS[options.benchmark]
-    folder = record.find_folder(options.data)
+    folder = options.data or public_data(record.folder, origin=record.origin, option="--data")
     benchmark = record.load(folder, options.variant)
     if options.target is not None and options.target not in benchmark.targets:
         raise BadInput(f"--target must be one of {', '.join(benchmark.targets)}, got {options.target!r}.")
