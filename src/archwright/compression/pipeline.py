@@ -52,10 +52,12 @@ def run_compression(
         method.prepare(context, original, order)  # trains the super-network, or lists what to evaluate
         del original  # the memory is needed; with --start original it has become the super-network
         run.note("ready", {"method": config.supernet.method})
-        evaluator = method.build_evaluator(context)
+        evaluator, minutes, deadline = method.build_evaluator(context), config.search.minutes, None
+        if minutes is not None:  # a tenth of it belongs to the search even when training took longer than planned
+            deadline = max(start + 60 * minutes, time.monotonic() + 6 * minutes)
         with report_database_loss():
             with run.phase("search"):
-                study = run_search(evaluator, deadline=search_deadline(config, start))
+                study = run_search(evaluator, deadline=deadline)
             result = build_result(evaluator, study)
         if config.fidelity.honesty:
             with run.phase("honesty"):
@@ -94,9 +96,3 @@ def copy_original(run: RunFolder, lender: RunFolder) -> None:
     run.note("seconds", {"original": lender.seconds.get("original", 0.0)})
     with atomic_folder(run.original) as beside:
         shutil.copytree(lender.original, beside, copy_function=os.link, dirs_exist_ok=True)
-
-
-def search_deadline(config: CompressConfig, start: float) -> float | None:
-    """A tenth of the time belongs to the search even when training took longer than planned."""
-    minutes = config.search.minutes
-    return None if minutes is None else max(start + 60 * minutes, time.monotonic() + 6 * minutes)

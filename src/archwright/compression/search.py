@@ -57,7 +57,7 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
 
 @contextmanager
 def search_here(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
-    """`search` in this process, given trials, deadline and told."""
+    """`search` in this process, given trials, deadline and on_trial."""
     objectives, constraints = evaluator.objectives(table), evaluator.constraints(table)
     yield partial(search, evaluator.open_study(), evaluator.space, objectives, constraints=constraints)
 
