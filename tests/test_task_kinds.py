@@ -1,9 +1,9 @@
 """Every kind of task: its record is whole, and what it names is there."""
 
 import pytest
-from archwright.networks.kinds import STOCK_HEADS
 
 from archwright.networks.pruned import HEADS
+from archwright.networks.stock_heads import STOCK_HEADS
 from archwright.objectives.error import ERRORS
 from archwright.statistics import METRICS
 from archwright.tasks import TASK_KINDS

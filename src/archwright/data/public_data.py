@@ -29,9 +29,5 @@ def places() -> list[Path]:
 
 
 WIKITEXT = "wikitext-2/train.txt"
-
-
 WIKITEXT_ORIGIN = "the WikiText-2 data set, e.g. https://huggingface.co/datasets/Salesforce/wikitext"
-
-
 GPT2_ORIGIN = "https://huggingface.co/openai-community/gpt2"

@@ -67,8 +67,8 @@ def best_thresholds(windows: Windows, spans: AnswerSpans) -> dict[str, float]:
         for name, score in {"exact": exact_match, "f1": word_f1_or_none}.items()
     }
     lowest = min(doubts) - 1  # below all doubts: nothing is answered
-    limits = {f"best_{name}_threshold": max(found.doubt, lowest) for name, found in chosen.items()}
-    return {f"best_{name}": found.score for name, found in chosen.items()} | limits
+    limits = {f"best_{name}_threshold": max(best.doubt, lowest) for name, best in chosen.items()}
+    return {f"best_{name}": best.score for name, best in chosen.items()} | limits
 
 
 def perplexity_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
@@ -83,8 +83,8 @@ def evaluation_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Ba
 
 
 def predict_test_rows(
-    task_data: TaskData, network: PrunedNetwork, asked: UnlabelledRows, max_length: int
+    task_data: TaskData, network: PrunedNetwork, unlabelled: UnlabelledRows, max_length: int
 ) -> tuple[list[str], list[str]]:
     """Numbers of rows without labels, and the answers as the leaderboard wants them."""
-    found = predict(network, evaluation_rows(task_data, asked.rows, max_length))
-    return asked.index, format_answers(asked.column, found.tolist(), task_data.task.labels)
+    answers = predict(network, evaluation_rows(task_data, unlabelled.rows, max_length))
+    return unlabelled.index, format_answers(unlabelled.column, answers.tolist(), task_data.task.labels)

@@ -20,22 +20,22 @@ def task_loss(logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup =
     Logits and targets: rows x classes and rows (classification, multiple choice), rows x 2 x time and rows x 2 (starts
     and ends of answers), rows x time x vocabulary and rows x time (language modelling).
     """
-    wanted = targets.flatten()
+    flat = targets.flatten()
     if logits.shape[-1] == 1:
-        return squared_error(logits.flatten(), wanted) / group.count(size_of(wanted), numbers_in)
-    count = group.count((wanted != NO_TARGET).sum(), targets_in)
-    return mean_in_pieces(cross_entropy, logits.flatten(0, -2), wanted, count=count)
+        return squared_error(logits.flatten(), flat) / group.count(size_of(flat), numbers_in)
+    count = group.count((flat != NO_TARGET).sum(), targets_in)
+    return mean_in_pieces(cross_entropy, logits.flatten(0, -2), flat, count=count)
 
 
 def distillation(
     logits: torch.Tensor, teacher: torch.Tensor, temperature: float, group: ProcessGroup = SINGLE_PROCESS
 ) -> torch.Tensor:
     """KL divergence from the softened teacher, mean over positions (Equation 2, no T^2 factor), or squared error."""
-    flat, aims = logits.flatten(0, -2), teacher.flatten(0, -2)
+    flat, targets = logits.flatten(0, -2), teacher.flatten(0, -2)
     count = group.count(size_of(flat), numbers_in)
     if logits.shape[-1] == 1:
-        return squared_error(flat, aims) / count
-    return mean_in_pieces(partial(divergence, temperature=temperature), flat, aims, count=count)
+        return squared_error(flat, targets) / count
+    return mean_in_pieces(partial(divergence, temperature=temperature), flat, targets, count=count)
 
 
 def targets_in(batch: Any) -> int:
@@ -52,8 +52,8 @@ def size_of(rows: torch.Tensor) -> torch.Tensor:
     return torch.tensor(len(rows), device=rows.device)
 
 
-def squared_error(found: torch.Tensor, aims: torch.Tensor) -> torch.Tensor:
-    return nn.functional.mse_loss(found, aims.to(found.dtype), reduction="sum")
+def squared_error(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return nn.functional.mse_loss(values, targets.to(values.dtype), reduction="sum")
 
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -68,11 +68,11 @@ def divergence(logits: torch.Tensor, teacher: torch.Tensor, *, temperature: floa
 Total = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def mean_in_pieces(total: Total, logits: torch.Tensor, aims: torch.Tensor, *, count: torch.Tensor) -> torch.Tensor:
+def mean_in_pieces(total: Total, logits: torch.Tensor, targets: torch.Tensor, *, count: torch.Tensor) -> torch.Tensor:
     """`total` over all positions by `count`; for many logits in pieces, so that its temporaries stay small."""
     if logits.numel() <= PIECE:
-        return total(logits, aims) / count
-    mean: torch.Tensor = InPieces.apply(total, logits, aims, count)
+        return total(logits, targets) / count
+    mean: torch.Tensor = InPieces.apply(total, logits, targets, count)
     return mean
 
 
@@ -80,14 +80,16 @@ class InPieces(torch.autograd.Function):
     """A mean over positions; its gradient is made piece by piece on the way forward: one copy of the logits."""
 
     @staticmethod
-    def forward(ctx: Any, total: Total, logits: torch.Tensor, aims: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-        size, wanted = max(1, PIECE // logits.shape[-1]), ctx.needs_input_grad[1]
-        gradient = torch.empty_like(logits) if wanted else None
+    def forward(
+        ctx: Any, total: Total, logits: torch.Tensor, targets: torch.Tensor, count: torch.Tensor
+    ) -> torch.Tensor:
+        size, differentiable = max(1, PIECE // logits.shape[-1]), ctx.needs_input_grad[1]
+        gradient = torch.empty_like(logits) if differentiable else None
         mean: Any = 0.0
         for start in range(0, len(logits), size):
-            with torch.set_grad_enabled(wanted):
-                piece = logits[start : start + size].detach().requires_grad_(wanted)
-                part = total(piece, aims[start : start + size]) / count
+            with torch.set_grad_enabled(differentiable):
+                piece = logits[start : start + size].detach().requires_grad_(differentiable)
+                part = total(piece, targets[start : start + size]) / count
             if gradient is not None:
                 gradient[start : start + size] = torch.autograd.grad(part, piece)[0]
             mean = mean + part.detach()

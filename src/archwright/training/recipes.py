@@ -79,15 +79,15 @@ PRESETS: dict[str, RecipePreset] = {
 
 def merge_recipe(preset: str, stage: str, task: str | None, given: Mapping[str, Any]) -> Recipe:
     """The recipe of a preset for a stage and a task, with what the user gave (None: nothing) over it."""
-    found: Recipe | None = getattr(PRESETS[preset], stage)
-    if found is None:
+    recipe: Recipe | None = getattr(PRESETS[preset], stage)
+    if recipe is None:
         able = ", ".join(name for name, other in PRESETS.items() if getattr(other, stage))
         raise BadInput(f"the preset {preset} has no {stage}; take {able}.")
     names = {f.name for f in fields(Recipe)}
-    special = found.tasks.get(task or "", {})
+    special = recipe.tasks.get(task or "", {})
     said = {name: value for name, value in given.items() if name in names and value is not None}
     length = {name: None for name in ("steps", "epochs") if {"steps", "epochs"} & set(said)}
-    recipe = replace(found, **{**special, **length, **said})
+    recipe = replace(recipe, **{**special, **length, **said})
     check_recipe(recipe)
     return recipe
 

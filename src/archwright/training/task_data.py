@@ -1,6 +1,5 @@
 """What every phase of `compress` needs: the task as batches, the tokenizer, and the checkpoint's own labels."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,9 +68,9 @@ class TaskData:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
         return self.task.scale_error(error)
 
-    def length(self, wanted: int) -> int:
-        """Tokens of the text that costs are about."""
-        return wanted or median_length(self.encoded["validation"])
+    def length(self, tokens: int) -> int:
+        """Tokens of the text that costs are about; 0: as many as a typical one has."""
+        return tokens or median_length(self.encoded["validation"])
 
 
 def load_task_data(
@@ -87,12 +86,12 @@ def prepare_task_data(
     config: Any, source: str, data: o.DataOptions, *, seed: int, device: torch.device, held_out: float | None = None
 ) -> TaskData:
     """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one."""
-    words = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
-    asked = {key: value for key, value in words.items() if key not in ("task", "max_length")}
-    task = load_task(**asked)
+    options = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
+    options = {key: value for key, value in options.items() if key not in ("task", "max_length")}
+    task = load_task(**options)
     own = own_labels(config, task)
     if own and own != task.labels:
-        task = load_task(**asked, labels=own)
+        task = load_task(**options, labels=own)
     task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
     tokenizer = load_tokenizer(source)
     encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
@@ -101,17 +100,10 @@ def prepare_task_data(
 
 def resolve_device(name: str) -> torch.device:
     """The device of this name; auto is the best there is."""
-    wanted = DEVICES[name]()
-    if wanted.type == "cuda" and not torch.cuda.is_available():
+    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+    if device.type == "cuda" and not torch.cuda.is_available():
         raise BadInput("--device cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
-    return wanted
-
-
-DEVICES: dict[str, Callable[[], torch.device]] = {
-    "auto": lambda: torch.device("cuda" if torch.cuda.is_available() else "cpu"),
-    "cpu": lambda: torch.device("cpu"),
-    "cuda": lambda: torch.device("cuda"),
-}
+    return device
 
 
 def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
@@ -130,8 +122,8 @@ def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
 
 def names_match(config: Any, task: Task) -> bool:
     """Whether the checkpoint's head has the task's labels, by name and in any order."""
-    wanted = sorted(label.casefold() for label in task.labels)
-    return bool(wanted) and has_head(config, task.labels, task.kind) and sorted(head_names(config)) == wanted
+    labels = sorted(label.casefold() for label in task.labels)
+    return bool(labels) and has_head(config, task.labels, task.kind) and sorted(head_names(config)) == labels
 
 
 def head_names(config: Any) -> list[str]:

@@ -58,21 +58,21 @@ def present_tasks(data: Path) -> list[str]:
     """The GLUE tasks that have a folder in this one, in the usual order."""
     if not data.is_dir():
         raise BadInput(f"--glue must be a folder with a folder per task (CoLA, SST-2, ...), got {str(data)!r}.")
-    found = [name for name in GLUE if (data / name).is_dir()]
-    if not found:
+    names = [name for name in GLUE if (data / name).is_dir()]
+    if not names:
         raise BadInput(f"--glue must have a folder per task such as {', '.join(list(GLUE)[:3])}, {data} has none.")
-    return found
+    return names
 
 
 def extra_dev_rows(task: str, data: Path, labels: Sequence[str]) -> dict[str, Rows]:
     """Dev rows of further columns of the leaderboard, where their files are there: MNLI-mm."""
-    folder, found = glue_folder(task, data), {}
+    folder, rows = glue_folder(task, data), {}
     for column, file in MORE_DEV.get(task, {}).items():
         if (folder / file).is_file():
             examples, _ = read_glue(folder / file, GLUE[task])
             targets = np.array([labels.index(label) for label in examples.labels], dtype=np.int64)
-            found[column] = Rows(examples.texts, examples.pairs, targets)
-    return found
+            rows[column] = Rows(examples.texts, examples.pairs, targets)
+    return rows
 
 
 def leaderboard_rows(task: str, data: Path) -> list[UnlabelledRows]:

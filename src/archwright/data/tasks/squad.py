@@ -50,10 +50,10 @@ def load_squad(data: Path | None) -> UnsplitTask:
 
 def only_file(folder: Path, pattern: str) -> Path:
     """The one file of this pattern."""
-    found = sorted(folder.glob(pattern))
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(path.name for path in found[:6]) or "none"
+    paths = sorted(folder.glob(pattern))
+    if len(paths) == 1:
+        return paths[0]
+    names = ", ".join(path.name for path in paths[:6]) or "none"
     raise BadInput(
         f"{str(folder)!r} must have exactly one file {pattern}, it has {names}; the original is at {ADDRESS}"
     )
@@ -82,8 +82,8 @@ class Content:
         moved = f"{self.moved} answers of {name} were not at their answer_start and were found elsewhere"
         lost = f"{self.lost} questions of {name} left out, their answers are not in the context"
         part = f"{name}: part of the official data, not comparable with published numbers"
-        told = {part: "subset" in name, moved: self.moved, lost: self.lost}
-        return "; ".join(line for line, wanted in told.items() if wanted)
+        notes = {part: "subset" in name, moved: self.moved, lost: self.lost}
+        return "; ".join(note for note, applies in notes.items() if applies)
 
     def rows(self, unanswerable: bool, *, together: list[int] | None = None) -> QuestionRows:
         """`together` numbers what stays in one split, question by question: by default the paragraphs."""
@@ -115,12 +115,12 @@ def add(content: Content, entry: Any, context: str, where: str) -> bool:
     question, given = text_in(entry, "question", where), items(entry, "answers", where)
     if entry.get("is_impossible"):
         given = []
-    found = [locate_answer(answer, context, f"answers[{i}] of {where}") for i, answer in enumerate(given)]
-    spans = [span for span, _ in found if span is not None]
-    if found and not spans:
+    located = [locate_answer(answer, context, f"answers[{i}] of {where}") for i, answer in enumerate(given)]
+    spans = [span for span, _ in located if span is not None]
+    if located and not spans:
         content.lost += 1
         return False
-    content.moved += sum(moved for _, moved in found)
+    content.moved += sum(moved for _, moved in located)
     content.questions.append(question)
     content.contexts.append(context)
     content.answers.append(tuple(answer["text"] for answer in given))
@@ -138,10 +138,10 @@ def locate_answer(answer: Any, context: str, where: str) -> tuple[tuple[int, int
     said = start + len(text) - len(text.lstrip())
     if said >= 0 and context.startswith(core, said):
         return (said, said + len(core)), False
-    places = [place for place in range(len(context)) if context.startswith(core, place)]
-    if not places:
+    starts = [start for start in range(len(context)) if context.startswith(core, start)]
+    if not starts:
         return None, False
-    nearest = min(places, key=lambda place: abs(place - said))
+    nearest = min(starts, key=lambda start: abs(start - said))
     return (nearest, nearest + len(core)), True
 
 
@@ -173,8 +173,8 @@ def json_file(path: Path) -> Any:
 
 
 def items(holder: Any, key: str, where: str) -> list[Any]:
-    found: list[Any] = field_in(holder, key, list, "a list", where)
-    return found
+    values: list[Any] = field_in(holder, key, list, "a list", where)
+    return values
 
 
 def text_in(holder: Any, key: str, where: str) -> str:

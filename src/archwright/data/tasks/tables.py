@@ -27,9 +27,9 @@ class Columns:
     """Multiple choice: the columns of the choices, in the order in which labels count them."""
 
     def __post_init__(self) -> None:
-        wanted = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
-        if len(set(wanted)) < len(wanted):
-            raise BadInput(f"text, text pair, label and choices need a column each, got {quote_all(wanted)}.")
+        columns = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
+        if len(set(columns)) < len(columns):
+            raise BadInput(f"text, text pair, label and choices need a column each, got {quote_all(columns)}.")
         if len(self.choices) == 1:
             raise BadInput(f"--choice-columns needs two columns or more, got only {quote(self.choices[0])}.")
         if self.choices and self.pair is not None:

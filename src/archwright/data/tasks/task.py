@@ -93,8 +93,8 @@ def load_task(
     checkpoint that has them already. `train_rows` and so on keep a random part after splitting (0: all). `held_out` is
     the share of train that validates instead of the usual one, 0 for none of it: then the test rows do.
     """
-    wanted = {"train": train_rows, "validation": validation_rows, "test": test_rows}
-    for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in wanted.items()}}.items():
+    sizes = {"train": train_rows, "validation": validation_rows, "test": test_rows}
+    for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in sizes.items()}}.items():
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
     columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
@@ -103,7 +103,7 @@ def load_task(
     if held_out is not None and task.test is not None and task.validation is None:
         shares = {"validation": held_out} if held_out else {}
         task = replace(task, validation=None if held_out else task.test, shares=shares)
-    return check_classes(split_task(task, wanted, seed), seed)
+    return check_classes(split_task(task, sizes, seed), seed)
 
 
 def load_labelled(request: TaskRequest) -> UnsplitTask:
@@ -167,13 +167,13 @@ OTHER_TASKS: dict[str | None, OtherTask] = {
 TASKS: dict[str, str] = {str(name): task.description for name, task in (BUILT_IN | OTHER_TASKS).items()}
 
 
-def split_task(task: UnsplitTask, wanted: Mapping[str, int], seed: int) -> Task:
+def split_task(task: UnsplitTask, sizes: Mapping[str, int], seed: int) -> Task:
     """The task with train cut into its splits, and at most so many rows per split, chosen at random; 0 keeps all."""
     shares = task.shares
     data = {name: split for name, split in (("validation", task.validation), ("test", task.test)) if split is not None}
     data |= dict(task.train.split(shares, seed))
     splits = {name: data[name] for name in ("train", "validation", "test")}
-    for stream, (name, number) in enumerate(wanted.items(), start=1):
+    for stream, (name, number) in enumerate(sizes.items(), start=1):
         if 0 < number < len(splits[name]):
             splits[name] = splits[name].sample(number, (seed, stream))
     percent = "/".join(f"{100 * share:.0f}" for share in [1 - sum(shares.values()), *shares.values()])

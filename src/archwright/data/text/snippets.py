@@ -15,7 +15,7 @@ from archwright.data.text.tokenizer_training import GPT2_FILES
 from archwright.errors import BadInput
 
 CHARACTERS = 8
-"""Of text per wanted token that are tokenized at first; doubled until there are enough tokens."""
+"""Of text per characters token that are tokenized at first; doubled until there are enough tokens."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ def snippets(text: Path, encoder: TextEncoder, loss: str, *, rows: int, length: 
 def window(lines: list[str], encoder: TextEncoder, length: int, rng: np.random.Generator, source: Path) -> list[int]:
     """The first `length` tokens from a random line on; goes on at the beginning of the text after its end."""
     start = int(rng.integers(len(lines)))
-    turned, wanted = lines[start:] + lines[:start], CHARACTERS * length
+    turned, characters = lines[start:] + lines[:start], CHARACTERS * length
     while True:
-        sizes = np.cumsum([len(line) + 1 for line in turned[: wanted + 1]])
-        piece = "\n".join(turned[: int(np.searchsorted(sizes, wanted)) + 1])  # lines of so many characters
+        sizes = np.cumsum([len(line) + 1 for line in turned[: characters + 1]])
+        piece = "\n".join(turned[: int(np.searchsorted(sizes, characters)) + 1])  # lines of so many characters
         ids = encoder.encode(piece)
         if len(ids) >= length:
             return ids[:length]
-        if len(piece) < wanted:
+        if len(piece) < characters:
             raise BadInput(f"{source} has {len(ids)} tokens, fewer than the {length} of one row; give a longer text.")
-        wanted *= 2
+        characters *= 2
 
 
 def checkpoint_encoder(source: str) -> TextEncoder:
