@@ -140,12 +140,11 @@ def torch_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
 
 
 def onnx_call(network: PrunedNetwork, ids: torch.Tensor) -> Callable[[], Any]:
-    from archwright.exporting.quiet_libraries import silenced
-
     from archwright.exporting.onnx_file import load_onnx, write_onnx  # onnx takes a second to import
+    from archwright.logs import silence_libraries
 
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    with TemporaryDirectory() as folder, silenced():
+    with TemporaryDirectory() as folder, silence_libraries():
         write_onnx(network, Path(folder), names=list(inputs))
         run = load_onnx(Path(folder) / "model.onnx")
     return lambda: run(inputs)

@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, PreTrainedModel
 
 from archwright.compression.studies.preview import preview_spaces
 from archwright.errors import BadInput
-from archwright.exporting.trained import save_trained
+from archwright.exporting.compact import save_checkpoint
 from archwright.networks.flexibert import FlexiBertConfig, FlexiBertNetwork
 from archwright.networks.load import load_supernet
 from archwright.networks.nlu import NluConfig, NluNetwork
@@ -38,7 +38,7 @@ def trained(place: Path, minilm: Path) -> dict[str, Path]:
     for name, make in DESIGNS.items():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            save_trained(make(len(tokenizer)), tokenizer, place / f"designed-{name}")
+            save_checkpoint(make(len(tokenizer)), tokenizer, place / f"designed-{name}")
         found[name] = place / f"designed-{name}"
     return found
 
@@ -72,7 +72,7 @@ def test_its_spaces_can_be_looked_at(name: str, trained: dict[str, Path], tmp_pa
 
 def test_a_network_with_our_head_is_no_super_network(trained: dict[str, Path], rows: Path, tmp_path: Path) -> None:
     network = load_supernet(str(trained["nlu"]), labels=("no", "yes"))
-    save_trained(network, None, tmp_path / "tuned")
+    save_checkpoint(network, None, tmp_path / "tuned")
     with pytest.raises(BadInput, match="that it was fine-tuned from"):
         compressed(tmp_path / "run", model=str(tmp_path / "tuned"), train=rows)
     assert not (tmp_path / "run").exists()

@@ -13,7 +13,7 @@ from archwright.commands.export import export
 from archwright.compression.export import TEXTS, ExportResult
 from archwright.configs import compress as o
 from archwright.errors import BadInput
-from archwright.exporting.trained import save_trained
+from archwright.exporting.compact import save_checkpoint
 from tests.exporting.test_trained import MADE, words
 
 
@@ -21,7 +21,7 @@ from tests.exporting.test_trained import MADE, words
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("models")
     for name, (auto, _, make) in MADE.items():
-        save_trained(make(), words(pairs="Causal" not in auto), root / name)
+        save_checkpoint(make(), words(pairs="Causal" not in auto), root / name)
     return root
 
 

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from archwright.exporting.bundle import Bundle, bundled, merged, source_of
+from archwright.exporting.bundle import Bundle, bundle_classes, merge_imports, read_module
 from archwright.networks.cells import CellForCausalLM
 from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertNetwork
@@ -19,22 +19,22 @@ EVERY = [NluNetwork, FlexiBertNetwork, LtsGpt2ForCausalLM, CellForCausalLM, *HEA
 
 @pytest.mark.parametrize("made", EVERY, ids=lambda made: made.__name__)
 def test_the_file_runs_alone_and_makes_the_class(made: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = bundled([made])
+    text = bundle_classes([made])
     module = ModuleType("alone")
     monkeypatch.setitem(sys.modules, "alone", module)
     exec(compile(text, "alone.py", "exec"), module.__dict__)
     assert vars(module)[made.__name__].__module__ == "alone"
-    assert text == bundled([made])
+    assert text == bundle_classes([made])
 
 
 def test_only_what_is_needed_is_in_it() -> None:
-    names = {node.name for node in ast.parse(bundled([NluModel])).body if isinstance(node, ast.ClassDef)}
+    names = {node.name for node in ast.parse(bundle_classes([NluModel])).body if isinstance(node, ast.ClassDef)}
     assert {"NluModel", "NluConfig", "NluEmbeddings", "MobileLayer", "Roles"} <= names
     assert not names & {"NluNetwork", "MaskedTokens", "FlexiBertModel"}
 
 
 def test_of_a_registry_only_the_members_that_are_named() -> None:
-    text = bundled([HEADS["qa"]], registries={"FAMILIES": {"archwright_nlu": FAMILIES.target("archwright_nlu")}})
+    text = bundle_classes([HEADS["qa"]], registries={"FAMILIES": {"archwright_nlu": FAMILIES.target("archwright_nlu")}})
     assert 'FAMILIES = {"archwright_nlu": NLU}' in text
     assert text.index("class NluModel") < text.index('FAMILIES = {"archwright_nlu": NLU}')
     assert "BERT = " not in text and "Registry" not in text and "import archwright" not in text
@@ -47,14 +47,14 @@ def test_a_name_means_one_thing() -> None:
     with pytest.raises(ValueError, match="one file can have one 'Head'"):
         bundle.claim("Head", "archwright.two")
     with pytest.raises(ValueError, match="one file can have one 'HEADS'"):
-        bundled([NluNetwork, FlexiBertNetwork])
+        bundle_classes([NluNetwork, FlexiBertNetwork])
 
 
 def test_imports_of_one_package_share_a_line() -> None:
-    found = merged({"from torch import nn", "import torch", "from torch import Tensor as T", "import math"})
+    found = merge_imports({"from torch import nn", "import torch", "from torch import Tensor as T", "import math"})
     assert found == ["import math", "import torch", "from torch import Tensor as T, nn"]
 
 
 def test_what_is_no_module() -> None:
     with pytest.raises(ValueError, match="made of modules"):
-        source_of("archwright.nowhere")
+        read_module("archwright.nowhere")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.exporting import stock
+from archwright.exporting import hf
 from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
@@ -28,7 +28,7 @@ GONE = LayerSpec(0, 0)
 
 def reloaded(network: Network) -> PreTrainedModel:
     with silence_libraries(), tempfile.TemporaryDirectory() as folder:
-        stock.write_padded(network, Path(folder))
+        hf.write_with_zeros(network, Path(folder))
         return AutoModelForCausalLM.from_pretrained(folder)
 
 
@@ -74,7 +74,7 @@ def test_corners_in_double_precision(family: str, grouping: str, keep: SubnetSpe
 def test_every_group_keeps_its_own_queries() -> None:
     """Two of three query heads of each of four groups: the third place of every group is empty, not the last four."""
     network = extract(SUPERNETS["mistral", "queries"], (LayerSpec((0, 2), 5), LayerSpec(3, 5), GONE))
-    layer = stock.as_stock(network).model.layers[0].self_attn
+    layer = hf.as_stock(network).model.layers[0].self_attn
     ours = network.backbone.layers[0].self_attn
     rows = layer.q_proj.weight.view(HEADS, QUERIES, 6, 48)
     assert torch.equal(rows[:, :2].flatten(0, 2), ours.q_proj.weight)
@@ -88,7 +88,7 @@ def test_every_group_keeps_its_own_queries() -> None:
 def test_groups_go_with_their_queries() -> None:
     network = extract(SUPERNETS["qwen2", "groups"], (LayerSpec((1, 3), 5), LayerSpec(3, 5), GONE))
     whole = SUPERNETS["qwen2", "groups"].backbone.layers[0].self_attn
-    layer = stock.as_stock(network).model.layers[0].self_attn
+    layer = hf.as_stock(network).model.layers[0].self_attn
     assert torch.equal(layer.k_proj.weight.view(3, 4, 48)[:2], whole.k_proj.weight.view(HEADS, 4, 48)[[1, 3]])
     expected = whole.q_proj.bias.view(HEADS, QUERIES * 4)[[1, 3]]
     assert torch.equal(layer.q_proj.bias.view(3, QUERIES * 4)[:2], expected)
@@ -111,7 +111,7 @@ def test_equal_layers_are_stored_as_they_are(
 ) -> None:
     network = extract(SUPERNETS[case], (part, GONE, part))
     with silence_libraries():
-        stock.write_stock(network, tmp_path)
+        hf.write_exact(network, tmp_path)
         other = AutoModelForCausalLM.from_pretrained(tmp_path)
     assert {name: getattr(other.config, name) for name in sizes} == sizes
     assert other.config.num_hidden_layers == 2
@@ -121,7 +121,7 @@ def test_equal_layers_are_stored_as_they_are(
 
 def test_sliding_windows_stay_with_their_layers() -> None:
     network = extract(SUPERNETS["qwen2", "groups"], (GONE, LayerSpec(2, 5), LayerSpec(2, 5)))
-    assert stock.as_stock(network).config.layer_types == ["sliding_attention", "full_attention"]
+    assert hf.as_stock(network).config.layer_types == ["sliding_attention", "full_attention"]
 
 
 def test_heads_that_a_llama_config_refuses_are_padded_or_refused(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_heads_that_a_llama_config_refuses_are_padded_or_refused(tmp_path: Path)
     with pytest.raises(
         BadInput, match=r"stock config accepts \(The hidden size \(48\) .*hf-padded or compact"
     ) as caught:
-        stock.write_stock(network, tmp_path / "out")
+        hf.write_exact(network, tmp_path / "out")
     assert "\n" not in str(caught.value)
-    assert stock.as_stock(network).config.num_attention_heads == HEADS * QUERIES
+    assert hf.as_stock(network).config.num_attention_heads == HEADS * QUERIES
     assert largest_share(network, reloaded(network), "llama") < 1e-5
 
 
@@ -146,9 +146,9 @@ REFUSED = {
 @pytest.mark.parametrize(("rule", "keep"), REFUSED.items(), ids=REFUSED)
 def test_stock_sizes_refuse_what_they_cannot_say(rule: str, keep: SubnetSpec, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=rf"hf needs {rule}.*hf-padded or compact"):
-        stock.write_stock(extract(SUPERNETS["mistral", "groups"], keep), tmp_path / "out")
+        hf.write_exact(extract(SUPERNETS["mistral", "groups"], keep), tmp_path / "out")
     with pytest.raises(BadInput, match="hf needs"):
-        stock.write_stock(extract(SUPERNETS["gpt2", "groups"], (LayerSpec(2, 7),) * 3), tmp_path / "out")
+        hf.write_exact(extract(SUPERNETS["gpt2", "groups"], (LayerSpec(2, 7),) * 3), tmp_path / "out")
 
 
 def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
 
     network = extract(SUPERNETS["llama", "groups"], (LayerSpec(2, 7),) * 3)
     with silence_libraries():
-        stock.write_stock(network, tmp_path)
+        hf.write_exact(network, tmp_path)
     with safe_open(tmp_path / "model.safetensors", "pt") as stored:
         assert "lm_head.weight" not in list(stored.keys())
     assert AutoModelForCausalLM.from_pretrained(tmp_path).config.tie_word_embeddings
@@ -165,7 +165,7 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
 def test_the_network_is_left_as_it_was() -> None:
     network = extract(SUPERNETS["gpt2, scaled by depth", "groups"], (GONE, LayerSpec(2, 7), LayerSpec(1, 3)))
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    stock.as_stock(network)
+    hf.as_stock(network)
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
 
 
@@ -175,4 +175,4 @@ def test_stock_heads_must_read_what_ours_reads(family: str, tmp_path: Path) -> N
     with pytest.raises(
         BadInput, match=rf"stock heads of {family} need the pooling .*, got {pooling}; export to compact"
     ):
-        stock.write_padded(extract(supernet(family, pooling), (LayerSpec(2, 7),) * 3), tmp_path)
+        hf.write_with_zeros(extract(supernet(family, pooling), (LayerSpec(2, 7),) * 3), tmp_path)

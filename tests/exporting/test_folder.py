@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from archwright.errors import BadInput
-from archwright.exporting.folder import SCHEMA, whole
+from archwright.exporting.folder import SCHEMA, write_whole_folder
 
 
 def write(folder: Path, **texts: str) -> None:
     report = {"schema": SCHEMA, "files": {name: len(text) for name, text in texts.items()}}
-    with whole(folder) as place:
+    with write_whole_folder(folder) as place:
         for name, text in texts.items():
             (place / name).write_text(text)
         (place / "parity.json").write_text(json.dumps(report))
@@ -32,13 +32,13 @@ def test_what_was_written_is_there_and_nothing_beside_it(tmp_path: Path) -> None
 
 
 def test_files_are_as_readable_as_the_folder(tmp_path: Path) -> None:
-    with whole(tmp_path / "out") as place:
+    with write_whole_folder(tmp_path / "out") as place:
         (place / "secret").touch(mode=0o600)
     assert (tmp_path / "out" / "secret").stat().st_mode & 0o777 == (tmp_path / "out").stat().st_mode & 0o666
 
 
 def test_an_error_leaves_nothing_not_even_folders_above(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), whole(tmp_path / "a" / "b") as place:
+    with pytest.raises(KeyboardInterrupt), write_whole_folder(tmp_path / "a" / "b") as place:
         (place / "half").write_text("x")
         raise KeyboardInterrupt
     assert names(tmp_path) == set()
@@ -46,7 +46,7 @@ def test_an_error_leaves_nothing_not_even_folders_above(tmp_path: Path) -> None:
 
 def test_an_error_leaves_an_earlier_export(tmp_path: Path) -> None:
     write(tmp_path / "out", weights="1")
-    with pytest.raises(RuntimeError), whole(tmp_path / "out"):
+    with pytest.raises(RuntimeError), write_whole_folder(tmp_path / "out"):
         raise RuntimeError
     assert names(tmp_path) == {"out"}
     assert (tmp_path / "out" / "weights").read_text() == "1"
@@ -113,7 +113,7 @@ def test_a_read_only_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_two_at_once(tmp_path: Path) -> None:
-    with whole(tmp_path / "out") as place:
+    with write_whole_folder(tmp_path / "out") as place:
         (place / "a").write_text("1")
         with pytest.raises(BadInput, match="another export is writing"):
             write(tmp_path / "out", weights="2")
@@ -123,8 +123,8 @@ def test_two_at_once(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from archwright.exporting.folder import whole
-with whole(Path(sys.argv[1])) as place:
+from archwright.exporting.folder import write_whole_folder
+with write_whole_folder(Path(sys.argv[1])) as place:
     (place / "half").write_text("x")
     print("writing", flush=True)
     time.sleep(60)

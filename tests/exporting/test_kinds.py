@@ -189,16 +189,16 @@ def test_a_line_break_joins_two_texts_where_the_tokenizer_has_no_mark(tmp_path: 
 
 
 def test_memory_is_not_copied_for_writing() -> None:
-    from archwright.exporting.checkpoint import readied
+    from archwright.exporting.checkpoint import export_mode
 
     network = extract(supernet("llama", kind="lm"), UNEVEN).train()
-    with readied(network, tokenizer("llama")) as ready:
+    with export_mode(network, tokenizer("llama")) as ready:
         assert not any(module.training for module in ready.modules())
         pairs = zip(ready.parameters(), network.parameters(), strict=True)
         assert all(ours.data_ptr() == theirs.data_ptr() for ours, theirs in pairs)
         ready.config.architectures = ["changed"]
     assert all(module.training for module in network.modules())
     assert network.config.architectures != ["changed"]
-    with readied(network.double(), tokenizer("llama")) as ready:
+    with export_mode(network.double(), tokenizer("llama")) as ready:
         assert {tensor.dtype for tensor in ready.parameters()} == {torch.float32}
     assert network.dtype == torch.float64

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.exporting import postnorm, stock
+from archwright.exporting import hf, stock_layers
 from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
@@ -32,7 +32,7 @@ FFN_FIRST = {"FFN only": (NO_ATTENTION,) * 3, "FFN first": (NO_ATTENTION, NO_FFN
 
 def reloaded(network: Network) -> PreTrainedModel:
     with silence_libraries(), tempfile.TemporaryDirectory() as folder:
-        stock.write_padded(network, Path(folder))
+        hf.write_with_zeros(network, Path(folder))
         return AutoModelForSequenceClassification.from_pretrained(folder)
 
 
@@ -57,7 +57,7 @@ def test_padded_equals_the_extracted_network(family: str, pooling: str, keep: Su
     network = extract(SUPERNETS[family, pooling], keep)
     if begins_with_ffn(keep) and "projected" in family:
         with pytest.raises(BadInput, match=r"begin with an FFN.*compact"):
-            stock.as_stock(network)
+            hf.as_stock(network)
         return
     assert largest_share(network, reloaded(network), family) < 1e-5
 
@@ -81,7 +81,7 @@ def test_corners_that_begin_with_an_ffn(family: str, pooling: str, keep: SubnetS
 @pytest.mark.parametrize("pooling", READ)
 @pytest.mark.parametrize("family", ENCODERS)
 def test_the_algebra_is_exact_in_double_precision(family: str, pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postnorm, "GROW", 2.0**40)  # beside which the first token vanishes in double precision too
+    monkeypatch.setattr(stock_layers, "GROW", 2.0**40)  # beside which the first token vanishes in double precision too
     network = extract(SUPERNETS[family, pooling], (LayerSpec((0, 2), 0), LayerSpec(3, (5, 6)), LayerSpec(0, 9)))
     assert largest_share(network.double(), reloaded(network).double(), family) < 1e-9
 
@@ -102,20 +102,20 @@ def test_the_network_is_left_as_it_was() -> None:
     network = extract(SUPERNETS["bert", "mean"], (NO_FFN, NO_FFN, FULL))
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     state = torch.random.get_rng_state()
-    stock.as_stock(network)
+    hf.as_stock(network)
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_an_attention_and_a_later_ffn_share_a_layer() -> None:
     network = extract(SUPERNETS["bert", "cls"], (NO_FFN, NO_ATTENTION, FULL))
-    stock.check_expressible(network)
-    assert stock.as_stock(network).config.num_hidden_layers == 2
+    hf.check_expressible(network)
+    assert hf.as_stock(network).config.num_hidden_layers == 2
     assert largest_share(network, reloaded(network), "bert") < 1e-5
 
 
 def test_sizes_are_those_that_are_needed() -> None:
-    config = stock.as_stock(extract(SUPERNETS["distilbert", "mean"], (LayerSpec(1, 9), GONE, LayerSpec(2, 5)))).config
+    config = hf.as_stock(extract(SUPERNETS["distilbert", "mean"], (LayerSpec(1, 9), GONE, LayerSpec(2, 5)))).config
     assert (config.n_layers, config.n_heads, config.hidden_dim) == (3, HEADS, 9)  # one layer more for the mean
 
 
@@ -129,7 +129,7 @@ REFUSED = {
 @pytest.mark.parametrize(("rule", "keep"), REFUSED.items(), ids=REFUSED)
 def test_stock_sizes_refuse_what_they_cannot_say(rule: str, keep: SubnetSpec, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=rf"hf needs {rule}.*hf-padded or compact") as caught:
-        stock.write_stock(extract(SUPERNETS["bert", "cls"], keep), tmp_path / "out")
+        hf.write_exact(extract(SUPERNETS["bert", "cls"], keep), tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 

@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from archwright.exporting.trained import MODELING, save_trained
+from archwright.exporting.compact import MODELING, save_checkpoint
 from archwright.networks.cells import CellConfig, CellForCausalLM
 from archwright.networks.flexibert import FlexiBertNetwork
 from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM
@@ -121,7 +121,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tor
     for name, (auto, _, make) in MADE.items():
         network = make()
         answers[name] = answer_of(network, inputs_of(name))
-        save_trained(network, words(pairs="Causal" not in auto), root / name)
+        save_checkpoint(network, words(pairs="Causal" not in auto), root / name)
         save_file(inputs_of(name), root / f"{name}.inputs")
     return root, answers
 
@@ -224,7 +224,7 @@ def test_a_stock_network_is_saved_as_it_is(tmp_path: Path) -> None:
     from transformers import AutoModel, BertConfig, BertModel
 
     sizes = {"vocab_size": 40, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8}
-    save_trained(BertModel(BertConfig(**sizes, num_hidden_layers=1)), words(), tmp_path / "bert")
+    save_checkpoint(BertModel(BertConfig(**sizes, num_hidden_layers=1)), words(), tmp_path / "bert")
     assert not list((tmp_path / "bert").glob("*.py"))
     assert type(AutoModel.from_pretrained(tmp_path / "bert")) is BertModel
 

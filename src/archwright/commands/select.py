@@ -10,8 +10,7 @@ from archwright.compression.methods import load_evaluator
 from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
-from archwright.exporting.checkpoint import format_named
-from archwright.exporting.formats import FORMATS
+from archwright.exporting.formats import FORMATS, find_format
 from archwright.reports.numbers import SPACE, error_format
 from archwright.threads import choose_threads
 
@@ -91,7 +90,7 @@ def validate(config: o.SelectConfig) -> None:
     """Before anything is trained."""
     export = config.export
     if export.to is not None:
-        format_named(export.to, int8=export.int8)
+        find_format(export.to, int8=export.int8)
     elif export.int8 or config.target.out is not None:
         raise BadInput(f"--out and --int8 are about the export; say --to {', '.join(FORMATS)} as well.")
 

@@ -19,11 +19,10 @@ from archwright.compression.methods import load_evaluator
 from archwright.data.batching import Encoded, batch_of
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
-from archwright.exporting.card import sizes_of
 from archwright.exporting.checkpoint import export
+from archwright.exporting.exportable import NetworkTraits, network_traits
 from archwright.exporting.kinds import KINDS
-from archwright.exporting.parity import Inputs, Parity, varied_batches
-from archwright.exporting.subjects import Subject, subject
+from archwright.exporting.parity import Inputs, Parity, shape_sizes, varied_batches
 from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -73,7 +72,7 @@ class ExportResult:
 
     def lines(self) -> list[str]:
         parity, apart = self.parity, self.parity.difference
-        shapes = ", ".join(" x ".join(f"{size:g}" for size in sizes_of(shape)) for shape in apart.shapes)
+        shapes = ", ".join(" x ".join(f"{size:g}" for size in shape_sizes(shape)) for shape in apart.shapes)
         lines = [
             f"written:  {self.folder} ({parity.format}, {parity.bytes / 1e6:.1f} MB, {parity.parameters:,} parameters)",
             f"verified: loaded again, its logits differ by at most {apart.largest:.1e} (largest logit "
@@ -200,7 +199,7 @@ def export_trained_network(
 ) -> ExportResult:
     """Writes the network that `train` saved in `source`; it is timed against another model, or itself in PyTorch."""
     network = load_network(source)
-    description, tokenizer = subject(network), load_tokenizer(str(source))
+    description, tokenizer = network_traits(network), load_tokenizer(str(source))
     batches = text_batches(tokenizer, description)
 
     def reference(inputs: Inputs) -> torch.Tensor:
@@ -236,7 +235,7 @@ def load_forward(model: str) -> Forward:
     return forward
 
 
-def text_batches(tokenizer: PreTrainedTokenizerBase, description: Subject) -> list[dict[str, torch.Tensor]]:
+def text_batches(tokenizer: PreTrainedTokenizerBase, description: NetworkTraits) -> list[dict[str, torch.Tensor]]:
     """TEXTS in several shapes as the network reads them."""
     kind, longest = description.kind, min(TRAINED_LENGTH, description.room or TRAINED_LENGTH)
     texts = (QUESTIONS, TEXTS) if kind == "qa" else (TEXTS,)

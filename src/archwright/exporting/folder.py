@@ -17,23 +17,23 @@ CARD = "README.md"
 
 
 @contextmanager
-def whole(folder: Path) -> Iterator[Path]:
+def write_whole_folder(folder: Path) -> Iterator[Path]:
     """A place to write to that becomes `folder` when the block ends well, and vanishes otherwise.
 
     What is left of an export that was killed lies hidden beside the folder and goes with the next export.
     """
     folder = folder.resolve()
     check_free(folder)
-    with workplace(folder) as place:
+    with hidden_folder(folder) as place:
         inside = place / folder.name  # the name of the folder to be, because loaders name modules after it
         inside.mkdir()
         yield inside
-        sync(inside)
-        put(inside, folder, earlier=place / "earlier")
-        sync_entry(folder.parent)
+        flush_folder(inside)
+        replace_folder(inside, folder, earlier=place / "earlier")
+        flush_entry(folder.parent)
 
 
-def put(new: Path, folder: Path, *, earlier: Path) -> None:
+def replace_folder(new: Path, folder: Path, *, earlier: Path) -> None:
     """Renames `new` to `folder`; what was there goes to `earlier`, or stays if the renaming fails."""
     if folder.exists() and any(folder.iterdir()):
         folder.rename(earlier)
@@ -49,23 +49,19 @@ def check_free(folder: Path) -> None:
     """Raises BadInput unless the folder is new, empty, or an export of ours and nothing else."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"an export needs a folder, got the file {folder}; choose another name.")
-    foreign = first_foreign(folder) if folder.is_dir() else None
-    if foreign:
-        raise BadInput(
-            f"an export needs a new or empty folder or an earlier export, got {folder} with {foreign}; "
-            "choose another folder."
-        )
+    ours = export_files(folder)
+    if not folder.exists():
+        return
+    for path in folder.rglob("*") if ours else folder.iterdir():  # looks deeper only where there is an export
+        name = str(path.relative_to(folder))
+        if name not in ours and not (ours and path.is_dir()):
+            raise BadInput(
+                f"an export needs a new or empty folder or an earlier export, got {folder} with {name}; "
+                "choose another folder."
+            )
 
 
-def first_foreign(folder: Path) -> str | None:
-    """Something in the folder that no export of ours has put there; looks deeper only where there is an export."""
-    ours = exported_files(folder)
-    found = folder.rglob("*") if ours else folder.iterdir()
-    names = (str(path.relative_to(folder)) for path in found if not (ours and path.is_dir()))
-    return next((name for name in names if name not in ours), None)
-
-
-def exported_files(folder: Path) -> set[str]:
+def export_files(folder: Path) -> set[str]:
     """The files that the parity report in the folder names, with itself; none without a report of ours."""
     try:
         report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
@@ -76,15 +72,15 @@ def exported_files(folder: Path) -> set[str]:
 
 
 @contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
+def hidden_folder(folder: Path) -> Iterator[Path]:
     """A hidden folder beside the other that one export at a time has for itself; gone after the block."""
     missing = [path for path in folder.parents if not path.exists()]  # innermost first
     place = folder.parent / f".{folder.name}.partial"
     try:
-        lock = opened(place, folder)
+        lock = lock_folder(place, folder)
         try:
-            take(lock, folder)
-            empty(place)
+            for left in place.iterdir():
+                shutil.rmtree(left)
             try:
                 yield place
             finally:
@@ -98,37 +94,31 @@ def workplace(folder: Path) -> Iterator[Path]:
         raise
 
 
-def opened(place: Path, folder: Path) -> int:
-    """A handle of the hidden folder, made if need be with the folders above it."""
+def lock_folder(place: Path, folder: Path) -> int:
+    """A handle of the hidden folder, made if need be with the folders above it, that no other export has."""
     try:
         place.mkdir(parents=True, exist_ok=True)
-        return os.open(place, os.O_RDONLY)
+        handle = os.open(place, os.O_RDONLY)
     except OSError as error:
         raise BadInput(f"an export needs a folder one may write to, got {folder} ({error.strerror}).") from error
-
-
-def empty(place: Path) -> None:
-    for left in place.iterdir():
-        shutil.rmtree(left)
-
-
-def take(lock: int, folder: Path) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
+        os.close(handle)
         raise BadInput(f"another export is writing {folder}; wait for it or choose another folder.") from error
+    return handle
 
 
-def sync(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Every file inside is on the disk, not only in memory, and as readable as the folder itself."""
     for path in folder.rglob("*"):
         if path.is_file():
             path.chmod(folder.stat().st_mode & 0o666)
-        sync_entry(path)
-    sync_entry(folder)
+        flush_entry(path)
+    flush_entry(folder)
 
 
-def sync_entry(path: Path) -> None:
+def flush_entry(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

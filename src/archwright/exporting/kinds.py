@@ -11,31 +11,25 @@ if TYPE_CHECKING:
     Select = Callable[[Tensor, Inputs], Tensor]
 
 
-def everything(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+CLOSED = -1e4
+"""The score of a place that cannot be an answer."""
+
+
+def all_logits(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     return logits
 
 
-def real_tokens(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+def token_logits(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     """Tokens x vocabulary, without padding."""
     return logits[inputs["attention_mask"].bool()] if "attention_mask" in inputs else logits.flatten(0, 1)
 
 
-def doubts(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+def replacement_logits(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     """Tokens x (original, replaced)."""
     import torch
 
-    found = real_tokens(logits, inputs)
-    return torch.stack([-found, found], -1)
-
-
-def no_answers(states: "Tensor", inputs: "Inputs") -> "Tensor":
-    """Hidden states decide nothing: nothing x 1."""
-    return states.new_zeros(0, 1)
-
-
-def open_places(logits: "Tensor", inputs: "Inputs") -> "Tensor":
-    """Start and end score of every place that may be an answer: places x 2."""
-    return logits.mT[answerable(inputs)]
+    real = token_logits(logits, inputs)
+    return torch.stack([-real, real], -1)
 
 
 def answerable(inputs: "Inputs") -> "Tensor":
@@ -49,23 +43,20 @@ def plain_logits(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
     return logits
 
 
-def states(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
+def hidden_states(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
     """Of a network without a head: its last hidden states."""
-    found: Tensor = model(**inputs).last_hidden_state
-    return found
+    states: Tensor = model(**inputs).last_hidden_state
+    return states
 
 
 def span_logits(model: "Callable[..., Any]", inputs: "Inputs") -> "Tensor":
     """Start and end scores of a stock class, which knows no context: closed places are closed here."""
     import torch
 
-    found = model(**{name: tensor for name, tensor in inputs.items() if name != "context_mask"})
-    scores = torch.stack([found.start_logits, found.end_logits], dim=1)  # texts x 2 x time
+    output = model(**{name: tensor for name, tensor in inputs.items() if name != "context_mask"})
+    scores = torch.stack([output.start_logits, output.end_logits], dim=1)  # texts x 2 x time
     return scores.masked_fill(~answerable(inputs)[:, None], CLOSED)
 
-
-CLOSED = -1e4
-"""The score of a place that cannot be an answer."""
 
 PIPELINE = """\
 from transformers import pipeline
@@ -199,7 +190,7 @@ print(tokenizer.decode(ids[0]))
 
 
 @dataclass(frozen=True)
-class Kind:
+class TaskExport:
     """A kind of task, as far as an export is concerned."""
 
     tag: str
@@ -211,9 +202,9 @@ class Kind:
     """Whether its head reads one vector per text."""
     axes: tuple[str, ...] = ("batch", "sequence")
     """What the dimensions of the inputs are."""
-    counted: "Select" = everything
+    select_logits: "Select" = all_logits
     """The logits that mean something, of logits and inputs."""
-    decided: "Select" = everything
+    select_answers: "Select" = all_logits
     """The logits of which the largest in the last dimension is the answer."""
     answer: "Callable[[Callable[..., Any], Inputs], Tensor]" = plain_logits
     """What a network of ours answers, as one tensor."""
@@ -235,43 +226,49 @@ WITHOUT_CACHE = """\
 The file has no cache of keys and values: each new token costs a pass over the whole text. To generate fast, export to
 `hf`, `hf-padded` or `compact`.
 """
-LABELS = Kind(tag="text-classification", usage=PIPELINE, onnx_usage=ONNX_LABELS, pools=True)
-KINDS: dict[str, Kind] = {
+LABELS = TaskExport(tag="text-classification", usage=PIPELINE, onnx_usage=ONNX_LABELS, pools=True)
+KINDS: dict[str, TaskExport] = {
     "classification": LABELS,
     "regression": LABELS,
-    "choice": Kind(
+    "choice": TaskExport(
         tag="multiple-choice",
         usage=CHOOSE,
         onnx_usage=ONNX_CHOOSE,
         axes=("batch", "choices", "sequence"),
         pools=True,
     ),
-    "qa": Kind(
+    "qa": TaskExport(
         tag="question-answering",
         usage=ANSWER,
         onnx_usage=ONNX_ANSWER,
-        counted=open_places,
+        select_logits=lambda logits, inputs: logits.mT[answerable(inputs)],  # places x (start, end)
         stock_logits=span_logits,
         notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
     ),
-    "mlm": Kind(tag="fill-mask", usage=FILL, onnx_usage=ONNX_TOKENS, counted=real_tokens, decided=real_tokens),
-    "electra": Kind(
-        tag="token-classification", usage=DOUBT, onnx_usage=ONNX_TOKENS, counted=real_tokens, decided=doubts
+    "mlm": TaskExport(
+        tag="fill-mask", usage=FILL, onnx_usage=ONNX_TOKENS, select_logits=token_logits, select_answers=token_logits
     ),
-    "features": Kind(
+    "electra": TaskExport(
+        tag="token-classification",
+        usage=DOUBT,
+        onnx_usage=ONNX_TOKENS,
+        select_logits=token_logits,
+        select_answers=replacement_logits,
+    ),
+    "features": TaskExport(
         tag="feature-extraction",
         usage=EMBED,
         onnx_usage=ONNX_TOKENS,
-        counted=real_tokens,
-        decided=no_answers,
-        answer=states,
+        select_logits=token_logits,
+        select_answers=lambda states, inputs: states.new_zeros(0, 1),
+        answer=hidden_states,
     ),
-    "lm": Kind(
+    "lm": TaskExport(
         tag="text-generation",
         usage=CONTINUE,
         onnx_usage=ONNX_CONTINUE,
-        counted=real_tokens,
-        decided=real_tokens,
+        select_logits=token_logits,
+        select_answers=token_logits,
         notes={"onnx": WITHOUT_CACHE},
     ),
 }

@@ -1,6 +1,7 @@
 """A pruned network as one ONNX file, and the same with 8-bit weights."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,13 +12,15 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from archwright.exporting.exportable import network_traits
+from archwright.exporting.formats import ExportFormat, Int8Export
+from archwright.exporting.hf import copy_labels
 from archwright.exporting.kinds import KINDS
-from archwright.exporting.onnx_int8 import WAYS
-from archwright.exporting.stock import labelled, labelled_config
-from archwright.exporting.subjects import Subject, subject
+from archwright.exporting.onnx_int8 import quantize_decoder, quantize_encoder
 from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork
 
+FILE, INT8_FILE = "model.onnx", "model_int8.onnx"
 EXAMPLE = {"input_ids": 1, "attention_mask": 1, "token_type_ids": 0, "context_mask": 1}
 """What the network is traced with, valid in every vocabulary."""
 SIZES = {"batch": 2, "choices": 3, "sequence": 8}
@@ -28,12 +31,12 @@ CAUSAL = "causal"
 """The file's mark, "True" or "False", for whether it is a decoder: each token sees only those before it."""
 
 
-class Logits(nn.Module):
+class TensorOutput(nn.Module):
     """The network with a tensor for an answer."""
 
-    def __init__(self, network: PreTrainedModel, of: Subject):
+    def __init__(self, network: PreTrainedModel, kind: str):
         super().__init__()
-        self.network, self.answer = network, KINDS[of.kind].answer
+        self.network, self.answer = network, KINDS[kind].answer
 
     def forward(
         self,
@@ -49,11 +52,12 @@ class Logits(nn.Module):
 
 def write_onnx(network: PreTrainedModel, folder: Path, *, names: Sequence[str]) -> None:
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
-    of = subject(network)
-    axes = KINDS[of.kind].axes
-    dynamic = {place: torch.export.Dim(name, max=longest(of, name)) for place, name in enumerate(axes)}
+    traits = network_traits(network)
+    axes = KINDS[traits.kind].axes
+    longest = {"sequence": traits.room}  # positions end somewhere, rows do not
+    dynamic = {place: torch.export.Dim(name, max=longest.get(name)) for place, name in enumerate(axes)}
     program: Any = torch.onnx.export(
-        Logits(network, of).eval(),
+        TensorOutput(network, traits.kind).eval(),
         kwargs={name: torch.full([SIZES[axis] for axis in axes], EXAMPLE[name]) for name in names},
         input_names=list(names),
         output_names=["logits"],
@@ -61,20 +65,12 @@ def write_onnx(network: PreTrainedModel, folder: Path, *, names: Sequence[str]) 
         dynamo=True,
         verbose=False,
     )
-    program.model.metadata_props[CAUSAL] = str(of.causal and not of.recurrent)
+    program.model.metadata_props[CAUSAL] = str(traits.causal and not traits.recurrent)
     beside = sum(tensor.nbytes for tensor in network.parameters()) > ONE_FILE
-    program.save(folder / "model.onnx", external_data=beside)
-    (labelled_config(network) if of.stock else plain_config(network)).save_pretrained(folder)
-
-
-def plain_config(network: PreTrainedModel) -> PreTrainedConfig:
-    """The names of the labels alone: transformers has no class for the rest, and the file needs none."""
-    return labelled(PreTrainedConfig(), network)
-
-
-def longest(of: Subject, axis: str) -> int | None:
-    """The largest size of an input's dimension: positions end somewhere, rows do not."""
-    return {"sequence": of.room}.get(axis)
+    program.save(folder / FILE, external_data=beside)
+    # where transformers has no class, the names of the labels alone: the file needs no more
+    config = network.config.stock() if traits.stock else PreTrainedConfig()
+    copy_labels(config, network).save_pretrained(folder)
 
 
 def load_onnx(file: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:
@@ -95,12 +91,34 @@ def quantize(file: Path, to: Path) -> None:
     model = onnx.load(file)
     del model.graph.value_info[:]  # shapes known from tracing contradict those of the quantized graph
     marks = {mark.key: mark.value for mark in model.metadata_props}
-    WAYS[marks[CAUSAL]](model, to)
+    quantize_weights = quantize_decoder if marks[CAUSAL] == "True" else quantize_encoder
+    quantize_weights(model, to)
 
 
 def int8_file_bytes(network: PrunedNetwork) -> int:
     """Size of the network's ONNX file with 8-bit weights, written for this and thrown away."""
     with TemporaryDirectory() as folder, silence_libraries():
+        file, small = Path(folder) / FILE, Path(folder) / INT8_FILE
         write_onnx(network, Path(folder), names=("input_ids", "attention_mask"))
-        quantize(Path(folder) / "model.onnx", Path(folder) / "model_int8.onnx")
-        return (Path(folder) / "model_int8.onnx").stat().st_size
+        quantize(file, small)
+        return small.stat().st_size
+
+
+def write_int8_file(folder: Path) -> Int8Export:
+    quantize(folder / FILE, folder / INT8_FILE)
+    return Int8Export(INT8_FILE, load_onnx(folder / INT8_FILE))
+
+
+ONNX = ExportFormat(
+    write=lambda network, folder, batch: write_onnx(network, folder, names=list(batch)),
+    load=lambda folder, kind: load_onnx(folder / FILE),
+    weights=FILE,
+    count_stored=lambda file: sum(
+        prod(tensor.dims) for tensor in onnx.load(file, load_external_data=False).graph.initializer
+    ),
+    library="onnx",
+    limit=1e-4,
+    usage=lambda kind: kind.onnx_usage,
+    otherwise="export to compact",
+    quantize=write_int8_file,
+)

@@ -5,7 +5,7 @@ larger than the others, so that one scale would leave little of the rest: there 
 and in the inputs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,18 +46,14 @@ def stacked_products(graph: GraphProto) -> list[str]:
 
 def quantize_decoder(model: ModelProto, to: Path) -> None:
     """Weights as bytes with one scale for 64 of them, and embeddings with one per row."""
-    upright_weights(model.graph)
+    store_transposed(model.graph)
     small = MatMulNBitsQuantizer(model, bits=8, block_size=TOGETHER, is_symmetric=True, accuracy_level=IN_BYTES)
     small.process()
     quantize_tables(small.model.model.graph)
     onnx.save(small.model.model, to)
 
 
-WAYS: dict[str, Callable[[ModelProto, Path], None]] = {"False": quantize_encoder, "True": quantize_decoder}
-"""By the mark of the file: whether it is a decoder."""
-
-
-def upright_weights(graph: GraphProto) -> None:
+def store_transposed(graph: GraphProto) -> None:
     """Stores tables that the graph transposes, as tied embeddings are for the output, transposed."""
     tables = tables_of(graph)
     for node in [node for node in graph.node if node.op_type == "Transpose" and node.input[0] in tables]:
@@ -76,7 +72,7 @@ def quantize_tables(graph: GraphProto) -> None:
         nodes += [node] if table is None else lookup(graph, node, numpy_helper.to_array(table))
     del graph.node[:]
     graph.node.extend(nodes)
-    drop_unused(graph)
+    remove_idle_tensors(graph)
 
 
 def lookup(graph: GraphProto, node: NodeProto, table: NDArray[np.float32]) -> Iterator[NodeProto]:
@@ -101,7 +97,7 @@ def tables_of(graph: GraphProto) -> dict[str, TensorProto]:
     }
 
 
-def drop_unused(graph: GraphProto) -> None:
+def remove_idle_tensors(graph: GraphProto) -> None:
     used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
     for place in reversed(range(len(graph.initializer))):
         if graph.initializer[place].name not in used:

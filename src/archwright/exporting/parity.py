@@ -1,15 +1,16 @@
-"""Proof that an exported network computes what the sub-network computes."""
+"""Proof that an exported network computes what the sub-network computes: numbers, and the model card that has them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from archwright.exporting.folder import SCHEMA
-from archwright.exporting.kinds import KINDS, Kind
+from archwright.exporting.formats import FORMATS, ExportFormat
+from archwright.exporting.kinds import KINDS
 
 Inputs = Mapping[str, Tensor]
 Run = Callable[[Inputs], Tensor]
@@ -36,7 +37,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Int8:
+class Int8Report:
     """The 8-bit twin of an export; its difference is reported, not limited."""
 
     file: str
@@ -68,48 +69,35 @@ class Parity:
     files: dict[str, int]
     """Every file of the folder but the report and the model card, with its size in bytes."""
     latency: Mapping[str, float] | None
-    int8: Int8 | None
+    int8: Int8Report | None
 
     def as_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self), "difference_share": self.difference.share}
 
 
-class Apart(NamedTuple):
-    """How far two networks are apart on one batch."""
-
-    largest: float
-    largest_logit: float
-    same: Tensor
-
-
-def difference(reference: Run, run: Run, batches: Sequence[Inputs], *, kind: str) -> Difference:
+def compare_outputs(reference: Run, run: Run, batches: Sequence[Inputs], *, kind: str) -> Difference:
     """Compares the two on every batch, with at least one batch; logits of one batch at a time are in memory."""
-    apart = [compared(reference, run, batch, KINDS[kind]) for batch in batches]
-    same = torch.cat([batch.same for batch in apart]).float()
+    task, shapes, logits = KINDS[kind], [], []
+    same = [torch.empty(0, dtype=torch.bool)]
+    for batch in batches:
+        with torch.inference_mode():
+            ours, theirs = reference(dict(batch)).float(), run(batch).float()
+            answers = task.select_answers(ours, batch), task.select_answers(theirs, batch)
+            if answers[0].shape[-1] > 1:  # a regression has a single output and no answers to compare
+                same.append((answers[0].argmax(-1) == answers[1].argmax(-1)).flatten())
+            ours, theirs = task.select_logits(ours, batch), task.select_logits(theirs, batch)
+            logits.append(float(ours.abs().max()))
+            shapes.append(batch_shape(batch) | {"largest": float((ours - theirs).abs().max())})
+    equal = torch.cat(same).float()
     return Difference(
-        largest=float(torch.tensor([batch.largest for batch in apart]).max()),  # not a number if one is none
-        largest_logit=max(batch.largest_logit for batch in apart),
-        same_predictions=float(same.mean()) if len(same) else None,
-        shapes=[shape(batch) | {"largest": far.largest} for batch, far in zip(batches, apart, strict=True)],
+        largest=float(torch.tensor([shape["largest"] for shape in shapes]).max()),  # not a number if one is none
+        largest_logit=max(logits),
+        same_predictions=float(equal.mean()) if len(equal) else None,
+        shapes=shapes,
     )
 
 
-def compared(reference: Run, run: Run, batch: Inputs, kind: Kind) -> Apart:
-    with torch.inference_mode():
-        ours, theirs = reference(dict(batch)).float(), run(batch).float()
-        same = same_answers(kind.decided(ours, batch), kind.decided(theirs, batch))
-        ours, theirs = kind.counted(ours, batch), kind.counted(theirs, batch)
-        return Apart(float((ours - theirs).abs().max()), float(ours.abs().max()), same)
-
-
-def same_answers(ours: Tensor, theirs: Tensor) -> Tensor:
-    """One entry per answer; none for regression, which has a single output."""
-    if ours.shape[-1] == 1:
-        return torch.empty(0, dtype=torch.bool)
-    return (ours.argmax(-1) == theirs.argmax(-1)).flatten()
-
-
-def shape(batch: Inputs) -> dict[str, float]:
+def batch_shape(batch: Inputs) -> dict[str, float]:
     rows, *choices, length = batch["input_ids"].shape
     return {"rows": rows, "length": length} | ({"choices": choices[0]} if choices else {})
 
@@ -138,3 +126,49 @@ def varied_batches(
         )
         batches.append(dict(inputs))
     return batches
+
+
+HEADER = """\
+---
+library_name: {library}
+pipeline_tag: {tag}
+tags: [archwright, {family}]
+---
+# {name}
+
+A {family} network with {parameters:,} parameters, as `{format}`: {summary}.
+"""
+
+
+def model_card(parity: Parity, form: ExportFormat, *, name: str, joint: str = "") -> str:
+    """Markdown: how to load it, what is left of the network, how exact it is.
+
+    `joint` is what stands between two texts where the tokenizer puts nothing there.
+    """
+    kind, summary = KINDS[parity.kind], FORMATS.descriptions()[parity.format]
+    header = HEADER.format(name=name, library=form.library, summary=summary, tag=kind.tag, **vars(parity))
+    usage = f"```python\n{form.usage(kind).format(folder=name, trust=form.trust, joint=joint)}```\n"
+    notes = [text for text in (form.notes.get(parity.pooling), kind.notes.get(parity.format)) if text is not None]
+    rows = [f"| {place} | {heads} | {units} |" for place, (heads, units) in enumerate(parity.layers, 1)]
+    layers = "\n".join(["## What is left", "", "| layer | heads | units |", "|---|---|---|", *rows, ""])
+    lines = ["## Parity", "", f"Against the network that was exported: {difference_words(parity.difference)}."]
+    lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
+    if (beside := f"{form.weights}.data") in parity.files:
+        lines.append(f"`{form.weights}` needs `{beside}` beside it.")
+    if parity.latency:
+        lines.append("Latency: " + ", ".join(f"{name} {value:.3g}" for name, value in parity.latency.items()) + ".")
+    if int8 := parity.int8:
+        lines.append(f"`{int8.file}` (8-bit, {int8.bytes:,} bytes): {difference_words(int8.difference)}.")
+    return "\n".join([header, usage, *notes, layers, *lines, "All numbers are in `parity.json`.", ""])
+
+
+def difference_words(difference: Difference) -> str:
+    shapes = ", ".join(" x ".join(f"{size:.0f}" for size in shape_sizes(shape)) for shape in difference.shapes)
+    same = difference.same_predictions
+    labels = "" if same is None else f", {same:.1%} of the predictions equal"
+    return f"largest logit difference {difference.largest:.1e} on batches of {shapes}{labels}"
+
+
+def shape_sizes(shape: Mapping[str, float]) -> list[float]:
+    """The sizes of a batch in their order: rows, choices if there are any, length."""
+    return [shape[name] for name in ("rows", "choices", "length") if name in shape]

@@ -20,7 +20,7 @@ from archwright.configs.yaml_file import write_config
 from archwright.data.tasks.glue_submission import zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
-from archwright.exporting.trained import save_trained
+from archwright.exporting.compact import save_checkpoint
 from archwright.networks.embedded import EMBEDDED
 from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
@@ -261,7 +261,7 @@ def save_result(context: TrainingContext, plan: TrainingPlan, result: dict[str, 
     run = context.run
     for name, network in {**plan.extra_networks, MODEL: plan.network}.items():
         with atomic_folder(run.path / name) as folder:
-            save_trained(network, plan.tokenizer, folder)
+            save_checkpoint(network, plan.tokenizer, folder)
     write_atomic(run.report, render_train_page(result))
     run.note("result", result)
     run.checkpoints(PHASE).remove()

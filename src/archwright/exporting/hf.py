@@ -5,6 +5,7 @@ Stock layers all have the same sizes, so what is missing in some of them is fill
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,47 +14,64 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.exporting.blocks import Block, State, most_heads, paired, pools_mean, widest
-from archwright.exporting.compact import logits_of
+from archwright.exporting.compact import run_logits
+from archwright.exporting.formats import ExportFormat
 from archwright.exporting.kinds import KINDS
-from archwright.exporting.postnorm import check_first_norm, encoder_state
-from archwright.exporting.prenorm import decoder_state
+from archwright.exporting.stock_layers import (
+    Block,
+    State,
+    check_first_norm,
+    decoder_state,
+    encoder_state,
+    most_heads,
+    most_units,
+    pair_sublayers,
+    pools_mean,
+)
 from archwright.networks.families.family import AttentionShape
 from archwright.networks.pruned import PrunedNetwork
 from archwright.networks.stock_heads import STOCK_HEADS
 
-STATES: dict[bool, Callable[[PrunedNetwork, list[Block], PreTrainedModel], State]] = {
-    False: encoder_state,
-    True: decoder_state,
-}
-"""The tensors of the stock backbone, by whether the family is causal."""
+POOLED = """\
+The network pools by the mean over all tokens. Stock heads look at the first token only, so the last layer of this
+checkpoint is not a trained one: it computes the mean. Run it as it is, also in half precision; to train on, export to
+`compact`.
+"""
 
 
-def write_stock(network: PrunedNetwork, folder: Path) -> None:
+def write_exact(network: PrunedNetwork, folder: Path, batch: Mapping[str, Tensor] | None = None) -> None:
     """A checkpoint of the exact sizes; BadInput names what a stock config cannot say."""
-    check_reading(network)
+    check_pooling(network)
     check_expressible(network)
     as_stock(network).save_pretrained(folder)
 
 
-def write_padded(network: PrunedNetwork, folder: Path) -> None:
+def write_with_zeros(network: PrunedNetwork, folder: Path, batch: Mapping[str, Tensor] | None = None) -> None:
     """A checkpoint of the largest layer's units and of as many heads as stock layers need, the rest zeros."""
-    check_reading(network)
+    check_pooling(network)
     as_stock(network).save_pretrained(folder)
 
 
 def load_stock(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
-    return logits_of(STOCK_HEADS[kind].auto.from_pretrained(folder), KINDS[kind].stock_logits)
+    return run_logits(STOCK_HEADS[kind].auto.from_pretrained(folder), KINDS[kind].stock_logits)
+
+
+HF = ExportFormat(write=write_exact, load=load_stock, stock=True, notes={"mean": POOLED}, otherwise="export to compact")
+HF_PADDED = replace(HF, write=write_with_zeros)
 
 
 def as_stock(network: PrunedNetwork) -> PreTrainedModel:
     """The stock network that computes the same; its tensors are new or shared, never changed in place."""
-    blocks = paired(network)
+    blocks, family = pair_sublayers(network), network.config.family
     check_first_norm(network, blocks)
     stock = empty_stock(network, stock_config(network, blocks))
-    backbone = STATES[network.config.family.causal](network, blocks, stock.base_model)
-    state = {f"{stock.base_model_prefix}.{name}": tensor for name, tensor in backbone.items()}
-    stock.load_state_dict(state | head_state(network), assign=True)
+    backbone = decoder_state(network, blocks, stock.base_model) if family.causal else encoder_state(network, blocks)
+    state: State = {f"{stock.base_model_prefix}.{name}": tensor for name, tensor in backbone.items()}
+    for ours, theirs in STOCK_HEADS[network.config.kind].paths(family).items():
+        if theirs:
+            head = network.get_submodule(ours).state_dict()
+            state |= {f"{theirs}.{leaf}": tensor for leaf, tensor in head.items()}
+    stock.load_state_dict(state, assign=True)
     if network.can_generate():
         stock.tie_weights()
         stock.generation_config = network.generation_config
@@ -75,13 +93,6 @@ def empty_stock(network: PrunedNetwork, config: PreTrainedConfig) -> PreTrainedM
         ) from error
 
 
-def head_state(network: PrunedNetwork) -> State:
-    """The head's tensors where the stock class has them."""
-    paths = STOCK_HEADS[network.config.kind].paths(network.config.family)
-    parts = {theirs: network.get_submodule(ours) for ours, theirs in paths.items() if theirs}
-    return {f"{path}.{leaf}": value for path, part in parts.items() for leaf, value in part.state_dict().items()}
-
-
 def stock_config(network: PrunedNetwork, blocks: list[Block]) -> PreTrainedConfig:
     """The family's own config for these layers, and for one more where the mean is a layer."""
     config = sized_config(network, [block.first for block in blocks], smallest_shape(network))
@@ -93,16 +104,11 @@ def sized_config(network: PrunedNetwork, layers: Sequence[int], shape: Attention
     """The family's own config for these layers, all with heads of this shape; raises what the config has against it."""
     pruned, family = copy.copy(network.config), network.config.family
     free = {family.heads: shape.groups * shape.queries, family.key_heads: shape.groups, "head_dim": shape.size}
-    pruned.backbone = {**pruned.backbone, family.units: widest(network), **(free if family.key_heads else {})}
-    return labelled(pruned.stock_of(layers), network)
+    pruned.backbone = {**pruned.backbone, family.units: most_units(network), **(free if family.key_heads else {})}
+    return copy_labels(pruned.stock_of(layers), network)
 
 
-def labelled_config(network: PrunedNetwork) -> PreTrainedConfig:
-    """The family's own config with the names of our labels."""
-    return labelled(network.config.stock(), network)
-
-
-def labelled(config: PreTrainedConfig, network: PreTrainedModel) -> PreTrainedConfig:
+def copy_labels(config: PreTrainedConfig, network: PreTrainedModel) -> PreTrainedConfig:
     """The config with the names of the network's labels."""
     ours = network.config
     config.id2label, config.label2id = dict(ours.id2label), dict(ours.label2id)
@@ -116,10 +122,10 @@ def smallest_shape(network: PrunedNetwork) -> AttentionShape:
     whole, _ = config.whole_sizes(0)
     least = max(1, most_heads(network)) if config.family.key_heads else whole
     shapes = (config.attention(0, heads) for heads in range(least, whole))
-    return next((shape for shape in shapes if rejection(network, shape) is None), config.whole(0).attention)
+    return next((shape for shape in shapes if config_complaint(network, shape) is None), config.whole(0).attention)
 
 
-def rejection(network: PrunedNetwork, shape: AttentionShape) -> str | None:
+def config_complaint(network: PrunedNetwork, shape: AttentionShape) -> str | None:
     """What the stock config has against heads of this shape, in its own words."""
     try:
         sized_config(network, (), shape)
@@ -128,7 +134,7 @@ def rejection(network: PrunedNetwork, shape: AttentionShape) -> str | None:
     return None
 
 
-def check_reading(network: PrunedNetwork) -> None:
+def check_pooling(network: PrunedNetwork) -> None:
     """Raises BadInput unless stock heads read what this one reads; the mean of an encoder can be made a layer."""
     config = network.config
     readable = {config.family.pooling, *(() if config.family.causal else ("mean",))}
@@ -145,14 +151,14 @@ def check_expressible(network: PrunedNetwork) -> None:
     whole, _ = config.whole_sizes(0)
     heads = most_heads(network) if config.family.key_heads else whole
     equal = f"all {whole} heads" if heads == whole else f"equally many heads (here {heads})"
-    if any(block.attention is None or block.ffn is None for block in paired(network)):
+    if any(block.attention is None or block.ffn is None for block in pair_sublayers(network)):
         refuse("both heads and units in every layer", next(size for size in sizes if 0 in size))
     for size in sizes:
         if size[0] not in (0, heads):
             refuse(f"{equal} in every layer", size)
-        if size[1] not in (0, widest(network)):
-            refuse(f"equally many units in every layer, here {widest(network)}", size)
-    against = rejection(network, config.attention(0, heads)) if sizes else None
+        if size[1] not in (0, most_units(network)):
+            refuse(f"equally many units in every layer, here {most_units(network)}", size)
+    against = config_complaint(network, config.attention(0, heads)) if sizes else None
     if against:
         refuse(f"sizes that the stock config accepts ({against.rstrip('.')})", sizes[0])
 
