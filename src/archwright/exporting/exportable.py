@@ -86,9 +86,7 @@ def exportable_encoder(network: type[PreTrainedModel], body: type[PreTrainedMode
 
 EXPORTABLE = (
     ExportableNetwork(
-        PrunedNetwork,
-        describe_pruned,
-        lambda network: {STOCK_HEADS[network.config.kind].auto.__name__: type(network)},
+        PrunedNetwork, describe_pruned, lambda network: {STOCK_HEADS[network.config.kind].auto.__name__: type(network)}
     ),
     exportable_encoder(NluNetwork, NluModel),
     exportable_encoder(FlexiBertNetwork, FlexiBertModel),

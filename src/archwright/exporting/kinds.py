@@ -231,11 +231,7 @@ KINDS: dict[str, TaskExport] = {
     "classification": LABELS,
     "regression": LABELS,
     "choice": TaskExport(
-        tag="multiple-choice",
-        usage=CHOOSE,
-        onnx_usage=ONNX_CHOOSE,
-        axes=("batch", "choices", "sequence"),
-        pools=True,
+        tag="multiple-choice", usage=CHOOSE, onnx_usage=ONNX_CHOOSE, axes=("batch", "choices", "sequence"), pools=True
     ),
     "qa": TaskExport(
         tag="question-answering",

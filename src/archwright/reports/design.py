@@ -25,12 +25,7 @@ from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
 DAY = 86_400.0
-PUBLISHED = {
-    "AutoBERT-Zero": 1000.0,
-    "NAS-BERT": 96.0,
-    "EfficientBERT": 58.0,
-    "W-PCA, paper": 0.5,
-}
+PUBLISHED = {"AutoBERT-Zero": 1000.0, "NAS-BERT": 96.0, "EfficientBERT": 58.0, "W-PCA, paper": 0.5}
 """GPU days of a search: W-PCA, Figure 1 and Table 3; the first is "about 1,000"."""
 GPU_WATT, CORE_WATT = 300.0, 15.0
 """Power of a data-centre GPU (V100) and of one core of a server, for an estimate of energy."""
@@ -161,7 +156,7 @@ def curves_section(document: Document) -> Section | None:
             for run in runs
         ]
     proxy = (document.get("proxies") or [DASH])[0]
-    panel = Panel("", traces, axis_title("designs tried"), axis_title(f"best {proxy}"))
+    panel = Panel("", traces, "designs tried", f"best {proxy}")
     head = ("sampler", "seed", "best", "parameters", "designs", "different", "seconds")
     curves = plot(figure([panel], columns=1, height=360))
     all_searches = table(head, rows, title="All searches")
@@ -243,7 +238,7 @@ def front_section(document: Document) -> Section | None:
     xs, ys = ([each["scores"][name] for each in front] for name in names[:2])
     look = {"color": COLOURS[0], "size": 9}
     dots = scatter(xs, ys, marker=look, hovertemplate="%{x:.4g}, %{y:.4g}<extra></extra>")
-    panel = Panel("", [dots], axis_title(names[0]), axis_title(names[1]))
+    panel = Panel("", [dots], names[0], names[1])
     note = "Designs that no other beats in every proxy at once."
     points = plot(figure([panel], columns=1, height=360))
     return section("front", "Pareto front", note, points, table((*names, "parameters"), rows))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from archwright.reports.figures.panels import Figure, Panel, assign_styles, axis_title, figure, level, line
+from archwright.reports.figures.panels import Figure, Panel, assign_styles, figure, level, line
 from archwright.reports.numbers import DASH, significant
 from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Section, facts, plot, render_page, section
 from archwright.reports.tables import table
@@ -130,7 +130,7 @@ def line_figure(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], y
     """Steps and values of each name."""
     styles = assign_styles(curves)
     lines = [line(steps, values, name, styles[name]) for name, (steps, values) in curves.items()]
-    return figure([Panel("", lines, axis_title("steps"), axis_title(y))], columns=1, height=360)
+    return figure([Panel("", lines, "steps", y)], columns=1, height=360)
 
 
 def glue_sections(document: Document) -> list[Section]:
@@ -164,8 +164,8 @@ def ablation_sections(document: Document) -> list[Section]:
     for name, each in studies.items():
         steps, correlations = zip(*((m["steps"], m["spearman"]) for m in each["moments"]), strict=True)
         trace = line(steps, correlations, name, styles[name])
-        axes = axis_title("steps"), axis_title("Spearman with the end")
-        panels.append(Panel(f"{name}: {settling_words(each)}", [trace], *axes, [level(SETTLED)]))
+        title = f"{name}: {settling_words(each)}"
+        panels.append(Panel(title, [trace], "steps", "Spearman with the end", [level(SETTLED)]))
     scores, ranking = line_figure(curves, study["score"]), figure(panels, columns=2, height=320)
     return [
         section("scores", "Scores over the steps", SCORES, plot(scores), short="Scores"),

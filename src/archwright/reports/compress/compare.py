@@ -67,12 +67,7 @@ def compare_sections(comparison: Comparison, protocol: Mapping[str, Any] | None 
     return [
         section("fronts", "The fronts", FRONTS, plots(fronts, "Size", "Error") if fronts else no_fronts),
         volumes_section(comparison),
-        section(
-            "bins",
-            "How much can go",
-            BINS,
-            plot(figure(bins_figure, columns=1, height=400)) if bins else no_bins,
-        ),
+        section("bins", "How much can go", BINS, plot(figure(bins_figure, columns=1, height=400)) if bins else no_bins),
         section("progress", "How they got there", PROGRESS, plots(curves, "Over") if curves else no_curves),
         *study_sections(comparison),
         made_section(comparison),

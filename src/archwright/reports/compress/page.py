@@ -122,10 +122,7 @@ def cards(result: Mapping[str, Any]) -> list[Card]:
     volume = number(result, "hypervolume")
     covered = f", hypervolume {volume:.3f}" if volume is not None else ""
     front = f"of {len(result.get('trials') or ())} trials{covered}"
-    return [
-        *best,
-        ("On the front", str(len(result["front"])), f"{front}, in {duration(number(result, 'seconds'))}"),
-    ]
+    return [*best, ("On the front", str(len(result["front"])), f"{front}, in {duration(number(result, 'seconds'))}")]
 
 
 def latency_card(member: Mapping[str, Any], original: Mapping[str, Any]) -> Card:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.reports.discover.formula_tree import family_svg, formula_svg
-from archwright.reports.figures.panels import Panel, Trace, assign_styles, axis_title, band, figure, line
+from archwright.reports.figures.panels import Panel, Trace, assign_styles, band, figure, line
 from archwright.reports.numbers import DASH, decimal, estimate
 from archwright.reports.page import Block, Picture, Section, plot, section, text
 from archwright.reports.tables import ReportTable, table
@@ -45,12 +45,7 @@ TREE = "The best formula: inputs at the bottom, each through its operations, joi
 
 
 def evolution_sections(document: Document) -> list[Section | None]:
-    return [
-        tree_section(document),
-        curves_section(document),
-        ablation_section(document),
-        family_section(document),
-    ]
+    return [tree_section(document), curves_section(document), ablation_section(document), family_section(document)]
 
 
 def tree_section(document: Document) -> Section | None:
@@ -66,10 +61,10 @@ def curves_section(document: Document) -> Section | None:
     searches = document.get("evolution")
     if not searches:
         return None
-    y = axis_title("best fitness so far")
+    y = "best fitness so far"
     panels = [
-        Panel("", curve_traces(searches, curves_by_generation), axis_title("generation"), y),
-        Panel("", curve_traces(searches, curves_by_evaluation), axis_title("different formulas scored"), y),
+        Panel("", curve_traces(searches, curves_by_generation), "generation", y),
+        Panel("", curve_traces(searches, curves_by_evaluation), "different formulas scored", y),
     ]
     blocks: list[Block] = [plot(figure(panels, columns=2, height=340)), costs_table(searches)]
     if document.get("comparison"):
@@ -151,8 +146,7 @@ def ablation_section(document: Document) -> Section | None:
     for name, values in ablations.items():
         words, where = SETTINGS[name]
         runs = {f"{name} {value}": entry["runs"] for value, entry in values.items()}
-        axes = axis_title("generation"), axis_title("best fitness so far")
-        panels.append(Panel(words, curve_traces(runs, curves_by_generation), *axes))
+        panels.append(Panel(words, curve_traces(runs, curves_by_generation), "generation", "best fitness so far"))
         rows = [
             [
                 value,

@@ -53,17 +53,21 @@ FRONT = "Formulas that no other beats in Spearman, within cells and size at once
 
 def discover_table(document: Document) -> ReportTable:
     """The best formulas by size, for `Console.print`; `document` has the schema "archwright/discover/1"."""
+    return ReportTable(formula_columns(document, longest=60, tau="tau"), discover_headline(document))
+
+
+def formula_columns(document: Document, *, longest: int, tau: str) -> list[Column]:
+    """One row per formula, whose text has at most so many characters."""
     best: Sequence[Formula] = document.get("best") or ()
-    columns = [
-        Column("formula", [shorten(str(each.get("formula")), 60) for each in best], left=True),
+    return [
+        Column("formula", [shorten(str(each.get("formula")), longest) for each in best], left=True),
         Column("size", [str(each.get("size", DASH)) for each in best]),
         Column("train", [decimal(number(each, "train", "spearman"), 3) for each in best]),
         Column("held out", [estimate(each.get("held_out")) for each in best]),
         Column("within cells", [estimate(each.get("within_cells")) for each in best]),
-        Column("tau", [estimate(each.get("kendall_b")) for each in best], drop=1),
+        Column(tau, [estimate(each.get("kendall_b")) for each in best], drop=1),
         Column("verdict", [str(each.get("verdict") or DASH) for each in best], drop=2, left=True),
     ]
-    return ReportTable(columns, discover_headline(document))
 
 
 def discover_headline(document: Document) -> str:
@@ -99,8 +103,9 @@ def render_discover_page(document: Document) -> str:
 
 
 def discover_sections(document: Document) -> list[Section | None]:
+    formulas = ReportTable(formula_columns(document, longest=10_000, tau="Kendall tau-b"))
     return [
-        table_section(document),
+        section("best", "The best formulas", TABLE, formulas) if document.get("best") else None,
         histogram_section(document),
         sizes_section(document),
         transfer_section(document),
@@ -108,19 +113,6 @@ def discover_sections(document: Document) -> list[Section | None]:
         front_section(document),
         made_section(document),
     ]
-
-
-def table_section(document: Document) -> Section | None:
-    head = ("formula", "size", "train", "held out", "within cells", "Kendall tau-b", "verdict")
-    rows = [
-        [
-            *(str(each.get("formula")), str(each.get("size", DASH)), decimal(number(each, "train", "spearman"), 3)),
-            *(estimate(each.get(key)) for key in ("held_out", "within_cells", "kendall_b")),
-            str(each.get("verdict") or DASH),
-        ]
-        for each in document.get("best") or ()
-    ]
-    return section("best", "The best formulas", TABLE, table(head, rows, left=(0, 6))) if rows else None
 
 
 def histogram_section(document: Document) -> Section | None:
@@ -154,7 +146,7 @@ def histogram_figure(histogram: Mapping[str, Any], published: Sequence[Mapping[s
         **group("known proxies"),
     )
     x = axis_title(f"fitness ({histogram.get('of') or 'spearman'})", range=[-1, 1])
-    return figure([Panel("", [bars, marks], x, axis_title("formulas"))], columns=1, height=360)
+    return figure([Panel("", [bars, marks], x, "formulas")], columns=1, height=360)
 
 
 def sizes_section(document: Document) -> Section | None:
@@ -173,7 +165,7 @@ def sizes_section(document: Document) -> Section | None:
         }  # fmt: skip
         look = {"error_y": {"type": "data", **ends, "thickness": 1.2, "width": 3}, **group(words)}
         traces.append(size_trace(known, (key, "value"), marker={"color": COLOURS[place], "size": 9}, **look))
-    points = figure([Panel("", traces, axis_title("size of the formula"), axis_title("rank correlation"))], columns=1)
+    points = figure([Panel("", traces, "size of the formula", "rank correlation")], columns=1)
     return section("sizes", "Accuracy against size", SIZES, plot(points), short="Size")
 
 

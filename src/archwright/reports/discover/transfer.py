@@ -64,7 +64,7 @@ def transfer_section(document: Mapping[str, Any]) -> Section | None:
             **group(f"on {name}"),
         )
         traces.append(trace)
-    panel = Panel("", traces, axis_title("Spearman"), axis_title("", automargin=True))
+    panel = Panel("", traces, "Spearman", axis_title("", automargin=True))
     dots = plot(figure([panel], columns=1, height=140 + 26 * len(formulas)))
     return section("transfer", "Transfer between benchmarks", NOTE, dots, *tables, short="Transfer")
 

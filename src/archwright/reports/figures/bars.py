@@ -115,7 +115,7 @@ def size_histograms(protocol: Mapping[str, Any]) -> Figure | None:
     }
     x = axis_title("share of the non-embedding parameters", tickformat=".0%", range=[0, 1])
     panels = [
-        Panel(f"{name}, {preview['model']}", [{**bar, "x": list(space["shares"])}], x, axis_title("samples"))
+        Panel(f"{name}, {preview['model']}", [{**bar, "x": list(space["shares"])}], x, "samples")
         for preview in protocol["previews"]
         for name, space in preview["spaces"].items()
         if space["shares"]

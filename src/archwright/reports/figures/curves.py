@@ -36,7 +36,7 @@ def regret_curves(protocol: Mapping[str, Any], comparison: str, *, unit: str = S
             traces += band(curve["x"], curve["mean"], curve["deviation"], name, styles[name])
             traces.append(line(curve["x"], curve["mean"], name, styles[name]))
         y = axis_title("hypervolume regret", rangemode="tozero")
-        panels.append(Panel(group["name"], traces, axis_title(unit), y))
+        panels.append(Panel(group["name"], traces, unit, y))
     return figure(panels) if panels else None
 
 
@@ -48,7 +48,7 @@ def rank_curves(protocol: Mapping[str, Any]) -> Figure | None:
         traces = [line(ranking["steps"], ranks, name, styles[name]) for name, ranks in ranking["ranks"].items()]
         tasks = len(ranking["tasks"])
         name = f"{ranking['name']}, {tasks} {'task' if tasks == 1 else 'tasks'}"
-        panels.append(Panel(name, traces, axis_title(ranking["unit"]), axis_title("average rank, 1 is best")))
+        panels.append(Panel(name, traces, ranking["unit"], "average rank, 1 is best"))
     return figure(panels, columns=2) if panels else None
 
 

@@ -36,8 +36,9 @@ class Panel:
 
     title: str
     traces: list[Trace]
-    x: Axis = field(default_factory=dict)
-    y: Axis = field(default_factory=dict)
+    x: Axis | str
+    """An axis as plotly describes it, or its title."""
+    y: Axis | str
     shapes: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -67,8 +68,11 @@ def figure(panels: Sequence[Panel], *, columns: int = COLUMNS, height: int = HEI
     names: set[str] = set()
     for place, panel in enumerate(panels, 1):
         end = "" if place == 1 else str(place)
-        layout[f"xaxis{end}"], layout[f"yaxis{end}"] = dict(panel.x), dict(panel.y)
-        layout["shapes"] += [place_shape(shape, end) for shape in panel.shapes]
+        for axis, look in (("xaxis", panel.x), ("yaxis", panel.y)):
+            layout[axis + end] = axis_title(look) if isinstance(look, str) else dict(look)
+        for shape in panel.shapes:
+            refs = {f"{axis}ref": axis + end + (" domain" if shape.get(f"{axis}ref") else "") for axis in "xy"}
+            layout["shapes"].append({**shape, **refs})
         if panel.title:
             where = {"xref": f"x{end} domain", "yref": f"y{end} domain", "x": 0, "y": 1}
             look = {"xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 13}, "yshift": 4}
@@ -79,12 +83,6 @@ def figure(panels: Sequence[Panel], *, columns: int = COLUMNS, height: int = HEI
             names |= {str(name)} if first else set()
             traces.append({**trace, "xaxis": f"x{end}", "yaxis": f"y{end}", "showlegend": first})
     return {"data": traces, "layout": layout}
-
-
-def place_shape(shape: Mapping[str, Any], end: str) -> dict[str, Any]:
-    """The shape with references to the axes of its panel, whose names have this end."""
-    refs = {f"{axis}ref": axis + end + (" domain" if shape.get(f"{axis}ref") == DOMAIN else "") for axis in "xy"}
-    return {**shape, **refs}
 
 
 def plotly_text(value: object) -> str:

@@ -136,13 +136,7 @@ def rank_sections(document: Document, axes: list[Axis]) -> list[Section | None]:
         study_section(document, "spectra", "scree", "Eigenvalues of one network", SCREE, scree_figure, "Scree"),
         study_section(document, "eta", "eta", "How much variance to count", ETA, eta_figure, "η"),
         study_section(document, "powers", "powers", "Parameters and V-PCA, mixed", POWERS, powers_figure, "Powers"),
-        section(
-            "published",
-            "The papers' numbers beside ours",
-            PUBLISHED,
-            published_table(document),
-            short="Published",
-        )
+        section("published", "The papers' numbers beside ours", PUBLISHED, published_table(document), short="Published")
         if published
         else None,
         section("parity", "Parity with the published scores", PARITY, parity_table(parity), short="Parity")

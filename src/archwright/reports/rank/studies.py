@@ -1,7 +1,7 @@
 """Figures of single studies: ablations as boxes, eigenvalues, the sweep of eta, powers of size and rank."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -78,15 +78,11 @@ def box_panels(document: Document, proxy: str, kind: str) -> list[Panel]:
             "hovertemplate": "%{y:.4~g}<extra>%{x}</extra>",
         }
         x = axis_title("architecture, one per tenth of the trained score", type="category")
-        y = axis_title(f"score, {words}", type=axis_scale(value for row in rows for value in row))
+        known = [value for row in rows for value in row if value is not None and math.isfinite(value)]
+        wide = bool(known) and min(known) > 0 and max(known) > LOG_FROM * min(known)
+        y = axis_title(f"score, {words}", type="log" if wide else "linear")
         panels.append(Panel(words, [boxes], x, y))
     return panels
-
-
-def axis_scale(values: Iterable[Any]) -> str:
-    numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
-    wide = bool(numbers) and min(numbers) > 0 and max(numbers) > LOG_FROM * min(numbers)
-    return "log" if wide else "linear"
 
 
 def scree_figure(spectra: Mapping[str, Any]) -> Figure:
@@ -102,9 +98,9 @@ def scree_figure(spectra: Mapping[str, Any]) -> Figure:
     terms = f"{' + '.join(map(str, sizes))} = " if 1 < len(sizes) <= FEW else ""
     variance = axis_title("variance", type="log", exponentformat="power", dtick=1)
     share = axis_title("share of the variance", tickformat=".0%", range=[0, 1.03])
-    heading, x = f"η = {eta:g} needs {terms}{sum(sizes)}", axis_title("number of eigenvalues")
+    heading, x = f"η = {eta:g} needs {terms}{sum(sizes)}", "number of eigenvalues"
     panels = [
-        Panel("eigenvalues", left, axis_title("eigenvalue, largest first"), variance),
+        Panel("eigenvalues", left, "eigenvalue, largest first", variance),
         Panel(heading, right, x, share, [level(eta)]),
     ]
     return figure(panels, columns=2, height=380)
@@ -159,7 +155,7 @@ def eta_figure(sweep: Sequence[Mapping[str, Any]]) -> Figure:
             ticks[place] = f"{eta:g}"
     look = {"tickvals": list(ticks), "ticktext": list(ticks.values()), "tickangle": 0, "tickfont": {"size": 11}}
     x = axis_title("η, share of the variance", **look)
-    return figure([Panel("", traces, x, axis_title("rank correlation"))], columns=1, height=360, width=760)
+    return figure([Panel("", traces, x, "rank correlation")], columns=1, height=360, width=760)
 
 
 def powers_figure(powers: Mapping[str, Any]) -> Figure:

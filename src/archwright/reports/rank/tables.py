@@ -56,14 +56,11 @@ def rank_table(document: Document) -> ReportTable:
             columns.append(Column(statistic.short, texts, drop=statistic.drop))
     missing = [missing_values(row)[0] for row in rows]
     columns += [Column("miss.", [str(amount or "") for amount in missing], drop=3)] if any(missing) else []
-    columns.append(Column("verdict", [short_verdict(row) for row in rows], left=True))
+    verdicts = [str(row.get("verdict") or DASH) for row in rows]
+    short = [next((VERDICTS[part] for part in VERDICTS if part in words), shorten(words, 11)) for words in verdicts]
+    columns.append(Column("verdict", short, left=True))
     dim = {place: "dim" for place, row in enumerate(rows) if origin(row) == BASELINE}
     return ReportTable(columns, rank_headline(document), captions(document, rows), dim)
-
-
-def short_verdict(row: Row) -> str:
-    words = str(row.get("verdict") or DASH)
-    return next((short for part, short in VERDICTS.items() if part in words), shorten(words, 11))
 
 
 def captions(document: Document, rows: Sequence[Row]) -> list[str]:
@@ -157,11 +154,13 @@ def published_table(document: Document) -> ReportTable:
     rows, bold = [], set()
     for y, (key, entries) in enumerate(groups.items()):
         printed: dict[str, dict[str, None]] = {paper: {} for paper in papers}
+        remarks: dict[str, None] = {}
         for entry in entries:  # a paper may contradict itself
             printed[str(entry.get("paper"))][decimal(number(entry, "value"), 3)] = None
+            where = ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
+            remarks[f"{where}: {entry['note']}" if entry.get("note") else where] = None
         cells = [" / ".join(values) or DASH for values in printed.values()]
-        remarks = "; ".join(dict.fromkeys(remark(entry) for entry in entries))
-        rows.append([*key, *cells, our_number(document, *key), remarks])
+        rows.append([*key, *cells, our_number(document, *key), "; ".join(remarks)])
         known = [value for entry in entries if (value := number(entry, "value")) is not None]
         if known and max(known) - min(known) > CONFLICT:
             bold |= {(y, x) for x, cell in enumerate(cells, 2) if cell != DASH}
@@ -172,12 +171,6 @@ def published_table(document: Document) -> ReportTable:
 def our_number(document: Document, proxy: str, statistic: str) -> str:
     row: Row = next((row for row in document.get("rows") or () if row.get("proxy") == proxy), {})
     return decimal(number(row, OURS.get(statistic.lower(), statistic)), 3)
-
-
-def remark(entry: Mapping[str, Any]) -> str:
-    """Where a number stands, and what is to be said about it."""
-    place = ", ".join(str(entry[key]) for key in ("paper", "table") if entry.get(key))
-    return f"{place}: {entry['note']}" if entry.get("note") else place
 
 
 def parity_table(entries: Sequence[Mapping[str, Any]]) -> ReportTable:
