@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 import archwright as aw
 from archwright.benchmarks import BENCHMARKS
-from archwright.commands.discover import provenance
+from archwright.discovery.pipeline import provenance
 from archwright.proxies.formulas.discovered import SCHEMA
 from archwright.proxies.formulas.formula import parse
 

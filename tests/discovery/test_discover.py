@@ -11,7 +11,7 @@ from archwright.commands import COMMANDS, call
 from archwright.discovery import statistics
 from archwright.errors import BadInput, Failed
 from archwright.proxies import PROXIES
-from archwright.proxies.formulas.discovered import as_proxy, load_discovered, read_proxy_file
+from archwright.proxies.formulas.discovered import as_proxy, load_discovered_proxies, read_proxy_file
 from archwright.proxies.formulas.formula import parse
 from archwright.scoring.scorer import cache_name
 
@@ -50,7 +50,7 @@ def test_exhaustive_then_evolution_then_again(options: dict[str, Any], monkeypat
 
     saved = read_proxy_file(found.saved)
     assert saved["provenance"]["data"] == document["data"] and saved["held_out"] == document["best"][0]["held_out"]
-    proxy = load_discovered()["mine"]
+    proxy = load_discovered_proxies()["mine"]
     assert (proxy.origin, proxy.content) == ("discovered", document["best"][0]["formula"])
 
     monkeypatch.setattr(statistics.StatisticsRequest, "__call__", lambda self: pytest.fail("looked at again"))
@@ -114,7 +114,7 @@ def test_a_damaged_proxy_file_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("ARCHWRIGHT_PROXIES", str(tmp_path))
     (tmp_path / "broken.json").write_text('{"schema": "archwright/proxy/1", "name": "broken"}')
     with pytest.raises(BadInput, match="must hold a proxy that `archwright discover --save` wrote"):
-        load_discovered()
+        load_discovered_proxies()
 
 
 def test_useless_statistics_are_told(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

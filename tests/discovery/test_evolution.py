@@ -17,7 +17,7 @@ from archwright.discovery.evolution import (
     Search,
     evolve,
     search_randomly,
-    sort_nondominated,
+    sort_by_fronts,
 )
 from archwright.discovery.evolution_runs import (
     best_after,
@@ -208,7 +208,7 @@ def test_the_order_of_several_aims_is_front_by_front() -> None:
     births = Offspring(parse("sum(A + J)"))
     aims = [(0.1, 0.1, -9.0), (0.9, 0.1, -3.0), (0.1, 0.9, -3.0), (0.5, 0.5, -3.0), (0.4, 0.4, -3.0)]
     population = [Individual(Fitness(-np.inf), births), *(Individual(Fitness(sum(one), one), births) for one in aims)]
-    found = [one.fitness.objectives for one in sort_nondominated(population)]
+    found = [one.fitness.objectives for one in sort_by_fronts(population)]
     assert set(found[:3]) == {aims[1], aims[2], aims[3]} and found[3:] == [aims[4], aims[0], ()]
 
 

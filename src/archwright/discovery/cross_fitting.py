@@ -32,7 +32,7 @@ class CrossFit:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class FormulaSearchResult:
     """Formulas, the best first, and the numbers of the report."""
 
     chosen: list[CrossFit]

@@ -14,9 +14,9 @@ from archwright.discovery.offspring import (
     Proposer,
     Refusals,
     child_proposer,
-    draw_allowed,
+    draw_offspring,
     random_proposer,
-    until_exhausted,
+    with_random_fallback,
 )
 from archwright.proxies.formulas.formula import Formula
 from archwright.search.front import standing
@@ -156,33 +156,35 @@ class Search:
         rng, drawn, propose = np.random.default_rng((self.seed, 0)), [], random_proposer(self.space)
         formulas: set[Formula] = set()
         for _ in range(self.settings.population):
-            drawn.append(self._draw_allowed(lambda: propose((), rng), formulas, self.refusals))
+            drawn.append(self._draw(lambda: propose((), rng), formulas, self.refusals))
             formulas.add(canonical_formula(drawn[-1].formula))
         self.fitness.prefetch([offspring.formula for offspring in drawn])
         return self._sort([Individual(self.fitness(offspring.formula), offspring) for offspring in drawn])
 
     def _next_offspring(self, population: Population, generation: int) -> Offspring:
-        offspring = self._breed(population, generation, set(), self.refusals)
+        offspring = self._make_offspring(population, generation, set(), self.refusals)
         if self.fitness.table.lazy and canonical_formula(offspring.formula) not in self.fitness.known:
             self.fitness.prefetch(self._look_ahead(population, generation))
         return offspring
 
-    def _breed(self, population: Population, generation: int, foreseen: set[Formula], refusals: Refusals) -> Offspring:
+    def _make_offspring(
+        self, population: Population, generation: int, foreseen: set[Formula], refusals: Refusals
+    ) -> Offspring:
         """The offspring of a generation, from the best share of the population."""
         rng = np.random.default_rng((self.seed, generation))
         parents = max(2, round(self.settings.parents * len(population)))
         pool = [individual.formula for individual in population[:parents]]
-        propose = until_exhausted(self.proposer, self.space) if self.settings.distinct else self.proposer
-        return self._draw_allowed(lambda: propose(pool, rng), foreseen, refusals)
+        propose = with_random_fallback(self.proposer, self.space) if self.settings.distinct else self.proposer
+        return self._draw(lambda: propose(pool, rng), foreseen, refusals)
 
-    def _draw_allowed(self, draw: Callable[[], Offspring], also_seen: set[Formula], refusals: Refusals) -> Offspring:
+    def _draw(self, draw: Callable[[], Offspring], also_seen: set[Formula], refusals: Refusals) -> Offspring:
         """The next draw that is allowed; what is refused on the way is added to the refusals."""
         known, distinct = self.fitness.known, self.settings.distinct
 
         def seen(formula: Formula) -> bool:
             return distinct and (canonical_formula(formula) in known or canonical_formula(formula) in also_seen)
 
-        offspring, refused = draw_allowed(draw, pps=self.settings.pps, seen=seen)
+        offspring, refused = draw_offspring(draw, pps=self.settings.pps, seen=seen)
         refusals.rejected += refused.rejected
         refusals.repeated += refused.repeated
         return offspring
@@ -192,7 +194,7 @@ class Search:
         foreseen: dict[Formula, None] = {}
         last = min(self.settings.generations, generation + 4 * self.ahead)
         while len(foreseen) < self.ahead and generation <= last:
-            offspring = self._breed(population, generation, set(foreseen), Refusals())
+            offspring = self._make_offspring(population, generation, set(foreseen), Refusals())
             canonical = canonical_formula(offspring.formula)
             if canonical in self.fitness.known:
                 population = self._insert(population, Individual(self.fitness.known[canonical], offspring))
@@ -208,11 +210,11 @@ class Search:
     def _sort(self, population: Population) -> Population:
         """The best first; with several objectives those on the front, the lonely ones before the crowded (NSGA-II)."""
         if self._several_objectives:
-            return sort_nondominated(population)
+            return sort_by_fronts(population)
         return sorted(population, key=lambda individual: -individual.fitness.value)
 
 
-def sort_nondominated(population: Population) -> Population:
+def sort_by_fronts(population: Population) -> Population:
     """Front by front; what is no proxy stands last."""
     valid = [individual for individual in population if individual.fitness.objectives]
     if not valid:

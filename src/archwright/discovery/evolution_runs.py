@@ -13,7 +13,7 @@ import numpy as np
 
 from archwright.configs.discover import EvolutionOptions
 from archwright.discovery.context import DiscoveryContext
-from archwright.discovery.cross_fitting import NOTHING, RankedFormula, SearchResult, best_first, choose_by_size
+from archwright.discovery.cross_fitting import NOTHING, FormulaSearchResult, RankedFormula, best_first, choose_by_size
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve, search_randomly
 from archwright.discovery.exhaustive import FOLDER, find_known_best, pareto_front
 from archwright.discovery.fitness import FITNESS, FitnessFunction, sample_networks
@@ -61,7 +61,7 @@ UNARY_GENERATIONS = 100
 PARENTS = (0.1, 0.25, 0.5)
 
 
-def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> SearchResult:
+def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> FormulaSearchResult:
     """Evolution for every set of rows, and on all rows its curves beside those of the other kinds of search."""
     settings = evolution_settings(options, context.rows.fitness)
     seeds = range(options.seeds)
@@ -101,7 +101,7 @@ def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> Searc
     if context.rows.measure.objectives:
         numbers["front"] = pareto_front(rescore(finalists[-1], context, ALL_ROWS), context)
     context.table.release()
-    return SearchResult(chosen, numbers, evolution_notes(context, settings))
+    return FormulaSearchResult(chosen, numbers, evolution_notes(context, settings))
 
 
 def evolution_notes(context: DiscoveryContext, settings: EvolutionSettings) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archwright.discovery.context import DiscoveryContext
-from archwright.discovery.cross_fitting import NOTHING, RankedFormula, SearchResult, choose_by_size, merge_best
+from archwright.discovery.cross_fitting import NOTHING, FormulaSearchResult, RankedFormula, choose_by_size, merge_best
 from archwright.discovery.fitness import FoldedRows
 from archwright.discovery.pair_ranking import BINS, KEPT, Pair, Side
 from archwright.discovery.score_table import StatisticsTable, is_usable
@@ -34,7 +34,7 @@ FINALISTS = 200
 """Best formulas among which the Pareto front is looked for."""
 
 
-def rank_all(context: DiscoveryContext) -> SearchResult:
+def rank_all(context: DiscoveryContext) -> FormulaSearchResult:
     """Every formula of the space, with what the report says about it."""
     assert isinstance(context.table, StatisticsTable), "spaces that cannot be tabled are not ranked"
     pairs = list(rank_pairs(context.space, context.table, context.rows, context.folder, context.pool).values())
@@ -47,10 +47,10 @@ def rank_all(context: DiscoveryContext) -> SearchResult:
         "search": "exhaustive",
         "formulas_valid": sum(pair["valid"] for pair in pairs),
         "histogram": {"edges": BINS.tolist(), "counts": counts.tolist(), "of": context.rows.fitness},
-        "published": place_published(context.published, context.rows, counts),
+        "published": published_percentiles(context.published, context.rows, counts),
         "front": pareto_front(best[-1], context),
     }
-    return SearchResult(chosen, numbers, [])
+    return FormulaSearchResult(chosen, numbers, [])
 
 
 def make_pairs(space: FormulaSpace, table: StatisticsTable, rows: FoldedRows) -> dict[str, Pair]:
@@ -144,7 +144,7 @@ def pareto_front(rows: Sequence[RankedFormula], context: DiscoveryContext) -> li
     return [dict(zip(names, entry, strict=True)) for entry in sorted(distinct, key=lambda entry: (entry[2], -entry[0]))]
 
 
-def place_published(scores: Mapping[str, Values], rows: FoldedRows, counts: Values) -> list[dict[str, Any]]:
+def published_percentiles(scores: Mapping[str, Values], rows: FoldedRows, counts: Values) -> list[dict[str, Any]]:
     """Fitness of published proxies, and the share of formulas below each, in percent; the best first."""
     entries = []
     for name, column in scores.items():

@@ -100,7 +100,7 @@ class LazyTable:
     def _column(self, branch: Branch, indices: Iterable[int]) -> Values:
         """Networks x layers."""
         column, sign = split_sign(branch)
-        rows = [self._known(int(index))[column] for index in indices]
+        rows = [self._numbers(int(index))[column] for index in indices]
         values = np.full((len(rows), max(map(len, rows))), np.nan)
         for row, layers in zip(values, rows, strict=True):
             row[: len(layers)] = layers
@@ -113,7 +113,7 @@ class LazyTable:
         missing: dict[int, list[Column]] = {}
         tasks = []
         for index in map(int, np.arange(len(self.requests))[networks]):
-            if unknown := [column for column in columns if column not in self._known(index)]:
+            if unknown := [column for column in columns if column not in self._numbers(index)]:
                 missing[index] = unknown
                 chains = {name: tuple(chain for of, chain in unknown if of == name) for name, _ in unknown}
                 file = tensors.resolve() / f"{self.keys[index]}.safetensors"
@@ -124,10 +124,10 @@ class LazyTable:
         for done, numbers in self.pool.map_unordered(tasks):
             index = order[done]
             self.file.add(self.keys[index], numbers)
-            self._known(index).update({(name, c): n for name, chains in numbers.items() for c, n in chains.items()})
+            self._numbers(index).update({(name, c): n for name, chains in numbers.items() for c, n in chains.items()})
             self.computed += len(missing[index])
 
-    def _known(self, index: int) -> dict[Column, list[float]]:
+    def _numbers(self, index: int) -> dict[Column, list[float]]:
         if index not in self.known:
             self.known[index] = self.file.read(self.keys[index])
         return self.known[index]

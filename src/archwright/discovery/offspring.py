@@ -64,7 +64,7 @@ def child_proposer(space: FormulaSpace, crossover: float, mutation: float) -> Pr
     return propose
 
 
-def until_exhausted(proposer: Proposer, space: FormulaSpace) -> Proposer:
+def with_random_fallback(proposer: Proposer, space: FormulaSpace) -> Proposer:
     """Children of the pool, and random formulas once it seems to have no new ones."""
     tries, at_random = count(), random_proposer(space)
     return lambda pool, rng: (proposer if next(tries) < FRESH else at_random)(pool, rng)
@@ -88,7 +88,7 @@ def cross(space: FormulaSpace, first: Formula, second: Formula, rng: np.random.G
     return replace(first, left=left, right=right, binary=binary, factor=factor)
 
 
-def draw_allowed(
+def draw_offspring(
     draw: Callable[[], Offspring], *, pps: bool, seen: Callable[[Formula], bool]
 ) -> tuple[Offspring, Refusals]:
     """The next one that the pruning strategy lets through and that was not seen before, and what was refused."""

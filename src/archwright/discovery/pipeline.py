@@ -15,7 +15,7 @@ from archwright.configs.discover import DiscoverConfig
 from archwright.configs.scoring import BenchmarkOptions, RecordingOptions
 from archwright.configs.validation import changed_flags, refuse_options
 from archwright.discovery.context import TABLED, DiscoveryContext, open_context
-from archwright.discovery.cross_fitting import SearchResult, judge_choice
+from archwright.discovery.cross_fitting import FormulaSearchResult, judge_choice
 from archwright.discovery.evolution_runs import evolution_settings, run_evolution
 from archwright.discovery.exhaustive import rank_all
 from archwright.discovery.fitness import FITNESS
@@ -72,7 +72,7 @@ def discover_formulas(config: DiscoverConfig) -> tuple[dict[str, Any], Path, Pat
 
 def search_benchmark(
     config: DiscoverConfig, benchmark: BenchmarkOptions, recording: RecordingOptions, phases: Phases
-) -> tuple[BenchmarkSearch, SearchResult]:
+) -> tuple[BenchmarkSearch, FormulaSearchResult]:
     """One benchmark searched, and what was found judged on its outer folds."""
     with (
         open_context(benchmark, config.formulas, recording, phases, published=config.findings.published) as context,
@@ -135,13 +135,22 @@ def save_proxy(name: str, document: Mapping[str, Any]) -> Path:
     """The best formula as a proxy, in a file with where it comes from; one of the same name is replaced."""
     best = document["best"][0]
     keys = ("formula", "json", "size", "train", "held_out", "within_cells", "kendall_b", "verdict")
-    origin = ("benchmark", "variant", "target", "n", "unary", "fitness", "seed", "batch", "loss", "data", "commit")
-    provenance = {**{key: document[key] for key in origin}, "folds": document["folds"]["of_rows"]}
-    entry = {"schema": PROXY_SCHEMA, "name": name, **{key: best[key] for key in keys}, "provenance": provenance}
+    entry = {
+        "schema": PROXY_SCHEMA,
+        "name": name,
+        **{key: best[key] for key in keys},
+        "provenance": provenance(document),
+    }
     file = proxy_folder() / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(file, json.dumps(entry, indent=1))
     return file
+
+
+def provenance(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a saved proxy comes from."""
+    keys = ("benchmark", "variant", "target", "n", "unary", "fitness", "seed", "batch", "loss", "data", "commit")
+    return {**{key: document[key] for key in keys}, "folds": document["folds"]["of_rows"]}
 
 
 def git_commit() -> str | None:

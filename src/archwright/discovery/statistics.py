@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from archwright.errors import Failed
 from archwright.parallel.pool import WorkerPool
 from archwright.progress import progress
-from archwright.proxies.formulas.inputs import FORMULA_INPUTS, TensorReference, passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import FORMULA_INPUTS, TensorReference, required_passes, required_roles
 from archwright.proxies.formulas.operations import STATISTICS_REVISION, Chain
 from archwright.proxies.formulas.reductions import Values
 from archwright.proxies.formulas.simplification import canonical_chain
@@ -62,7 +62,7 @@ class StatisticsRequest:
 
     def __call__(self) -> Values:
         """Inputs x chains x layers."""
-        probe = record_network(self.at, passes_needed(self.inputs), roles_needed(self.inputs))
+        probe = record_network(self.at, required_passes(self.inputs), required_roles(self.inputs))
         return np.asarray(statistics(probe, self.chains, self.inputs), dtype=np.float64)
 
     @property
@@ -116,7 +116,7 @@ class LazyStatistics:
         }
 
     def _record(self) -> "LayerTensors":
-        probe = record_network(self.at, passes_needed(self.inputs), roles_needed(self.inputs))
+        probe = record_network(self.at, required_passes(self.inputs), required_roles(self.inputs))
         tensors = {name: [FORMULA_INPUTS[name].find(probe, layer) for layer in probe.layers] for name in self.inputs}
         store_tensors(tensors, self.file)
         return tensors

@@ -43,7 +43,7 @@ def compare_transfer(searches: Sequence[BenchmarkSearch]) -> list[dict[str, Any]
             on = {search.name: own if search is origin else judge_formula(formula, search) for search in searches}
             rows.append({"found_on": origin.name, "formula": entry["formula"], "size": entry["size"], "on": on})
     for name in dict.fromkeys(name for search in searches for name in search.context.published):
-        on = {search.name: judge_published(name, search) for search in searches}
+        on = {search.name: judge_published_proxy(name, search) for search in searches}
         if any("missing" not in entry for entry in on.values()):
             rows.append({"proxy": name, "origin": PROXIES[name].origin, "on": on})
     return rows
@@ -63,7 +63,7 @@ def judge_formula(formula: Formula, search: BenchmarkSearch) -> dict[str, Any]:
     return {"missing": f"finite for {finite} of {len(rows.truth)} rows, {LEAST_SHARE:.0%} are needed"}
 
 
-def judge_published(name: str, search: BenchmarkSearch) -> dict[str, Any]:
+def judge_published_proxy(name: str, search: BenchmarkSearch) -> dict[str, Any]:
     """A published proxy; without intervals, which are in `archwright rank`."""
     rows = search.context.rows
     scores = search.context.published.get(name, np.full(len(rows.network_names), np.nan))

@@ -1,6 +1,6 @@
 """All proxies, one record each, without loading torch: what each one computes, needs and cites."""
 
-from archwright.proxies.formulas.discovered import load_discovered
+from archwright.proxies.formulas.discovered import load_discovered_proxies
 from archwright.proxies.proxy import Proxy, total
 from archwright.registry import Registry
 
@@ -227,5 +227,5 @@ WHOLE = (
 
 RECORDS = (*COUNTS, *SUMMED, *WHOLE, *(proxy.mean_form() for proxy in SUMMED))
 PROXIES: Registry[Proxy] = Registry(
-    "proxy", {**load_discovered(), **{proxy.name: proxy for proxy in RECORDS}}, group="archwright.proxies"
+    "proxy", {**load_discovered_proxies(), **{proxy.name: proxy for proxy in RECORDS}}, group="archwright.proxies"
 )

@@ -21,7 +21,7 @@ from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Unscored
 from archwright.proxies.formulas.discovered import GALLERY, as_proxy
 from archwright.proxies.formulas.formula import Branch, Formula, parse
-from archwright.proxies.formulas.inputs import EXTENDED, passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import EXTENDED, required_passes, required_roles
 from archwright.proxies.formulas.operations import Chain
 from archwright.proxies.formulas.statistics import statistics
 from archwright.scoring.request import ScoreRequest
@@ -45,7 +45,7 @@ def probes(name: str) -> Iterator[Probe]:
         network = space.network(config, generator=generator, vocabulary=50, loss=space.losses[0])
         batch = {key: torch.randint(0, high, (3, 12), generator=generator) for key, high in
                  (("input_ids", 50), ("labels", 2))}  # fmt: skip
-        needed = {"passes": passes_needed(EXTENDED), "keep": roles_needed(EXTENDED)}
+        needed = {"passes": required_passes(EXTENDED), "keep": required_roles(EXTENDED)}
         yield record(network, batch, counts=space.counts(config), loss=space.losses[0], **needed)
 
 
@@ -142,5 +142,5 @@ def test_a_machine_without_the_file_can_score_it() -> None:
 
 
 def test_listing_found_proxies_loads_no_torch() -> None:
-    source = "import sys; from archwright.proxies.formulas.discovered import load_discovered; load_discovered(); "
+    source = "import sys; from archwright.proxies.formulas.discovered import load_discovered_proxies as load; load(); "
     subprocess.run([sys.executable, "-c", source + "assert 'torch' not in sys.modules"], check=True)

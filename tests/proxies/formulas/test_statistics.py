@@ -13,7 +13,7 @@ import torch
 from archwright.benchmarks.nas_bert import load_nas_bert
 from archwright.probe import Probe, record
 from archwright.proxies.formulas.formula import Branch, Formula, Unscored
-from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, required_passes, required_roles
 from archwright.proxies.formulas.kernels import BLOCK
 from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
 from archwright.proxies.formulas.simplification import ZERO, all_chains, canonical_chain
@@ -53,7 +53,7 @@ def flexibert(data_dir: Path) -> Probe:
     batch = {name: torch.randint(0, high, (4, 16), generator=generator) for name, high in
              (("input_ids", 50), ("labels", 2))}  # fmt: skip
     counts = benchmark.space.counts(config)
-    needed = {"passes": passes_needed(EXTENDED), "keep": roles_needed(EXTENDED)}
+    needed = {"passes": required_passes(EXTENDED), "keep": required_roles(EXTENDED)}
     return record(network, batch, counts=counts, loss="electra", **needed)
 
 

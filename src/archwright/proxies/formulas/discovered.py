@@ -27,7 +27,7 @@ def proxy_folder() -> Path:
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
-def load_discovered() -> dict[str, Proxy]:
+def load_discovered_proxies() -> dict[str, Proxy]:
     """All by name; one of the user's hides one of the package with the same name."""
     gallery = json.loads(files("archwright.proxies.formulas").joinpath(GALLERY).read_text("utf-8"))
     own = [read_proxy_file(file) for file in sorted(proxy_folder().glob("*.json"))] if proxy_folder().is_dir() else []

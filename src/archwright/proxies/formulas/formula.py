@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, required_passes, required_roles
 from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
 from archwright.proxies.formulas.reductions import REDUCTIONS
 from archwright.proxies.formulas.simplification import PRUNED, ZERO, Operand, canonical_chain
@@ -150,12 +150,12 @@ class Formula:
     @property
     def passes(self) -> tuple[str, ...]:
         """Those that `record` has to run for it."""
-        return passes_needed(self.inputs)
+        return required_passes(self.inputs)
 
     @property
     def roles(self) -> tuple[str, ...]:
         """Those that `record` has to keep for it."""
-        return roles_needed(self.inputs)
+        return required_roles(self.inputs)
 
     def canonical(self) -> "Formula":
         """The formula that stands for all with the same score; see `simplification` for the chains.

@@ -51,18 +51,18 @@ class FormulaInput:
     """One number to begin with."""
 
 
-def values(recorded: "Recorded") -> list[TensorReference]:
-    return [TensorReference(item, "value", lambda item: item.value) for item in recorded if item is not None]
+def values(items: "Recorded") -> list[TensorReference]:
+    return [TensorReference(item, "value", lambda item: item.value) for item in items if item is not None]
 
 
-def gradients(recorded: "Recorded") -> list[TensorReference]:
-    graded = (item for item in recorded if item is not None and item.gradient is not None)
+def gradients(items: "Recorded") -> list[TensorReference]:
+    graded = (item for item in items if item is not None and item.gradient is not None)
     return [TensorReference(item, "gradient", lambda item: item.gradient) for item in graded]
 
 
-def products(recorded: "Recorded") -> list[TensorReference]:
+def products(items: "Recorded") -> list[TensorReference]:
     """Value times gradient, element by element."""
-    graded = (item for item in recorded if item is not None and item.gradient is not None)
+    graded = (item for item in items if item is not None and item.gradient is not None)
     return [TensorReference(item, "product", lambda item: item.value * item.gradient) for item in graded]
 
 
@@ -167,7 +167,7 @@ def signals(role: str, letter: str, what: str) -> dict[str, FormulaInput]:
     every = f"(layer.{role} if isinstance(layer.{role}, tuple) else [layer.{role}])"
     graded = f"for s in {every} if s is not None and s.gradient is not None]"
 
-    def recorded(layer: "Layer") -> "tuple[Signal | None, ...]":
+    def signals_of(layer: "Layer") -> "tuple[Signal | None, ...]":
         held = getattr(layer, role)
         return held if isinstance(held, tuple) else (held,)
 
@@ -175,14 +175,14 @@ def signals(role: str, letter: str, what: str) -> dict[str, FormulaInput]:
         letter: FormulaInput(
             letter,
             what,
-            lambda probe, layer: values(recorded(layer)),
+            lambda probe, layer: values(signals_of(layer)),
             f"[s.value for s in {every} if s is not None]",
             roles=(role,),
         ),
         f"d{letter}": FormulaInput(
             rf"\partial {letter}",
             f"gradient of the loss at the {what}",
-            lambda probe, layer: gradients(recorded(layer)),
+            lambda probe, layer: gradients(signals_of(layer)),
             f"[s.gradient {graded}",
             passes=LOSS,
             roles=(role,),
@@ -190,7 +190,7 @@ def signals(role: str, letter: str, what: str) -> dict[str, FormulaInput]:
         f"{letter}d{letter}": FormulaInput(
             rf"{letter} \odot \partial {letter}",
             f"{what} times their gradient, element by element",
-            lambda probe, layer: products(recorded(layer)),
+            lambda probe, layer: products(signals_of(layer)),
             f"[s.value * s.gradient {graded}",
             passes=LOSS,
             roles=(role,),
@@ -237,11 +237,11 @@ COUNTS: tuple[str, ...] = tuple(name for name, item in FORMULA_INPUTS.items() if
 """One number of the architecture each; they may also be the third factor of a formula."""
 
 
-def passes_needed(inputs: Iterable[str]) -> tuple[str, ...]:
+def required_passes(inputs: Iterable[str]) -> tuple[str, ...]:
     """Passes that `record` has to run for these inputs."""
     return tuple(dict.fromkeys(name for used in inputs for name in FORMULA_INPUTS[used].passes))
 
 
-def roles_needed(inputs: Iterable[str]) -> tuple[str, ...]:
+def required_roles(inputs: Iterable[str]) -> tuple[str, ...]:
     """Roles that `record` has to keep for these inputs."""
     return tuple(dict.fromkeys(role for used in inputs for role in FORMULA_INPUTS[used].roles))

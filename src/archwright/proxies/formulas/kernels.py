@@ -79,7 +79,7 @@ class Moments:
         return not self.std > FLAT * abs(self.mean)
 
     @property
-    def strained(self) -> bool:
+    def squares_out_of_range(self) -> bool:
         """Whether the squares may have been too small or too large for single precision."""
         return not SMALL * self.number <= self.second < math.inf
 
@@ -202,7 +202,7 @@ def scale_into(x: Tensor, out: Tensor, moments: Moments) -> Tensor:
 # An operation may fix moments of its result: they replace the sums, as noise around a constant must not become a rank.
 
 
-def fix_standardised(after: Moments, before: Moments) -> None:
+def fix_zscore(after: Moments, before: Moments) -> None:
     """A z-score has mean 0 and variance 1."""
     if before.std:
         after.shift, after.first, after.second = 0.0, 0.0, float(after.number)

@@ -96,8 +96,8 @@ class End:
             return True  # little is left of the mean when the softmax's own is taken off
         steps = (*self.node.prefix, self.last)
         flat = (moments[steps[:at]].flat for at, name in enumerate(steps) if UNARY[name].differences)
-        strained = (moments[steps[:at]].strained for at, name in enumerate(steps) if UNARY[name].squares)
-        return any(flat) or any(strained)
+        beyond = (moments[steps[:at]].squares_out_of_range for at, name in enumerate(steps) if UNARY[name].squares)
+        return any(flat) or any(beyond)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from archwright.discovery.statistics import LazyStatistics, open_tensors
 from archwright.errors import Failed
 from archwright.proxies import Unscored
 from archwright.proxies.formulas.formula import Formula, parse
-from archwright.proxies.formulas.inputs import EXTENDED, passes_needed, roles_needed
+from archwright.proxies.formulas.inputs import EXTENDED, required_passes, required_roles
 from archwright.scoring.request import record_network
 from archwright.spaces.formulas import FormulaSpace
 from tests.compression.runs import ROOT
@@ -55,7 +55,9 @@ def test_the_same_number_as_a_direct_look(options: dict[str, Any], unary: int, i
     table, rng, places = where.table, np.random.default_rng(unary), [0, len(where.requests) // 2]
     assert isinstance(table, LazyTable)
     formulas = [formula for formula in (where.space.sample(rng) for _ in range(10)) if not formula.empty]
-    probes = [record_network(where.requests[one], passes_needed(EXTENDED), roles_needed(EXTENDED)) for one in places]
+    probes = [
+        record_network(where.requests[one], required_passes(EXTENDED), required_roles(EXTENDED)) for one in places
+    ]
     table.prefetch(formulas[:5], places)  # the others are taken of what lies on disk
     expected = [[measured(formula, probe) for probe in probes] for formula in formulas]
     for of in (table, again := LazyTable(where.requests, where.space.statistics_inputs, where.folder, toys.POOL)):
@@ -100,7 +102,7 @@ SEARCHING = """
 import json, sys
 from dataclasses import asdict
 from pathlib import Path
-from tests.discovery.test_lazy import searched
+from tests.discovery.test_lazy_table import searched
 
 given = {k: Path(v) if k in ("data", "text", "out") else v for k, v in json.loads(sys.argv[1]).items()}
 searched(given)
