@@ -110,9 +110,9 @@ import resource, sys
 from pathlib import Path
 import torch
 from archwright.exporting.checkpoint import (export)
-from archwright.networks.load import saved_network
+from archwright.networks.load import load_saved_network
 from transformers import AutoTokenizer
-network = saved_network(Path(sys.argv[1]))
+network = load_saved_network(Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 ids = torch.arange(100, 164)[None]
 batches = [{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]

@@ -140,7 +140,7 @@ def test_a_layer_without_heads_goes_with_its_last_unit() -> None:
     small = extract(network, spec)
     assert small.config.places == [0, 1, 3]
     assert [type(layer.mixer).__name__ for layer in small.backbone.layers] == [
-        "Attention",
+        "DotProductAttention",
         "MultiplicativeAttention",
         "SpanConvolution",
     ]

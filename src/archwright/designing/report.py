@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from archwright.designing.search import DesignTask, ScoredDesign, SearchResult
+from archwright.designing.search import DesignSearchResult, DesignTask, ScoredDesign
 from archwright.spaces.architectures import LayerSummary
 
 Document = dict[str, Any]
 
 
-def describe_best(task: DesignTask, searches: Sequence[SearchResult], scale_up: int | None) -> Document:
+def describe_best(task: DesignTask, searches: Sequence[DesignSearchResult], scale_up: int | None) -> Document:
     """The best search by the first objective, and what all of them have in common."""
     objective = task.objectives[0]
     scores = [search.front[0].scores[objective] for search in searches]
@@ -61,7 +61,7 @@ def describe_design(task: DesignTask, design: ScoredDesign) -> Document:
     }
 
 
-def describe_search(task: DesignTask, search: SearchResult) -> Document:
+def describe_search(task: DesignTask, search: DesignSearchResult) -> Document:
     """One search in short."""
     design = search.front[0]
     return {

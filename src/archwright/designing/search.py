@@ -47,7 +47,7 @@ class ScoredDesign:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class DesignSearchResult:
     """What one search gave."""
 
     repeat: int
@@ -66,7 +66,7 @@ class SearchResult:
 
 def search_designs(
     task: DesignTask, evaluate: EvaluateBatch, *, sampler: str, repeat: int, seed: int, title: str
-) -> SearchResult:
+) -> DesignSearchResult:
     """The same for the same seeds, whoever evaluates and however often it was interrupted."""
     begun, strategy, options = perf_counter(), SAMPLERS[sampler], task.options
     study = optuna.create_study(
@@ -123,7 +123,7 @@ def generation_summary(
 
 def collect_result(
     task: DesignTask, study: Study, repeat: int, history: list[dict[str, Any]], seconds: float
-) -> SearchResult:
+) -> DesignSearchResult:
     trials = study.get_trials(deepcopy=False)
     usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and SAME not in trial.user_attrs]
     reasons = [str(trial.user_attrs[MISSING]) for trial in trials if MISSING in trial.user_attrs]
@@ -142,7 +142,7 @@ def collect_result(
             for trial in sorted(trials, key=lambda trial: -trial.values[0])
         ]
 
-    return SearchResult(
+    return DesignSearchResult(
         repeat=repeat,
         front=designs(front(trials, study.directions, space=task.space)),
         best=designs(usable)[: task.options.population],

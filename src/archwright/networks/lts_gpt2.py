@@ -200,12 +200,14 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
         if not loss_alone:
             answer.logits = self.head(hidden[:, -logits_to_keep:], self.embeddings.tokens)  # 0 keeps all
         if labels is not None:
-            answer.loss = self.loss(hidden, labels) if loss_alone else shifted_loss(answer.logits, labels)
+            answer.loss = self.loss(hidden, labels, None if loss_alone else answer.logits)
         return answer
 
-    def loss(self, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Mean over the tokens that have a label, without the probabilities of all others."""
+    def loss(self, hidden: torch.Tensor, labels: torch.Tensor, logs: torch.Tensor | None = None) -> torch.Tensor:
+        """Mean over the tokens that have a label; without `logs` the probabilities of all others are not needed."""
         targets = labels[:, 1:].flatten()
+        if logs is not None:
+            return functional.nll_loss(logs[:, :-1].flatten(0, 1), targets, ignore_index=LEFT_OUT)
         known = targets != LEFT_OUT
         return -self.head.of_targets(hidden[:, :-1].flatten(0, 1)[known], targets[known], self.embeddings.tokens).mean()
 
@@ -240,10 +242,6 @@ class LtsGpt2ForCausalLM(PreTrainedModel, GenerationMixin):
 
     def _init_weights(self, module: nn.Module) -> None:
         initialise(module, std=self.config.weight_init_std)
-
-
-def shifted_loss(logs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    return functional.nll_loss(logs[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=LEFT_OUT)
 
 
 def count(module: nn.Module) -> int:

@@ -82,7 +82,8 @@ class NluPrefixLayers:
 class NluSpace(ArchitectureSpace):
     """Encoders of 6 or 12 layers, each one of twelve blocks: BERT or MobileBERT, with one of six FFN widths.
 
-    Networks of one seed share their weights: a block at a place has the same in all of them (see `networks.nlu.stack`).
+    Networks of one seed share their weights: a block at a place has the same in all of them, as
+    `networks.nlu.initial_weights` draws them.
     """
 
     variant: str = "small"

@@ -72,7 +72,7 @@ def describe_space(space: SubnetSpace, rng: np.random.Generator) -> dict[str, An
     whole, specs = space.anatomy, [space.build(sample(space.choices, rng)) for _ in range(SAMPLES)]
     parameters_of_whole = nonembedding_parameters(whole, whole.full)
     return {
-        "description": SPACES[space.name].description,
+        "description": SPACES[space.name].__doc__,
         "size_log10": sum(
             math.log10(2) * c.length if isinstance(c, Bits) else math.log10(len(c)) for c in space.choices.values()
         ),

@@ -21,7 +21,7 @@ class BlockPlan(NamedTuple):
         return cls(block, int(units))
 
 
-SHARED = (
+COMMON_FIELDS = (
     *("hidden_size", "inner_size", "heads", "embedding_size", "vocab_size", "max_position_embeddings"),
     *("type_vocab_size", "loss", "dropout", "attention_dropout", "layer_norm_eps", "initializer_range", "pad_token_id"),
 )
@@ -77,8 +77,8 @@ class NluConfig(PreTrainedConfig):
         return [BlockPlan(block, units) for block, units in self.layers]
 
     @property
-    def shared(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SHARED}
+    def common_fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in COMMON_FIELDS}
 
     @property
     def num_hidden_layers(self) -> int:

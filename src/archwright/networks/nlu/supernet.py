@@ -131,7 +131,7 @@ def extract_path_body(encoder: NluModel, design: Design) -> NluModel:
     layers = path_layers(encoder)
     words = path_words(layers, design)
     with torch.device(encoder.device), no_init_weights():
-        body = NluModel(NluConfig([BlockPlan.read(word) for word in words], **encoder.config.shared))
+        body = NluModel(NluConfig([BlockPlan.read(word) for word in words], **encoder.config.common_fields))
     body.embeddings.load_state_dict(encoder.embeddings.state_dict())
     for own, layer, word in zip(body.layers, layers, words, strict=True):
         own.load_state_dict(layer.blocks[word].state_dict())
