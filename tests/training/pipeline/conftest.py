@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.training.pipeline.lessons import DESIGNS, QUICK, trained
+from tests.training.pipeline.runs import DESIGNS, QUICK, trained
 
 
 @pytest.fixture(scope="session")

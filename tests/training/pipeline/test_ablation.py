@@ -7,7 +7,7 @@ import pytest
 
 from archwright.errors import BadInput
 from archwright.training.ablation import published_stability
-from tests.training.pipeline.lessons import QUICK, trained
+from tests.training.pipeline.runs import QUICK, trained
 
 
 def test_architectures_over_steps(text: Path, rows: Path, bert: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import archwright as aw
 from archwright.errors import BadInput
-from tests.training.pipeline.lessons import QUICK, trained
+from tests.training.pipeline.runs import QUICK, trained
 from tests.training.pipeline.tables import glue_folder
 
 MLM = {"lesson": "mlm", "corpus": "text"}

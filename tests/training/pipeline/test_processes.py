@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.compression.runs import ROOT
-from tests.training.pipeline.lessons import QUICK, trained
+from tests.training.pipeline.runs import QUICK, trained
 
 TWO = [
     sys.executable,

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from archwright.errors import Failed
 from archwright.store.logs import TrainingLog, read_log
 from archwright.training.loop import StepRecord, TrainingStep
-from tests.training.pipeline.lessons import QUICK, trained
+from tests.training.pipeline.runs import QUICK, trained
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, at: int) -> None:

@@ -12,7 +12,7 @@ import archwright as aw
 from archwright.networks.load import load_saved_network
 from archwright.training.students import load_student
 from tests.compression.runs import saved_model
-from tests.training.pipeline.lessons import trained
+from tests.training.pipeline.runs import trained
 from tests.training.pipeline.tables import glue_folder, squad_folder
 
 TASK: dict[str, Any] = {

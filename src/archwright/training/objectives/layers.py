@@ -18,7 +18,7 @@ from archwright.training.objectives.mlm import Headed
 ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-class EncoderLayer(NamedTuple):
+class RecordedLayer(NamedTuple):
     """The modules of one layer whose outputs are recorded."""
 
     layer: nn.Module
@@ -42,26 +42,26 @@ class LayerStates:
         return self.inputs[0]
 
 
-def encoder_layers(network: Any) -> list[EncoderLayer]:
+def encoder_layers(network: Any) -> list[RecordedLayer]:
     """All layers of a network of our spaces, of a pruned one, or of a Hugging Face encoder that norms last.
 
     A layer that is run again and again, as in ALBERT, is there as often.
     """
     body = network if hasattr(network, "roles") else network.base_model
     if hasattr(body, "roles"):
-        return [EncoderLayer(roles.output, roles.mixed) for roles in body.roles().layers]
+        return [RecordedLayer(roles.output, roles.mixed) for roles in body.roles().layers]
     kind = body.config.model_type
     if kind == "albert":  # groups follow one another; the layers of each are run several times in a row
         groups = body.encoder.albert_layer_groups
         turns = body.config.num_hidden_layers // len(groups)
         layers = [layer for group in groups for _ in range(turns) for layer in group.albert_layers]
-        return [EncoderLayer(layer, layer.attention.LayerNorm) for layer in layers]
+        return [RecordedLayer(layer, layer.attention.LayerNorm) for layer in layers]
     family = FAMILIES.get(kind)
     if family is None or family.causal:
         known = ", ".join(sorted({"albert", *(name for name, other in FAMILIES.items() if not other.causal)}))
         raise BadInput(f"layers of {kind!r} cannot be listened to; take an encoder of {known}.")
     return [
-        EncoderLayer(layer, dict(layer.named_modules()).get(family.attention_norm))
+        RecordedLayer(layer, dict(layer.named_modules()).get(family.attention_norm))
         for layer in body.get_submodule(family.layers)
     ]
 

@@ -13,7 +13,7 @@ from archwright.errors import BadInput
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
 from archwright.training.students import load_student
-from tests.training.pipeline.lessons import DESIGNS, QUICK, trained
+from tests.training.pipeline.runs import DESIGNS, QUICK, trained
 
 BEFORE_AFTER = ("before", "after")
 
