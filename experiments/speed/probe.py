@@ -1,4 +1,4 @@
-"""`experiments.speed probe`: what one look at a network costs, and whether a small batch ranks like a large one.
+"""`experiments.speed probe`: what scoring a network costs, and whether a small batch ranks like a large one.
 
 On architectures of `nas-bert` as they were trained. Seconds are processor time of one core; only the comparison of one
 process with two goes by the clock. The part with the large batch takes some seconds per architecture.
@@ -19,7 +19,7 @@ from archwright.parallel.pool import ProcessPool, WorkerPool
 from archwright.progress import progress
 from archwright.proxies import PROXIES
 from archwright.scoring.request import ScoreRequest, score_network
-from archwright.scoring.scorer import scoring_setup
+from archwright.scoring.setup import scoring_setup
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.statistics.ranks import spearman
@@ -42,19 +42,23 @@ STEADY = ("w_pca", "v_pca", "synaptic_saliency_published", "grad_norm", "synflow
 COMPARED = tuple(name for name in PROXIES if "noise" not in name and not name.endswith("_normalised"))
 SMALL, LARGE = (8, 64), (128, 128)
 TOGETHER, ENLARGED, SHARED_OUT = 3, 24, 48
-"""Architectures: looked at by each proxy alone, with the large batch, and by one and two processes."""
+"""Architectures: scored by each proxy alone, with the large batch, and by one and two processes."""
 NO_TARGET = ""
 
 
 def bench_probe(settings: BenchConfig) -> list[Ratio]:
     """Core-seconds of the passes, what sharing a recording saves, how processes scale, and small against large."""
     space, configs = architectures(settings)
-    small = [looks(space, configs, SMALL, settings.seed, names) for names in (ORDINARY, ("w_pca",))]
+    small = [score_requests(space, configs, SMALL, settings.seed, names) for names in (ORDINARY, ("w_pca",))]
     return [
         timed("core-seconds: forward and loss pass and all their proxies", small[0], "<= 0.25"),
         timed("core-seconds: W-PCA alone", small[1], "<= 0.10"),
         *(
-            timed(f"core-seconds: {title}", looks(space, configs[:TOGETHER], SMALL, settings.seed, names), NO_TARGET)
+            timed(
+                f"core-seconds: {title}",
+                score_requests(space, configs[:TOGETHER], SMALL, settings.seed, names),
+                NO_TARGET,
+            )
             for title, names in DEAR.items()
         ),
         sharing(small[0][: TOGETHER + 1]),
@@ -72,55 +76,55 @@ def architectures(settings: BenchConfig) -> tuple[ArchitectureSpace, list[Config
     return benchmark.space, [benchmark.rows[place].config for place in order]
 
 
-def looks(
+def score_requests(
     space: ArchitectureSpace, configs: Iterable[Config], size: tuple[int, int], seed: int, names: tuple[str, ...]
 ) -> list[ScoreRequest]:
     rows, length = size
     setup = scoring_setup(
         space, so.ProxyOptions(proxies=names), so.ScoringOptions(batch_rows=rows, length=length, seed=seed)
     )
-    return [setup.look(config) for config in configs]
+    return [setup.request(config) for config in configs]
 
 
-def timed(name: str, wanted: Sequence[ScoreRequest], target: str) -> Ratio:
+def timed(name: str, requests: Sequence[ScoreRequest], target: str) -> Ratio:
     """Median over architectures, building included, after one that does not count."""
-    score_network(wanted[0])
-    with progress(f"bench: {name}", len(wanted), "networks") as bar:
+    score_network(requests[0])
+    with progress(f"bench: {name}", len(requests), "networks") as bar:
         spent = []
-        for at in wanted:
-            spent.append(seconds(partial(score_network, at)))
+        for request in requests:
+            spent.append(seconds(partial(score_network, request)))
             bar.advance()
     return Ratio(name, float(np.median(spent)), min(spent), max(spent), target)
 
 
-def sharing(wanted: Sequence[ScoreRequest]) -> Ratio:
+def sharing(requests: Sequence[ScoreRequest]) -> Ratio:
     """All proxies from one recording against a recording for each."""
     rounds = [
         {
-            "alone": sum(seconds(partial(score_network, one)) for one in apart(at)),
-            "shared": seconds(partial(score_network, at)),
+            "alone": sum(seconds(partial(score_network, one)) for one in one_each(request)),
+            "shared": seconds(partial(score_network, request)),
         }
-        for at in wanted
+        for request in requests
     ]
     return ratio("one recording per proxy / one for all", rounds[1:], "alone", "shared", ">= 5")
 
 
-def apart(at: ScoreRequest) -> list[ScoreRequest]:
-    return [replace(at, proxies=(name,)) for name in at.proxies]
+def one_each(request: ScoreRequest) -> list[ScoreRequest]:
+    return [replace(request, proxies={name: proxy}) for name, proxy in request.proxies.items()]
 
 
-def scaling(wanted: Sequence[ScoreRequest], rounds: int = 3) -> Ratio:
+def scaling(requests: Sequence[ScoreRequest], rounds: int = 3) -> Ratio:
     """By the clock, with processes that are already running."""
     with ProcessPool(1) as one, ProcessPool(2) as two:
-        for who in (one, two):
-            clock(who, wanted[:4])
-        found = [{"one": clock(one, wanted), "two": clock(two, wanted)} for _ in range(rounds)]
+        for pool in (one, two):
+            clock(pool, requests[:4])
+        found = [{"one": clock(one, requests), "two": clock(two, requests)} for _ in range(rounds)]
     return ratio("time of one process / of two", found, "one", "two", ">= 1.8")
 
 
-def clock(who: WorkerPool, wanted: Sequence[ScoreRequest]) -> float:
+def clock(pool: WorkerPool, requests: Sequence[ScoreRequest]) -> float:
     begun = perf_counter()
-    for _ in who.map_unordered(wanted):
+    for _ in pool.map_unordered(requests):
         pass
     return perf_counter() - begun
 
@@ -128,7 +132,7 @@ def clock(who: WorkerPool, wanted: Sequence[ScoreRequest]) -> float:
 def steadiness(space: ArchitectureSpace, configs: Sequence[Config], seed: int) -> list[Ratio]:
     """Spearman between the scores of a small and of a large batch, for every proxy that has both."""
     torch.set_num_threads(1)
-    small, large = (scores(looks(space, configs, size, seed, COMPARED), size) for size in (SMALL, LARGE))
+    small, large = (scores(score_requests(space, configs, size, seed, COMPARED), size) for size in (SMALL, LARGE))
     return [
         Ratio(f"Spearman, 8 x 64 with 128 x 128: {name}", rho, rho, rho, ">= 0.98" if name in STEADY else NO_TARGET)
         for name in COMPARED
@@ -136,11 +140,11 @@ def steadiness(space: ArchitectureSpace, configs: Sequence[Config], seed: int) -
     ]
 
 
-def scores(wanted: Sequence[ScoreRequest], size: tuple[int, int]) -> list[dict[str, float]]:
+def scores(requests: Sequence[ScoreRequest], size: tuple[int, int]) -> list[dict[str, float]]:
     found = []
-    with progress(f"bench: {size[0]} x {size[1]} tokens", len(wanted), "networks") as bar:
-        for at in wanted:
-            found.append(score_network(at).scores)
+    with progress(f"bench: {size[0]} x {size[1]} tokens", len(requests), "networks") as bar:
+        for request in requests:
+            found.append(score_network(request).scores)
             bar.advance()
     return found
 

@@ -1,14 +1,14 @@
 """What is recorded of an untrained network: named passes, each run once and only when needed."""
 
 from archwright.probe.losses import LOSSES
-from archwright.probe.probe import GRADIENT_FREE, PASSES, ROLES, Layer, Probe, Signal, Weight, shared
+from archwright.probe.passes import PASSES
+from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight, once_per_probe
 from archwright.probe.record import record
 
 REVISION = 1
 """Raise it when the same network and batch give another probe: scores that were kept are then computed again."""
 
 __all__ = [
-    "GRADIENT_FREE",
     "LOSSES",
     "PASSES",
     "REVISION",
@@ -17,6 +17,6 @@ __all__ = [
     "Probe",
     "Signal",
     "Weight",
+    "once_per_probe",
     "record",
-    "shared",
 ]

@@ -12,8 +12,6 @@ from archwright.networks.roles import Roles
 Calls = dict[nn.Module, list[torch.Tensor]]
 """Outputs of a module, one per call: a recurrent cell is called once per time step."""
 
-NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
-
 
 @contextmanager
 def evaluating(network: nn.Module, *, gradients: bool) -> Iterator[None]:
@@ -33,7 +31,7 @@ def evaluating(network: nn.Module, *, gradients: bool) -> Iterator[None]:
 
 
 @contextmanager
-def hooked(modules: Iterable[nn.Module], hook: Callable[[nn.Module, Any, Any], Any]) -> Iterator[None]:
+def forward_hooks(modules: Iterable[nn.Module], hook: Callable[[nn.Module, Any, Any], Any]) -> Iterator[None]:
     """This forward hook on every module, each once."""
     handles = []
     try:
@@ -50,10 +48,10 @@ def outputs(modules: Iterable[nn.Module]) -> Iterator[Calls]:
     """What the modules give while the block runs."""
     calls: Calls = {}
 
-    def hear(module: nn.Module, given: Any, output: Any) -> None:
-        calls.setdefault(module, []).append(tensor_of(output))
+    def note(module: nn.Module, given: Any, output: Any) -> None:
+        calls.setdefault(module, []).append(output[0] if isinstance(output, tuple) else output)
 
-    with hooked(modules, hear):
+    with forward_hooks(modules, note):
         yield calls
 
 
@@ -62,10 +60,10 @@ def first_inputs(modules: Iterable[nn.Module]) -> Iterator[Calls]:
     """What the modules are given while the block runs."""
     calls: Calls = {}
 
-    def hear(module: nn.Module, given: Any, output: Any) -> None:
+    def note(module: nn.Module, given: Any, output: Any) -> None:
         calls.setdefault(module, []).append(given[0].detach())
 
-    with hooked(modules, hear):
+    with forward_hooks(modules, note):
         yield calls
 
 
@@ -76,24 +74,5 @@ def replaced_embeddings(roles: Roles, embeddings: torch.Tensor) -> Iterator[None
     def replace(module: nn.Module, given: Any, output: Any) -> Any:
         return (embeddings, *output[1:]) if isinstance(output, tuple) else embeddings
 
-    with hooked([roles.embeddings], replace):
+    with forward_hooks([roles.embeddings], replace):
         yield
-
-
-@contextmanager
-def without_normalisation(network: nn.Module) -> Iterator[None]:
-    """Normalisations give back what they were given."""
-    norms = [module for module in network.modules() if isinstance(module, NORMALISATIONS)]
-    with hooked(norms, lambda module, given, output: given[0]):
-        yield
-
-
-@contextmanager
-def held_constant(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """No gradient flows back through these modules."""
-    with hooked(modules, lambda module, given, output: output.detach()):
-        yield
-
-
-def tensor_of(output: Any) -> torch.Tensor:
-    return output[0] if isinstance(output, tuple) else output

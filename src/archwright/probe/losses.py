@@ -11,7 +11,7 @@ Batch = Mapping[str, torch.Tensor]
 """input_ids and labels, batch x time each, without padding."""
 
 
-def own(network: Any, batch: Batch) -> torch.Tensor:
+def own_loss(network: Any, batch: Batch) -> torch.Tensor:
     """The loss the network itself gives for these labels; its head was chosen when it was built."""
     loss = network(batch["input_ids"], batch["labels"]).loss
     if loss is None:
@@ -19,7 +19,7 @@ def own(network: Any, batch: Batch) -> torch.Tensor:
     return loss
 
 
-def published(network: Any, batch: Batch) -> torch.Tensor:
+def summed_state(network: Any, batch: Batch) -> torch.Tensor:
     """Sum of the last hidden state, as the public scoring script of the FlexiBERT benchmark has it.
 
     Where a LayerNorm comes last its true gradient is zero and what comes out is rounding noise. That script also
@@ -29,9 +29,9 @@ def published(network: Any, batch: Batch) -> torch.Tensor:
 
 
 LOSSES: dict[str, Callable[[Any, Batch], torch.Tensor]] = {
-    "electra": own,
-    "mlm": own,
-    "lm": own,
-    "published": published,
+    "electra": own_loss,
+    "mlm": own_loss,
+    "lm": own_loss,
+    "published": summed_state,
 }
 """Replaced-token detection, masked and causal language modelling, and what the public script does."""

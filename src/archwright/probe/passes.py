@@ -1,6 +1,6 @@
-"""The passes: each runs the network once (noise: once per level) and writes down what it saw."""
+"""The passes: each runs the network once (noise: once per level) and writes down what it gave."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,14 +15,14 @@ from archwright.probe.hooks import (
     Calls,
     evaluating,
     first_inputs,
-    held_constant,
+    forward_hooks,
     outputs,
     replaced_embeddings,
-    without_normalisation,
 )
 from archwright.probe.losses import LOSSES, Batch
 from archwright.probe.probe import NOISE_LEVELS
 
+NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
 GRADED = ("output", "activations", "context")
 """Roles whose gradient the loss pass writes down."""
 
@@ -53,8 +53,9 @@ class Notes:
             return []
         return [module for layer in self.roles.layers for module in modules_of(layer, role)]
 
-    def heard(self) -> list[nn.Module]:
-        return [module for role in sorted(self.keep) for module in self.modules(role)]
+    def kept_modules(self) -> list[nn.Module]:
+        """Modules of all roles that are kept, and the embeddings."""
+        return [*(module for role in sorted(self.keep) for module in self.modules(role)), self.roles.embeddings]
 
     def linears(self) -> list[nn.Parameter]:
         linears = [m for r in self.roles.layers for m in (*r.attention, *r.ffn, *r.recurrent)]
@@ -62,47 +63,43 @@ class Notes:
 
 
 def modules_of(layer: LayerRoles, role: str) -> Sequence[nn.Module]:
-    found = getattr(layer, role)
-    if isinstance(found, nn.Module):
-        return (found,)
-    return tuple(found or ())
+    modules = getattr(layer, role)
+    return (modules,) if isinstance(modules, nn.Module) else tuple(modules or ())
 
 
 @contextmanager
-def listening(notes: Notes, heard: Iterable[nn.Module]) -> Iterator[Calls]:
-    """What these modules give, and what the first linears of FFNs are given."""
-    with outputs(heard) as calls, first_inputs(notes.modules("pre_activation")) as notes.given:
+def listening(notes: Notes) -> Iterator[Calls]:
+    """Outputs of the modules that are kept, and inputs of the first linears of FFNs."""
+    with outputs(notes.kept_modules()) as calls, first_inputs(notes.modules("pre_activation")) as notes.given:
         yield calls
 
 
 def forward_pass(notes: Notes) -> None:
     """No graph, no labels, no head where the network can do without."""
-    heard = [*notes.heard(), notes.roles.embeddings]
-    with evaluating(notes.network, gradients=False), torch.no_grad(), listening(notes, heard) as notes.calls:
+    with evaluating(notes.network, gradients=False), torch.no_grad(), listening(notes) as notes.calls:
         notes.network(notes.batch["input_ids"])
     (notes.embeddings,) = notes.calls[notes.roles.embeddings]
 
 
 def loss_pass(notes: Notes) -> None:
     """Gradients by `torch.autograd.grad`, so that no parameter ever holds one; its forward pass serves as one."""
-    heard = [*notes.heard(), notes.roles.embeddings]
-    with evaluating(notes.network, gradients=True), torch.enable_grad(), listening(notes, heard) as calls:
+    with evaluating(notes.network, gradients=True), torch.enable_grad(), listening(notes) as calls:
         loss = LOSSES[notes.loss](notes.network, notes.batch)
         (embeddings,) = calls[notes.roles.embeddings]
         graded = [module for role in GRADED for module in notes.modules(role)]
         signals = {id(t): t for module in graded for t in calls.get(module, []) if t.requires_grad}
         parameters = list(notes.network.parameters())
-        found = torch.autograd.grad(loss, [embeddings, *parameters, *signals.values()], allow_unused=True)
-    notes.inputs, notes.embeddings = found[0], embeddings.detach()
-    notes.gradients = known(parameters, found[1 : 1 + len(parameters)])
-    by_id = dict(zip(signals, found[1 + len(parameters) :], strict=True))
+        gradients = torch.autograd.grad(loss, [embeddings, *parameters, *signals.values()], allow_unused=True)
+    notes.inputs, notes.embeddings = gradients[0], embeddings.detach()
+    notes.gradients = gradients_by_parameter(parameters, gradients[1 : 1 + len(parameters)])
+    by_id = dict(zip(signals, gradients[1 + len(parameters) :], strict=True))
     notes.call_gradients = {m: [by_id.get(id(t)) for t in calls.get(m, [])] for m in graded}
     notes.calls = {module: [t.detach() for t in tensors] for module, tensors in calls.items()}
 
 
 def inputs_pass(notes: Notes) -> None:
     """Without any gradient of weights: the graph begins at the embeddings."""
-    notes.embeddings = embedded(notes, notes.batch["input_ids"])
+    notes.embeddings = input_embeddings(notes, notes.batch["input_ids"])
     notes.inputs = input_gradient(notes, notes.embeddings)
 
 
@@ -118,7 +115,7 @@ def noise_pass(notes: Notes) -> None:
     """e + level * Var_batch(e) * N(0, 1), the variance of every position and feature over the batch."""
     if notes.generator is None:
         raise BadInput("The noise pass needs a generator; give record one.")
-    embeddings = embedded(notes, notes.batch["input_ids"])
+    embeddings = input_embeddings(notes, notes.batch["input_ids"])
     spread = embeddings.var(dim=0)
     for level in NOISE_LEVELS:
         normal = torch.randn(embeddings.shape, generator=notes.generator, dtype=embeddings.dtype)
@@ -146,21 +143,23 @@ def synflow_gradients(notes: Notes, dtype: torch.dtype) -> dict[nn.Parameter, to
     named = dict(network.named_parameters())
     weights = {name: p.detach().abs().to(dtype).requires_grad_() for name, p in named.items()}
     buffers = {name: b.to(dtype) for name, b in network.named_buffers() if b.is_floating_point()}
-    with evaluating(network, gradients=False), torch.enable_grad(), without_normalisation(network):
-        ones = torch.ones_like(embedded(notes, ids), dtype=dtype)
-        with replaced_embeddings(notes.roles, ones), held_constant(all_probabilities(notes.roles)):
+    norms = [module for module in network.modules() if isinstance(module, NORMALISATIONS)]
+    probabilities = [layer.probabilities for layer in notes.roles.layers if layer.probabilities is not None]
+    without_norms = forward_hooks(norms, lambda module, given, output: given[0])
+    held_constant = forward_hooks(probabilities, lambda module, given, output: output.detach())
+    with evaluating(network, gradients=False), torch.enable_grad(), without_norms:
+        ones = torch.ones_like(input_embeddings(notes, ids), dtype=dtype)
+        with replaced_embeddings(notes.roles, ones), held_constant:
             total = functional_call(network, {**weights, **buffers}, (ids,)).last_hidden_state.sum()
     linears = set(notes.linears())
     owners = {name: parameter for name, parameter in named.items() if parameter in linears}
-    found = torch.autograd.grad(total, [weights[name] for name in owners], allow_unused=True, materialize_grads=True)
-    return known(list(owners.values()), found)
+    gradients = torch.autograd.grad(
+        total, [weights[name] for name in owners], allow_unused=True, materialize_grads=True
+    )
+    return gradients_by_parameter(list(owners.values()), gradients)
 
 
-def all_probabilities(roles: Roles) -> list[nn.Module]:
-    return [layer.probabilities for layer in roles.layers if layer.probabilities is not None]
-
-
-def embedded(notes: Notes, ids: torch.Tensor) -> torch.Tensor:
+def input_embeddings(notes: Notes, ids: torch.Tensor) -> torch.Tensor:
     """Embeddings of these first tokens of the batch, from an earlier pass if there was one."""
     if notes.embeddings is not None:
         return notes.embeddings[: len(ids)]
@@ -178,9 +177,39 @@ def hessian_pass(notes: Notes) -> None:
         used = [g for g in first if g is not None and g.requires_grad]
         product = sum((g * g.detach()).sum() for g in used)
         second = torch.autograd.grad(product, linears, allow_unused=True)
-    notes.curvatures = known(linears, [None if s is None else s.detach() for s in second])
+    notes.curvatures = gradients_by_parameter(linears, [None if s is None else s.detach() for s in second])
 
 
-def known(parameters: Sequence[nn.Parameter], found: Iterable[Any]) -> dict[nn.Parameter, torch.Tensor]:
+def gradients_by_parameter(
+    parameters: Sequence[nn.Parameter], gradients: Iterable[Any]
+) -> dict[nn.Parameter, torch.Tensor]:
     """Gradients by parameter; a parameter the result does not depend on has none."""
-    return {p: gradient for p, gradient in zip(parameters, found, strict=True) if gradient is not None}
+    return {p: gradient for p, gradient in zip(parameters, gradients, strict=True) if gradient is not None}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One way to run a network."""
+
+    description: str
+    run: Callable[[Notes], None]
+    covers: frozenset[str] = frozenset()
+    """Passes that need not run beside this one: it writes down what they would."""
+    needs: frozenset[str] = frozenset()
+
+
+PASSES: dict[str, Pass] = {
+    "forward": Pass("one forward pass without a graph", forward_pass),
+    "loss": Pass(
+        "forward and backward pass of the loss: gradients of weights, activations, contexts and hidden states",
+        loss_pass,
+        covers=frozenset({"forward", "inputs"}),
+    ),
+    "inputs": Pass(
+        "the gradient at the input embeddings alone; part of the loss pass when both are wanted", inputs_pass
+    ),
+    "noise": Pass("the same at embeddings with noise, once per level", noise_pass, needs=frozenset({"inputs"})),
+    "synflow": Pass("absolute weights, embeddings of ones, no loss, normalisations left out", synflow_pass),
+    "hessian": Pass("Hessian times gradient", hessian_pass),
+}
+"""In the order in which they run."""

@@ -10,30 +10,17 @@ import torch
 from archwright.errors import Failed
 from archwright.networks.roles import Counts
 
-PASSES: dict[str, str] = {
-    "forward": "one forward pass without a graph",
-    "loss": "forward and backward pass of the loss: gradients of weights, activations, contexts and hidden states",
-    "inputs": "the gradient at the input embeddings alone; part of the loss pass when both are wanted",
-    "noise": "the same at embeddings with noise, once per level",
-    "synflow": "absolute weights, embeddings of ones, no loss, normalisations left out",
-    "hessian": "Hessian times gradient",
-}
-"""Name of each pass to what it does."""
-
-GRADIENT_FREE = frozenset({"forward"})
-"""Passes that run nothing backwards."""
-
 ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")
 """What modules gave, as far as it is kept."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 NOISE_LEVELS = (0.1, 10.0, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What a module gave, batch x time x width (probabilities: batch x heads x time x time)."""
+    """Output of a module, batch x time x width (probabilities: batch x heads x time x time)."""
 
     value: torch.Tensor
     gradient: torch.Tensor | None = None
@@ -42,7 +29,7 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Weight:
-    """A parameter, the network's own: look, do not touch."""
+    """A parameter, the network's own: not to be changed."""
 
     value: torch.Tensor
     gradient: torch.Tensor | None = None
@@ -78,10 +65,10 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """One look at a network."""
+    """What the passes recorded of one network."""
 
     passes: frozenset[str]
-    """Those that were wanted."""
+    """Those that were run, or tried."""
     failures: Mapping[str, str]
     """Passes that did not work on this network, with the reason."""
     counts: Counts | None
@@ -101,29 +88,24 @@ class Probe:
         """Linears of all layers, by layer."""
         return tuple(linear for layer in self.layers for linear in layer.linears)
 
-    def once(self, key: Any, function: "Callable[[Probe], Found]") -> "Found":
-        """What the function gives of this probe, found at most once; a failure is remembered, too."""
+    def once(self, key: Any, function: "Callable[[Probe], Result]") -> "Result":
+        """What the function gives of this probe, computed at most once; a failure is remembered, too."""
         if key not in self.memo:
-            self.memo[key] = attempted(function, self)
-        found = self.memo[key]
-        if isinstance(found, Failed):
-            raise found
-        result: Found = found
+            try:
+                self.memo[key] = function(self)
+            except Failed as failure:
+                self.memo[key] = failure
+        result: Result | Failed = self.memo[key]
+        if isinstance(result, Failed):
+            raise result
         return result
 
 
-def attempted(function: Callable[[Probe], Found], probe: Probe) -> Found | Failed:
-    try:
-        return function(probe)
-    except Failed as failure:
-        return failure
-
-
-def shared(function: Callable[[Probe], Found]) -> Callable[[Probe], Found]:
-    """An intermediate result that several proxies need, found once per probe."""
+def once_per_probe(function: Callable[[Probe], Result]) -> Callable[[Probe], Result]:
+    """An intermediate result that several proxies need, computed once per probe."""
 
     @wraps(function)
-    def found(probe: Probe) -> Found:
+    def compute(probe: Probe) -> Result:
         return probe.once(function, function)
 
-    return found
+    return compute

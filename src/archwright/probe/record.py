@@ -1,6 +1,6 @@
 """`record`: the only code that runs a network in order to score it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -9,29 +9,8 @@ from torch import nn
 from archwright.errors import BadInput, Failed
 from archwright.networks.roles import Counts, LayerRoles
 from archwright.probe.losses import LOSSES, Batch
-from archwright.probe.passes import (
-    Notes,
-    forward_pass,
-    hessian_pass,
-    inputs_pass,
-    loss_pass,
-    modules_of,
-    noise_pass,
-    synflow_pass,
-)
-from archwright.probe.probe import PASSES, ROLES, Layer, Probe, Signal, Weight
-
-RUNS: dict[str, Callable[[Notes], None]] = {
-    "forward": forward_pass,
-    "loss": loss_pass,
-    "inputs": inputs_pass,
-    "noise": noise_pass,
-    "synflow": synflow_pass,
-    "hessian": hessian_pass,
-}
-COVERS = {"loss": {"forward", "inputs"}}
-"""Passes that another one sees to as well."""
-NEEDS = {"noise": {"inputs"}}
+from archwright.probe.passes import PASSES, Notes, modules_of
+from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight
 
 
 def record(
@@ -44,7 +23,7 @@ def record(
     generator: torch.Generator | None = None,
     keep: Collection[str] = ROLES,
 ) -> Probe:
-    """One look at an untrained network: the wanted passes, each run once, in evaluation mode.
+    """What these passes give of an untrained network, each run once, in evaluation mode.
 
     The network is left bit-identical: weights, gradients, buffers, flags and hooks. A pass that does not work on this
     network is noted with its reason, and the proxies that need it are missing. `keep` names the roles whose outputs are
@@ -53,8 +32,19 @@ def record(
     check(batch, passes, loss, keep)
     draw = float(torch.rand((), generator=generator, dtype=torch.float64)) if generator else None
     notes = Notes(network, batch, loss, network.roles(), frozenset(keep), generator)
-    failures = run_all(notes, closed(passes))
-    return probe_of(notes, closed(passes), failures, counts=counts, draw=draw)
+    needed = frozenset(passes).union(*(PASSES[name].needs for name in passes))
+    failures = run_passes(notes, needed)
+    weights = {parameter: weight_of(notes, parameter) for parameter in network.parameters()}
+    return Probe(
+        passes=needed,
+        failures=failures,
+        counts=counts,
+        layers=tuple(layer_of(notes, roles, weights) for roles in notes.roles.layers),
+        parameters=tuple(weights.values()),
+        inputs=notes.inputs,
+        noisy=notes.noisy,
+        draw=draw,
+    )
 
 
 def check(batch: Batch, passes: Collection[str], loss: str, keep: Collection[str]) -> None:
@@ -71,44 +61,20 @@ def check(batch: Batch, passes: Collection[str], loss: str, keep: Collection[str
         raise BadInput(f"A batch needs input_ids, got {', '.join(batch) or 'nothing'}.")
 
 
-def closed(passes: Collection[str]) -> frozenset[str]:
-    """The passes with those they need."""
-    return frozenset(passes).union(*(NEEDS.get(name, set()) for name in passes))
-
-
-def run_all(notes: Notes, wanted: frozenset[str]) -> dict[str, str]:
-    """Runs what no other wanted pass sees to; gives back the reasons of those that failed."""
-    covered = set().union(*(COVERS.get(name, set()) for name in wanted))
+def run_passes(notes: Notes, needed: frozenset[str]) -> dict[str, str]:
+    """Runs what no other needed pass covers; gives back the reasons of those that failed."""
+    covered = frozenset().union(*(PASSES[name].covers for name in needed))
     failures: dict[str, str] = {}
-    for name in [name for name in RUNS if name in wanted - covered]:
+    for name in [name for name in PASSES if name in needed - covered]:
         try:
-            RUNS[name](notes)
-        except Failed as failure:
-            failures |= dict.fromkeys({name, *COVERS.get(name, set())} & wanted, str(failure))
-        except (RuntimeError, NotImplementedError) as failure:  # what torch raises where it cannot
-            reason = f"The {name} pass does not work on this network: {first_line(failure)}"
-            failures |= dict.fromkeys({name, *COVERS.get(name, set())} & wanted, reason)
+            PASSES[name].run(notes)
+        except (Failed, RuntimeError, NotImplementedError) as failure:  # the last two are what torch raises
+            reason = str(failure)
+            if not isinstance(failure, Failed):
+                first_line = (reason.splitlines() or [type(failure).__name__])[0]
+                reason = f"The {name} pass does not work on this network: {first_line}"
+            failures |= dict.fromkeys({name, *PASSES[name].covers} & needed, reason)
     return failures
-
-
-def first_line(failure: Exception) -> str:
-    return (str(failure).splitlines() or [type(failure).__name__])[0]
-
-
-def probe_of(
-    notes: Notes, passes: frozenset[str], failures: Mapping[str, str], *, counts: Counts | None, draw: float | None
-) -> Probe:
-    weights = {parameter: weight_of(notes, parameter) for parameter in notes.network.parameters()}
-    return Probe(
-        passes=passes,
-        failures=failures,
-        counts=counts,
-        layers=tuple(layer_of(notes, roles, weights) for roles in notes.roles.layers),
-        parameters=tuple(weights.values()),
-        inputs=notes.inputs,
-        noisy=notes.noisy,
-        draw=draw,
-    )
 
 
 def layer_of(notes: Notes, roles: LayerRoles, weights: Mapping[nn.Parameter, Weight]) -> Layer:
@@ -146,10 +112,10 @@ def signals_of(notes: Notes, roles: LayerRoles, role: str) -> tuple[Signal, ...]
 
 def gradient_of(notes: Notes, module: nn.Module) -> torch.Tensor | None:
     """A call the loss does not depend on has gradient zero, unless none of them matters."""
-    found = notes.call_gradients.get(module, [])
-    if all(gradient is None for gradient in found):
+    gradients = notes.call_gradients.get(module, [])
+    if all(gradient is None for gradient in gradients):
         return None
-    pairs = zip(found, notes.calls[module], strict=True)
+    pairs = zip(gradients, notes.calls[module], strict=True)
     return over_time([torch.zeros_like(value) if g is None else g for g, value in pairs])
 
 

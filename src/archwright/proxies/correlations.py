@@ -3,7 +3,7 @@ input embeddings), and between units in the hidden states of a layer (training-f
 
 import torch
 
-from archwright.probe import Probe, shared
+from archwright.probe import Probe, once_per_probe
 from archwright.proxies.proxy import Unscored
 
 SMALL = 1e-5
@@ -64,12 +64,12 @@ def cosine_score(jacobian: torch.Tensor | None) -> float:
     return 1 - float(off_diagonal.abs().pow(1 / 20).sum()) / (n * n - n)
 
 
-@shared
+@once_per_probe
 def jacobian_covariance(probe: Probe) -> float:
     return covariance_score(probe.inputs)
 
 
-@shared
+@once_per_probe
 def jacobian_cosine(probe: Probe) -> float:
     return cosine_score(probe.inputs)
 
@@ -106,7 +106,7 @@ def hidden_states(probe: Probe) -> list[torch.Tensor]:
     return states
 
 
-@shared
+@once_per_probe
 def unit_scores(probe: Probe) -> list[float | Unscored]:
     """Divergence of the correlation between units over all tokens, of every layer; where a layer has none, why."""
     scores: list[float | Unscored] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from archwright.probe import Probe, Weight, shared
+from archwright.probe import Probe, Weight, once_per_probe
 from archwright.proxies.proxy import Unscored
 
 
@@ -26,7 +26,7 @@ def role(probe: Probe, name: str) -> list[Any]:
     return with_gradient((weight for layer in probe.layers for weight in getattr(layer, name)), f"{name} linear")
 
 
-@shared
+@once_per_probe
 def products(probe: Probe) -> dict[Weight, tuple[float, float]]:
     """Sum of w g and sum of |w g|, of every parameter."""
     sums = {}
@@ -77,7 +77,7 @@ def logsynflow_freerea(probe: Probe) -> list[float]:
     return [float((weight * flow.abs().log1p()).sum()) for weight, flow in flows(probe)]
 
 
-@shared
+@once_per_probe
 def log_products(probe: Probe) -> list[tuple[float, float]]:
     """Sum of w log|g| and sum of w |log|g||, of every linear."""
     sums = []
@@ -115,7 +115,7 @@ def head_importance_published(probe: Probe) -> list[float]:
     return [products(probe)[w][1] for w in role(probe, "attention")]
 
 
-@shared
+@once_per_probe
 def activation_products(probe: Probe) -> list[torch.Tensor]:
     """a dL/da of every activation function, batch x time x units."""
     signals = [s for layer in probe.layers for s in layer.activations if s.gradient is not None]
@@ -149,13 +149,13 @@ def nuclear(matrix: torch.Tensor) -> float:
     return float(torch.linalg.svdvals(matrix).sum())
 
 
-@shared
+@once_per_probe
 def weight_norms(probe: Probe) -> Sequence[float]:
     """Nuclear norm of every attention weight."""
     return [nuclear(w.value) for w in role(probe, "attention")]
 
 
-@shared
+@once_per_probe
 def synaptic_diversity(probe: Probe) -> list[float]:
     """Nuclear norm of the gradient times that of the weight, attention linears (Zhou et al. 2022; Section 3.4)."""
     pairs = zip(role(probe, "attention"), weight_norms(probe), strict=True)

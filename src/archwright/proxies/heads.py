@@ -2,7 +2,7 @@
 
 import torch
 
-from archwright.probe import Layer, Probe, Signal, shared
+from archwright.probe import Layer, Probe, Signal, once_per_probe
 from archwright.proxies.proxy import Unscored
 
 
@@ -40,7 +40,7 @@ def attention_confidence_published(probe: Probe) -> list[float]:
     return [float(value.amax(dim=1).mean()) for value in found]
 
 
-@shared
+@once_per_probe
 def peaks(probe: Probe) -> list[torch.Tensor]:
     """Mean over tokens of the largest attention probability, per head; one tensor per layer."""
     return [value.amax(dim=-1).mean(dim=(0, 2)) for value in probabilities(probe)]

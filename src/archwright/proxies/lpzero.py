@@ -2,7 +2,7 @@
 
 import torch
 
-from archwright.probe import Layer, Probe, shared
+from archwright.probe import Layer, Probe, once_per_probe
 from archwright.proxies.gradients import with_gradient
 from archwright.proxies.proxy import Unscored
 
@@ -10,7 +10,7 @@ GUARD = 1e-9
 """Added before a reciprocal."""
 
 
-@shared
+@once_per_probe
 def reciprocals(probe: Probe) -> list[float]:
     """Mean of (1 / H)^2 per layer, H what its heads work on; several projections of a layer are averaged.
 

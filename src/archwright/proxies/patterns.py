@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from archwright.probe import Probe, shared
+from archwright.probe import Probe, once_per_probe
 from archwright.proxies.proxy import Unscored
 
 
@@ -29,7 +29,7 @@ def activations(probe: Probe) -> list[torch.Tensor]:
     return found
 
 
-@shared
+@once_per_probe
 def agreements(probe: Probe) -> list[Agreement]:
     """Between examples, all tokens side by side; one per activation function."""
     return [agreement((value > 0).flatten(1)) for value in activations(probe)]

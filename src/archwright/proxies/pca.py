@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 
-from archwright.probe import Layer, Probe, shared
+from archwright.probe import Layer, Probe, once_per_probe
 from archwright.proxies.correlations import eigenvalues
 from archwright.proxies.counts import counts_of
 from archwright.proxies.proxy import Unscored
@@ -16,7 +16,7 @@ from archwright.proxies.proxy import Unscored
 ETA = 0.99
 
 
-@shared
+@once_per_probe
 def spectra(probe: Probe) -> list[torch.Tensor]:
     """Eigenvalues of the covariance, descending, of every layer that has an FFN: any eta at no further pass."""
     layers = [layer for layer in probe.layers if layer.pre_activation is not None]
@@ -65,7 +65,7 @@ def dimensions(spectrum: torch.Tensor, eta: float = ETA) -> int:
     return min(int((shares <= eta).sum()) + 1, len(spectrum))
 
 
-@shared
+@once_per_probe
 def v_pca(probe: Probe) -> list[int]:
     return [dimensions(found) for found in spectra(probe)]
 
