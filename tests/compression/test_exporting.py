@@ -28,9 +28,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     source: Path, to: str, out: Path | None = None, *, int8: bool = False, against: str | None = None
 ) -> ExportResult:
-    return export(
-        o.SourceOptions(source), o.NetworkOptions(against=against), o.ExportOptions(to, int8), o.TargetOptions(out)
-    )
+    options = o.SourceOptions(source), o.NetworkOptions(against=against), o.ExportOptions(to, int8), o.TargetOptions(out)
+    return export(o.ExportConfig(*options))
 
 
 @pytest.mark.parametrize("name", MADE)
