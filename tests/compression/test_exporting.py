@@ -28,7 +28,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     source: Path, to: str, out: Path | None = None, *, int8: bool = False, against: str | None = None
 ) -> ExportResult:
-    options = o.SourceOptions(source), o.NetworkOptions(against=against), o.ExportOptions(to, int8), o.TargetOptions(out)
+    options = (
+        o.SourceOptions(source),
+        o.NetworkOptions(against=against),
+        o.ExportOptions(to, int8),
+        o.TargetOptions(out),
+    )
     return export(o.ExportConfig(*options))
 
 
