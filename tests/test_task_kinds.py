@@ -2,6 +2,7 @@
 
 import pytest
 
+from archwright.exporting.kinds import KINDS as EXPORTED_KINDS
 from archwright.networks.pruned import HEADS
 from archwright.networks.stock_heads import STOCK_HEADS
 from archwright.objectives.error import ERRORS
@@ -9,8 +10,9 @@ from archwright.statistics import METRICS
 from archwright.tasks import TASK_KINDS
 
 
-def test_networks_know_the_same_kinds() -> None:
+def test_networks_and_exports_know_the_same_kinds() -> None:
     assert list(TASK_KINDS) == list(STOCK_HEADS) == list(HEADS)
+    assert set(TASK_KINDS) <= set(EXPORTED_KINDS)  # exports know objectives of pre-training, too
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
