@@ -75,7 +75,7 @@ ROOMS = {
     "exporting": room(
         "networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
     ),
-    "search": room("", "optuna numpy psutil"),
+    "search": room("statistics", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy moocore"),
     "store": room("", "optuna sqlalchemy safetensors numpy"),
     "reports": room("", "plotly rich numpy jinja2 markupsafe"),

@@ -23,7 +23,7 @@ from archwright.designing.search import DesignTask, search_designs
 from archwright.errors import Failed
 from archwright.scoring.request import ScoreRequest, score_network
 from archwright.search import Candidate
-from archwright.search.batch_loop import ObjectiveValues
+from archwright.search.loop import ObjectiveValues
 from archwright.spaces import ARCHITECTURES
 from archwright.store import ScoreStore
 from experiments.speed.ratios import BenchConfig, Ratio, seconds

@@ -45,15 +45,13 @@ def test_a_cost_falls_with_the_network(name: str, bert: PrunedNetwork) -> None:
 
 def test_every_objective_has_one_line_of_description() -> None:
     assert OBJECTIVES.keys() == {"validation_error", "latency_ms", *COSTS}
-    assert all(line and "\n" not in line for line in OBJECTIVES.values())
+    assert all(line and "\n" not in line for line in OBJECTIVES.descriptions().values())
 
 
-def test_the_list_loads_no_torch_and_the_lazy_names_are_there() -> None:
+def test_the_list_loads_no_torch() -> None:
     code = """
-import sys, archwright.objectives as room
-assert room.OBJECTIVES and not {"torch", "transformers", "scipy"} & sys.modules.keys()
-assert all(getattr(room, name) is not None for name in room.__all__) and "torch" in sys.modules
-assert all(callable(getattr(room, name)) for name in ("predictions", "rank")) and not hasattr(room, "nothing")
+import sys, archwright.objectives.costs as costs
+assert costs.OBJECTIVES and not {"torch", "transformers", "scipy"} & sys.modules.keys()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -89,7 +89,7 @@ def test_several_outputs_are_a_class(bert: PrunedNetwork) -> None:
     assert answers.dtype == np.int64 and answers.shape == (6,) and set(answers.tolist()) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("keep", [None, KEEP])
+@pytest.mark.parametrize("spec", [None, KEEP])
 def test_the_network_is_left_as_it_was(bert: PrunedNetwork, spec: object) -> None:
     bert.train()
     bert.head.eval()

@@ -21,7 +21,7 @@ from archwright.objectives.latency import (
     overlap,
     random_inputs,
     rank_timings,
-    sessions_of,
+    split_sessions,
     time_calls,
 )
 from archwright.subnet.anatomy import read_anatomy
@@ -181,12 +181,12 @@ def test_sub_networks_of_every_family_are_timed(any_family: PrunedNetwork) -> No
 
 def test_many_networks_are_timed_in_sessions_with_the_sentinel() -> None:
     names = [str(i) for i in range(2 * TOGETHER + 4)]
-    sessions = sessions_of(names)
+    sessions = split_sessions(names)
     assert [len(session) for session in sessions] == [TOGETHER + 1, TOGETHER + 1, 4]
     assert all(session[0] == "0" for session in sessions)
     assert names == ["0", *(name for session in sessions for name in session[1:])]
-    assert sessions_of(names[: TOGETHER + 1]) == [names[: TOGETHER + 1]]
-    assert sessions_of(["a"]) == [["a"]] and sessions_of([]) == [[]]
+    assert split_sessions(names[: TOGETHER + 1]) == [names[: TOGETHER + 1]]
+    assert split_sessions(["a"]) == [["a"]] and split_sessions([]) == [[]]
 
 
 def test_sessions_are_comparable_by_their_sentinel() -> None:

@@ -23,9 +23,9 @@ from archwright.search.workers import WORKER, this_worker
 CHOICES: Choices = {"width": range(1000), EPOCHS: (1, 3, 5)}
 
 
-def tried(width: int, epochs: int, *losses: float, told: bool = True) -> PastTrial:
+def tried(width: int, epochs: int, *losses: float, finished: bool = True) -> PastTrial:
     config = {"width": width, EPOCHS: epochs}
-    return PastTrial(config, config_key(config), losses or None, told, (0, 0.0))
+    return PastTrial(config, config_key(config), losses or None, finished, (0, 0.0))
 
 
 def proposed(history: list[PastTrial], choices: Choices = CHOICES) -> Config:
@@ -57,14 +57,14 @@ FIRST = [tried(0, 1, 0.5, 0.5), tried(1, 1, 0.2, 0.3), tried(2, 1, 0.6, 0.6)]
 
 def test_the_best_of_three_goes_on_once() -> None:
     assert next_of(FIRST) == (1, 3)
-    assert next_of([*FIRST, tried(1, 3, told=False)]) == "new at 1"  # it is on its way
+    assert next_of([*FIRST, tried(1, 3, finished=False)]) == "new at 1"  # it is on its way
     assert next_of([*FIRST, tried(1, 3, 0.1, 0.3)]) == "new at 1"
     assert next_of([*FIRST, tried(1, 3)]) == "new at 1"  # told without losses: over a limit, or missing
     assert next_of([*FIRST, tried(1, 5, 0.1, 0.3)]) == "new at 1"  # it is further already
 
 
 def test_running_ones_and_those_over_a_limit_do_not_count() -> None:
-    assert next_of([*FIRST[:2], tried(2, 1, told=False)]) == "new at 1"
+    assert next_of([*FIRST[:2], tried(2, 1, finished=False)]) == "new at 1"
     assert next_of([*FIRST[:2], tried(2, 1)]) == "new at 1"
 
 
@@ -72,19 +72,19 @@ def test_within_a_rank_the_lonelier_goes_first() -> None:
     """Six on one front, so two may go on: both ends have endless room, the first of them was told first."""
     front = [tried(i, 1, x, 1 - x) for i, x in enumerate((0.5, 0.4, 0.45, 0.9, 0.41, 0.1))]
     assert next_of(front) == (3, 3)
-    assert next_of([*front, tried(3, 3, told=False)]) == (5, 3)
-    assert next_of([*front, tried(3, 3, told=False), tried(5, 3, told=False)]) == "new at 1"
+    assert next_of([*front, tried(3, 3, finished=False)]) == (5, 3)
+    assert next_of([*front, tried(3, 3, finished=False), tried(5, 3, finished=False)]) == "new at 1"
     # With nine three may go on; room in the middle: 0.5 has (0.9 - 0.45) / 0.8 * 2, the largest but for the ends.
     more = [*front, *(tried(i, 1, 2.0, 2.0 + i) for i in (6, 7, 8))]
-    assert next_of([*more, tried(3, 3, told=False), tried(5, 3, told=False)]) == (0, 3)
+    assert next_of([*more, tried(3, 3, finished=False), tried(5, 3, finished=False)]) == (0, 3)
 
 
 def test_the_highest_rung_goes_first_and_its_best_with_it() -> None:
     low = [tried(i, 1, i / 10, i / 10) for i in range(12)]  # four may go on
     high = [tried(i, 3, losses, losses) for i, losses in ((0, 0.3), (1, 0.1), (2, 0.2))]
     assert next_of([*low, *high]) == (1, 5)
-    assert next_of([*low, *high, tried(1, 5, told=False)]) == (3, 3)
-    assert next_of([*low, *high, tried(1, 5, 0.1, 0.1), tried(3, 3, told=False)]) == "new at 1"
+    assert next_of([*low, *high, tried(1, 5, finished=False)]) == (3, 3)
+    assert next_of([*low, *high, tried(1, 5, 0.1, 0.1), tried(3, 3, finished=False)]) == "new at 1"
 
 
 def test_the_last_rung_is_the_end() -> None:
@@ -131,7 +131,7 @@ def test_rules_that_hold_for_any_number_of_workers(seed: int, workers: int, step
         elif rung:
             continue  # a design drawn again; the sampler redraws such
         history.append(PastTrial(config, config_key(config), None, False, (0, 0.0)))
-        running = [place for place, one in enumerate(history) if not one.told]
+        running = [place for place, one in enumerate(history) if not one.finished]
         while len(running) >= workers:
             place = running.pop(int(rng.integers(len(running))))
             losses = None if rng.random() < 0.1 else tuple(rng.integers(0, 6, size=2).astype(float))

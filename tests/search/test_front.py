@@ -9,7 +9,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from archwright.search import front
-from archwright.search.front import crowding, pareto_mask, ranks
+from archwright.search.front import crowding, ranks
+from archwright.statistics import pareto_mask
 
 points = st.integers(1, 3).flatmap(
     lambda m: st.lists(st.lists(st.integers(0, 6), min_size=m, max_size=m), min_size=1, max_size=25)

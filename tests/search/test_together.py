@@ -17,7 +17,7 @@ from archwright.search import (
     search,
     search_batches,
 )
-from archwright.search.batch_loop import ObjectiveValues
+from archwright.search.loop import ObjectiveValues
 
 
 def study_of(choices: Choices, sampler: str, **options: object) -> optuna.Study:
@@ -37,14 +37,14 @@ def configs(study: optuna.Study, choices: Choices) -> list[Config]:
 def test_one_at_a_time_is_what_search_does(sampler: str, choices: Choices) -> None:
     one, many = study_of(choices, sampler), study_of(choices, sampler)
     search(one, Designs(choices), [Objective("size", size, "maximize")], trials=45)
-    search_batches(many, Designs(choices), sizes, trials=45, together=1)
+    search_batches(many, Designs(choices), sizes, trials=45, batch_size=1)
     assert configs(many, choices) == configs(one, choices)
 
 
 def test_a_generation_at_a_time_changes_nothing_for_a_rule_with_generations() -> None:
     alone, together = (study_of(SMALL, "genetic", population=10) for _ in range(2))
-    search_batches(alone, Designs(SMALL), sizes, trials=40, together=1)
-    search_batches(together, Designs(SMALL), sizes, trials=40, together=10)
+    search_batches(alone, Designs(SMALL), sizes, trials=40, batch_size=1)
+    search_batches(together, Designs(SMALL), sizes, trials=40, batch_size=10)
     assert configs(alone, SMALL) == configs(together, SMALL)
 
 
@@ -58,7 +58,9 @@ def test_each_design_is_judged_once_also_within_a_round() -> None:
 
     study = study_of(choices, "genetic", repeats=True, population=8)
     heard: list[int] = []
-    search_batches(study, Designs(choices), judge, trials=20, together=8, on_batch=lambda told: heard.append(len(told)))
+    search_batches(
+        study, Designs(choices), judge, trials=20, batch_size=8, on_batch=lambda told: heard.append(len(told))
+    )
     assert len(judged) == len(set(judged)) <= 4 and heard == [8, 8, 4]
     assert all(trial.state.name == "COMPLETE" for trial in study.trials)
     values = {str(config_of(choices, trial)): trial.values for trial in study.trials}
@@ -71,7 +73,7 @@ def test_what_is_over_a_limit_or_has_no_score_is_told_as_such() -> None:
         return ["no score" if one.config["layers"] > 3 else [size(one)] for one in candidates]
 
     study = study_of(SMALL, "genetic", population=10)
-    search_batches(study, Designs(SMALL), judge, constraints=[Constraint("size", size, 0.6)], trials=40, together=10)
+    search_batches(study, Designs(SMALL), judge, constraints=[Constraint("size", size, 0.6)], trials=40, batch_size=10)
     for trial in study.trials:
         config = config_of(SMALL, trial)
         fits = trial.constraints["size"] <= 0

@@ -118,7 +118,7 @@ def assert_all_equal(model: PrunedNetwork, name: str, spec: SubnetSpec, batch: T
     assert_close(gradients(small), oracle.small_tensors(slopes, name, masks_of(spec)))
 
 
-@pytest.mark.parametrize("keep", ODD.values(), ids=ODD.keys())
+@pytest.mark.parametrize("spec", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, spec: SubnetSpec) -> None:
     name, kind, pooling = asked

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archwright.configs import design as do
-from archwright.search.batch_loop import EvaluateBatch
+from archwright.search.loop import EvaluateBatch
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import ScoreStore
 

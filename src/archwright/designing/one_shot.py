@@ -25,7 +25,7 @@ from archwright.networks.nlu.supernet import path
 from archwright.random_streams import INITIAL_WEIGHTS, generator
 from archwright.scoring.setup import batch_size
 from archwright.search import Candidate, Config
-from archwright.search.batch_loop import ObjectiveValues
+from archwright.search.loop import ObjectiveValues
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import ScoreStore, digest

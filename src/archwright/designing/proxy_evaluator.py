@@ -15,7 +15,7 @@ from archwright.proxies import PROXIES
 from archwright.scoring.scorer import Scorer, cache_key
 from archwright.scoring.setup import ScoringSetup, scoring_setup
 from archwright.search import Candidate
-from archwright.search.batch_loop import ObjectiveValues
+from archwright.search.loop import ObjectiveValues
 from archwright.spaces.architectures import ArchitectureSpace
 
 MOST_NAMES = 12

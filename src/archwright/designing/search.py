@@ -15,7 +15,7 @@ from archwright.designing.limits import DesignLimits, LatencyMeter
 from archwright.errors import Failed
 from archwright.progress import progress
 from archwright.search import SAMPLERS, Config, config_of, front, search_batches
-from archwright.search.batch_loop import EvaluateBatch
+from archwright.search.loop import EvaluateBatch
 from archwright.spaces.architectures import ArchitectureSpace
 
 SAME = "same_as"
@@ -96,7 +96,7 @@ def search_designs(
             evaluate,
             constraints=[] if latency is None else [task.latency.limit(latency)],
             trials=task.budget,
-            together=options.population if strategy.together else 1,
+            batch_size=options.population if strategy.together else 1,
             on_batch=report,
         )
     return collect_result(task, study, repeat, history, perf_counter() - begun)

@@ -88,13 +88,12 @@ def map_logits(
 def predict(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None) -> NDArray[Any]:
     """Class ids, or numbers where the network has a single output; in the order of the rows, not of the batches."""
     batches = list(batches)
-    return in_row_order(map_logits(model, batches, spec, lambda _, logits: decided(logits).cpu()), batches)
 
+    def decide(_: Batch, logits: torch.Tensor) -> torch.Tensor:  # rows x labels; the largest of NaNs is no answer
+        finite(logits)
+        return (logits.squeeze(-1) if logits.shape[-1] == 1 else logits.argmax(-1)).cpu()
 
-def decided(logits: torch.Tensor) -> torch.Tensor:
-    """The answers in rows x labels logits; the largest of NaNs is no answer, so it raises."""
-    finite(logits)
-    return logits.squeeze(-1) if logits.shape[-1] == 1 else logits.argmax(-1)
+    return in_row_order(map_logits(model, batches, spec, decide), batches)
 
 
 def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:

@@ -90,17 +90,24 @@ def time_calls(
     readings: list[float] = []
     with one_thread(), progress("time", rounds, "rounds") as bar:
         for call in calls.values():
-            repeat(call, warmup)
+            for _ in range(warmup):
+                call()
         for _ in range(rounds):
-            for name, watching in turns(list(calls), sentinel, rng):
-                (readings if watching else samples[name]).append(milliseconds(calls[name], clock))
+            for name, is_reading in order_round(list(calls), sentinel, rng):
+                call = calls[name]
+                call()
+                start = clock()
+                call()
+                (readings if is_reading else samples[name]).append(1000 * (clock() - start))
             bar.advance()
     arrays = {name: np.array(values) for name, values in samples.items()}
     by_name = {name: bootstrap_timing(values, rng) for name, values in arrays.items()}
-    return Timings(by_name, arrays, None if sentinel is None else drift_of(readings), rounds)
+    third = len(readings) // 3
+    drift = float(np.median(readings[-third:]) / np.median(readings[:third]) - 1) if sentinel is not None else None
+    return Timings(by_name, arrays, drift, rounds)
 
 
-def turns(names: list[str], sentinel: str | None, rng: np.random.Generator) -> list[tuple[str, bool]]:
+def order_round(names: list[str], sentinel: str | None, rng: np.random.Generator) -> list[tuple[str, bool]]:
     """One round: every name once, and the sentinel's readings, marked True."""
     order = [(names[i], False) for i in rng.permutation(len(names))]
     if sentinel is None:
@@ -109,28 +116,11 @@ def turns(names: list[str], sentinel: str | None, rng: np.random.Generator) -> l
     return [reading, *order[:middle], reading, *order[middle:], reading]
 
 
-def repeat(call: Callable[[], Any], times: int) -> None:
-    for _ in range(times):
-        call()
-
-
-def milliseconds(call: Callable[[], Any], clock: Clock) -> float:
-    call()
-    start = clock()
-    call()
-    return 1000 * (clock() - start)
-
-
 def bootstrap_timing(samples: NDArray[np.float64], rng: np.random.Generator) -> Timing:
     """The median with its percentile bootstrap interval."""
     draws = rng.choice(samples, size=(RESAMPLES, len(samples)))
     low, high = np.quantile(np.median(draws, axis=1), (0.025, 0.975))
     return Timing(float(np.median(samples)), float(low), float(high))
-
-
-def drift_of(readings: list[float]) -> float:
-    third = len(readings) // 3
-    return float(np.median(readings[-third:]) / np.median(readings[:third]) - 1)
 
 
 @contextmanager
@@ -164,14 +154,14 @@ def measure_latency(
     inputs = random_inputs(model, batch=batch, length=length, rng=rng)
     sentinel = next(iter(specs), None)
     sessions = []
-    for names in sessions_of(list(specs)):
+    for names in split_sessions(list(specs)):
         calls = {name: forward(extract_for_timing(model, specs[name]), inputs) for name in names}
         with torch.inference_mode():
             sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock))
     return merge_sessions(sessions, sentinel)
 
 
-def sessions_of(names: list[str]) -> list[list[str]]:
+def split_sessions(names: list[str]) -> list[list[str]]:
     """The first name with every 16 of the others."""
     return [names[:1] + names[start : start + TOGETHER] for start in range(1, max(2, len(names)), TOGETHER)]
 

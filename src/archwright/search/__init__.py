@@ -1,6 +1,5 @@
-"""Search: spaces as data, objectives and limits, samplers, and the loop that joins them. Knows no torch."""
+"""Search: spaces as data, objectives and constraints, samplers, and the loop that joins them. Knows no torch."""
 
-from archwright.search.batch_loop import search_batches
 from archwright.search.choices import (
     EPOCHS,
     Bits,
@@ -18,7 +17,7 @@ from archwright.search.choices import (
 )
 from archwright.search.encoding import config_of, distributions, encode
 from archwright.search.front import front
-from archwright.search.loop import search
+from archwright.search.loop import EvaluateBatch, ObjectiveValues, search, search_batches
 from archwright.search.samplers import SAMPLERS
 from archwright.search.samplers.asha import rungs
 from archwright.search.samplers.sampler import Bounds
@@ -34,7 +33,9 @@ __all__ = [
     "Choices",
     "Config",
     "Constraint",
+    "EvaluateBatch",
     "Objective",
+    "ObjectiveValues",
     "Space",
     "Value",
     "config_of",

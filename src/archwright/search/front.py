@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +21,29 @@ def front(
     *,
     space: Space | None = None,
 ) -> list[FrozenTrial]:
-    """The Pareto front of the completed trials within all limits, by the second objective; all minimised by default.
+    """The Pareto front of the completed trials within constraints, by the second objective; all minimised by default.
 
     Of trials with equal values only the first stays; with `space` also of those with the same canonical config.
     """
     usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and is_feasible(trial)]
     if not usable:
         return []
+    from archwright.statistics.pareto import pareto_mask  # loads scipy, which --help need not wait for
+
     losses = np.array([losses_of(trial, directions) for trial in usable])
     best = [trial for trial, on_front in zip(usable, pareto_mask(losses), strict=True) if on_front]
-    distinct = _firsts(_firsts(best, lambda trial: tuple(trial.values)), lambda trial: _design(trial, space))
-    return sorted(distinct, key=lambda trial: (trial.values[1:], trial.values[0]))
+    values: set[tuple[float, ...]] = set()
+    designs: dict[str, FrozenTrial] = {}
+    for trial in best:
+        if tuple(trial.values) not in values:
+            values.add(tuple(trial.values))
+            config = space.canonical(config_of(space.choices, trial)) if space else {}
+            designs.setdefault(config_key(config) if space else str(trial.number), trial)
+    return sorted(designs.values(), key=lambda trial: (trial.values[1:], trial.values[0]))
 
 
 def is_feasible(trial: FrozenTrial) -> bool:
-    """True when no limit was found to be exceeded."""
+    """True when no constraint was found to be violated."""
     return all(excess <= 0 for excess in trial.constraints.values())
 
 
@@ -45,27 +53,17 @@ def losses_of(trial: FrozenTrial, directions: Sequence[StudyDirection] | None = 
     return tuple(sign * value for sign, value in zip(signs or [1.0] * len(trial.values), trial.values, strict=True))
 
 
-def pareto_mask(losses: Losses) -> NDArray[np.bool_]:
-    """True for every point that no other dominates; equal points stay together."""
-    unique, inverse = np.unique(losses, axis=0, return_inverse=True)  # sorted by the first objective, then the second
-    on_front = np.zeros(len(unique), dtype=bool)
-    left = np.arange(len(unique))
-    while left.size:  # the first of what is left is dominated by nobody
-        on_front[left[0]] = True
-        left = left[(unique[left] < unique[left[0]]).any(axis=1)]
-    return on_front[inverse.reshape(-1)]
-
-
 def ranks(losses: Losses) -> NDArray[np.int64]:
     """0 for the Pareto front, 1 for the front of the rest, and so on (non-dominated sorting)."""
-    found = np.zeros(len(losses), dtype=np.int64)
-    left = np.arange(len(losses))
-    rank = 0
+    from archwright.statistics.pareto import pareto_mask
+
+    rank = np.zeros(len(losses), dtype=np.int64)
+    left, level = np.arange(len(losses)), 0
     while left.size:
         best = pareto_mask(losses[left])
-        found[left[best]] = rank
-        left, rank = left[~best], rank + 1
-    return found
+        rank[left[best]] = level
+        left, level = left[~best], level + 1
+    return rank
 
 
 def crowding(losses: Losses) -> Losses:
@@ -86,14 +84,3 @@ def standing(losses: Losses) -> tuple[NDArray[np.int64], Losses]:
     for level in np.unique(rank):
         room[rank == level] = crowding(losses[rank == level])
     return rank, room
-
-
-def _firsts(trials: Sequence[FrozenTrial], key: Callable[[FrozenTrial], Hashable]) -> list[FrozenTrial]:
-    found: dict[Hashable, FrozenTrial] = {}
-    for trial in trials:
-        found.setdefault(key(trial), trial)
-    return list(found.values())
-
-
-def _design(trial: FrozenTrial, space: Space | None) -> str:
-    return config_key(space.canonical(config_of(space.choices, trial))) if space else str(trial.number)

@@ -22,12 +22,12 @@ RETRY_OF = "retry_of"
 
 @dataclass(frozen=True)
 class PastTrial:
-    """A trial as samplers see it; `losses` (smaller is better) is None for one over a limit or still running."""
+    """A trial as samplers see it; `losses` (smaller is better) is None for one over a constraint or still running."""
 
     config: Config
     key: str
     losses: tuple[float, ...] | None
-    told: bool
+    finished: bool
     violation: tuple[int, float]
     """How far from passing the limits, smaller is nearer: (minus the limits passed, excess over the one failed)."""
 
@@ -65,15 +65,15 @@ class TrialHistory:
 
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
-        self._told: dict[int, PastTrial] = {}
+        self._finished: dict[int, PastTrial] = {}
 
     def recall(self, trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]) -> list[PastTrial]:
-        found = []
+        past = []
         for trial in trials:
-            tried = self._told.get(trial.number) or self._read(trial, directions)
+            tried = self._finished.get(trial.number) or self._read(trial, directions)
             if tried:
-                found.append(tried)
-        return found
+                past.append(tried)
+        return past
 
     def _read(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> PastTrial | None:
         if not is_complete(self._choices, trial):
@@ -81,12 +81,9 @@ class TrialHistory:
         config = config_of(self._choices, trial)
         usable = trial.state is TrialState.COMPLETE and is_feasible(trial)
         losses = losses_of(trial, directions) if usable else None
-        tried = PastTrial(config, config_key(config), losses, trial.state.is_finished(), _misfit(trial))
-        if tried.told:
-            self._told[trial.number] = tried
+        excesses = [excess for excess in trial.constraints.values() if excess > 0]
+        violation = (len(excesses) - len(trial.constraints), sum(excesses))
+        tried = PastTrial(config, config_key(config), losses, trial.state.is_finished(), violation)
+        if tried.finished:
+            self._finished[trial.number] = tried
         return tried
-
-
-def _misfit(trial: FrozenTrial) -> tuple[int, float]:
-    excesses = [excess for excess in trial.constraints.values() if excess > 0]
-    return len(excesses) - len(trial.constraints), sum(excesses)

@@ -1,7 +1,6 @@
 """Half-done trainings."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,6 @@ from safetensors import SafetensorError
 
 from archwright.errors import Failed
 from archwright.store.files import atomic_file
-
-
-def put_moment(state: dict[str, Any], name: str, tensor: Any) -> None:
-    index, _, moment = name.rpartition(".")
-    state["optimizer"].setdefault(int(index), {})[moment] = tensor
-
-
-PLACES: dict[str, Callable[[dict[str, Any], str, Any], None]] = {
-    "model": lambda state, name, tensor: state["model"].update({name: tensor}),
-    "carry": lambda state, name, tensor: state["carry"].update({name: tensor}),
-    "optimizer": put_moment,
-}
-"""Where a tensor of the file belongs, by the first word of its name."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,11 @@ class FileCheckpoints:
                 state["carry"] = json.loads(file.metadata()["carry"])
                 for key in file.keys():  # noqa: SIM118 - not a dict
                     kind, _, name = key.partition(".")
-                    PLACES[kind](state, name, file.get_tensor(key))
+                    if kind == "optimizer":
+                        index, _, moment = name.rpartition(".")
+                        state["optimizer"].setdefault(int(index), {})[moment] = file.get_tensor(key)
+                    else:  # model or carry
+                        state[kind][name] = file.get_tensor(key)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise Failed(
                 f"the training checkpoint {self.path} is damaged; delete it to train from the start."

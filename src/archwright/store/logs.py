@@ -27,13 +27,13 @@ class TrainingLog:
 
     def __call__(self, record: Sequence[float]) -> None:
         if self.file is None:
-            self.file = self.cut(record[0])
+            self.file = self.open_at(record[0])
         csv.writer(self.file, lineterminator="\n").writerow([f"{value:.9g}" for value in record])
 
-    def cut(self, step: float) -> TextIO:
+    def open_at(self, step: float) -> TextIO:
         """The file with the lines of earlier steps alone, open for more."""
-        kept = [row for row in read_log(self.path) if row["step"] < step]
-        lines = [",".join(COLUMNS), *(",".join(f"{row[name]:.9g}" for name in COLUMNS) for row in kept)]
+        earlier = [row for row in read_log(self.path) if row["step"] < step]
+        lines = [",".join(COLUMNS), *(",".join(f"{row[name]:.9g}" for name in COLUMNS) for row in earlier)]
         write_atomic(self.path, "\n".join(lines) + "\n")
         return open(self.path, "a", encoding="utf-8", buffering=1)  # no checkpoint is ahead of its log
 

@@ -137,7 +137,10 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     if is_run(path):
         refuse_other_options(run, options)
         return run
-    if path.exists() and (not path.is_dir() or any(not is_left(entry) for entry in path.iterdir())):
+    # a killed command may have left a half-written run.json
+    if path.exists() and (
+        not path.is_dir() or not all(entry.name.startswith(".run.json.") for entry in path.iterdir())
+    ):
         raise BadInput(f"--out must be a new or empty folder or an earlier run, got {path}; choose another one.")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -146,11 +149,6 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
     return run
-
-
-def is_left(path: Path) -> bool:
-    """Whether this is a run.json that a killed command did not finish."""
-    return path.name.startswith(".run.json.")
 
 
 def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:

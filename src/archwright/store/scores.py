@@ -17,7 +17,7 @@ class ScoreStore:
         self.path = folder / FILE
         self._known: dict[str, dict[str, Any]] = {}
         for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
-            if (entry := whole(line)) is not None:
+            if (entry := read_entry(line)) is not None:
                 self._merge(entry["key"], entry["seen"])
 
     def of(self, key: str) -> dict[str, Any]:
@@ -29,7 +29,10 @@ class ScoreStore:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            os.write(handle, (torn(handle) + line).encode())  # one write: other processes append to the same file
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":  # a killed process left half a line
+                line = "\n" + line
+            os.write(handle, line.encode())  # one write: other processes append to the same file
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -41,13 +44,7 @@ class ScoreStore:
             known[name] = {**known.get(name, {}), **part}
 
 
-def torn(handle: int) -> str:
-    """A line end where a killed process left half a line, else nothing."""
-    size = os.fstat(handle).st_size
-    return "" if size == 0 or os.pread(handle, 1, size - 1) == b"\n" else "\n"
-
-
-def whole(line: bytes) -> dict[str, Any] | None:
+def read_entry(line: bytes) -> dict[str, Any] | None:
     """The entry of a line; None for half a line."""
     try:
         entry = json.loads(line)

@@ -17,16 +17,22 @@ Named = Mapping[str, torch.Tensor]
 
 def read_anatomy(config: PrunedConfig) -> Anatomy:
     """The numbers of the *unpruned* network that `config` describes."""
-    network = whole_network(config)
-    outside = outside_of_layers(network)
-    embedded = {name: tensor for name, tensor in outside.items() if not last_norm(name, config)}
+    network, family = whole_network(config), config.family
+    root = f"{family.layers}."
+    outside = {name: tensor for name, tensor in network.backbone.named_parameters() if not name.startswith(root)}
+    # what is outside of the layers are embeddings and, in decoders, the norm after the last layer
+    embedded = {
+        name: weight for name, weight in outside.items() if not family.causal or within(name, family.embeddings)
+    }
+    named = network.backbone.named_modules()
+    projections = [m for name, m in named if isinstance(m, nn.Linear) and not name.startswith(root)]
     labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
     return Anatomy(
         full_layers=tuple(layer_anatomy(placed, network.config) for placed in network.placed_layers()),
         width=config.backbone[config.family.width],
         labels=labels,
         embedding=cost(embedded.values()),
-        projection=sum(linear.weight.numel() for linear in projections(network)),
+        projection=sum(linear.weight.numel() for linear in projections),
         output_head=output_head,
     )
 
@@ -40,23 +46,6 @@ def whole_network(config: PrunedConfig) -> PrunedNetwork:
         return PrunedNetwork(whole)
 
 
-def outside_of_layers(network: PrunedNetwork) -> dict[str, torch.Tensor]:
-    root = f"{network.config.family.layers}."
-    return {name: tensor for name, tensor in network.backbone.named_parameters() if not name.startswith(root)}
-
-
-def last_norm(name: str, config: PrunedConfig) -> bool:
-    """Whether a parameter outside of the layers belongs to the norm after them, which decoders have."""
-    return config.family.causal and not within(name, config.family.embeddings)
-
-
-def projections(network: PrunedNetwork) -> list[nn.Linear]:
-    """Linears outside of the layers."""
-    root = f"{network.config.family.layers}."
-    named = network.backbone.named_modules()
-    return [module for name, module in named if isinstance(module, nn.Linear) and not name.startswith(root)]
-
-
 def layer_anatomy(placed: PlacedLayer, config: PrunedConfig) -> LayerAnatomy:
     """Costs of one layer: what its heads take with them, what its units do, and the rest."""
     parts, weights = placed.parts, dict(placed.layer.named_parameters())
@@ -67,30 +56,30 @@ def layer_anatomy(placed: PlacedLayer, config: PrunedConfig) -> LayerAnatomy:
     return LayerAnatomy(
         heads=placed.heads,
         units=placed.units,
-        attention=removable(attention, cut_with_heads(parts, config), placed.heads),
-        ffn=removable(ffn, cut_with_units(parts), placed.units),
+        attention=prunable_cost(attention, weights_of_heads(parts, config), placed.heads),
+        ffn=prunable_cost(ffn, weights_of_units(parts), placed.units),
         features=placed.shape.inner // placed.heads if placed.heads else 0,
         rest=cost(rest),
         mixing=mixing,
     )
 
 
-def cut_with_heads(parts: LayerParts, config: PrunedConfig) -> set[str]:
+def weights_of_heads(parts: LayerParts, config: PrunedConfig) -> set[str]:
     """Parameters that lose a share with every head."""
     writers = (parts.query, *((parts.key, parts.value) if config.heads_go_by.takes_keys else ()))
     return {f"{parts.mix}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
 
 
-def cut_with_units(parts: LayerParts) -> set[str]:
+def weights_of_units(parts: LayerParts) -> set[str]:
     writers = filter(None, (parts.up, parts.gate))
     return {f"{parts.down}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
 
 
-def removable(weights: Named, cut: set[str], count: int) -> PrunableCost:
+def prunable_cost(weights: Named, shares: set[str], count: int) -> PrunableCost:
     """The cost of each of so many heads or units, and of what goes with the last of them."""
-    shared = cost(tensor for name, tensor in weights.items() if name in cut)
+    shared = cost(tensor for name, tensor in weights.items() if name in shares)
     each = WeightCount(shared.matrices // max(1, count), shared.vectors // max(1, count))
-    return PrunableCost(each, cost(tensor for name, tensor in weights.items() if name not in cut))
+    return PrunableCost(each, cost(tensor for name, tensor in weights.items() if name not in shares))
 
 
 def within(name: str, paths: Iterable[str]) -> bool:

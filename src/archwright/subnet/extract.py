@@ -4,7 +4,6 @@ import copy
 
 import torch
 
-from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
 from archwright.subnet.slicing import attention_slice
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
@@ -39,7 +38,7 @@ def pruned_config(config: PrunedConfig, spec: SubnetSpec) -> PrunedConfig:
 def extracted_state(model: PrunedNetwork, spec: SubnetSpec) -> State:
     """The state dict of the extracted network, in tensors of its own."""
     root = f"backbone.{model.config.family.layers}."
-    state = copied({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
+    state = clone_state({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
     rows = zip(model.placed_layers(), spec, strict=True)
     left = [(placed, part) for placed, part in rows if any(map(count, part))]
     for number, (placed, part) in enumerate(left):
@@ -48,7 +47,7 @@ def extracted_state(model: PrunedNetwork, spec: SubnetSpec) -> State:
     return state
 
 
-def copied(state: State) -> State:
+def clone_state(state: State) -> State:
     """Tensors of its own; those that share their memory, as tied embeddings do, share it in the copy too."""
     copies: dict[int, torch.Tensor] = {}
     for tensor in state.values():
@@ -59,11 +58,11 @@ def copied(state: State) -> State:
 
 def layer_state(placed: PlacedLayer, config: PrunedConfig, part: LayerSpec) -> State:
     """What is left of a layer."""
-    rows, cols, gone = chosen(placed, config, part)
+    rows, cols, removed = kept_features(placed, config, part)
     state = {}
     for name, tensor in placed.layer.state_dict().items():
         owner = name.rpartition(".")[0]
-        if any(owner == path or owner.startswith(f"{path}.") for path in gone):
+        if any(owner == path or owner.startswith(f"{path}.") for path in removed):
             continue
         if owner in rows:
             tensor = tensor[rows[owner]]
@@ -73,10 +72,10 @@ def layer_state(placed: PlacedLayer, config: PrunedConfig, part: LayerSpec) -> S
     return state
 
 
-def chosen(
+def kept_features(
     placed: PlacedLayer, config: PrunedConfig, part: LayerSpec
 ) -> tuple[dict[str, list[int]], dict[str, list[int]], list[str]]:
-    """By path: the outputs and the inputs that linears keep; and the paths of what is gone."""
+    """By path: the outputs and the inputs that linears keep; and the paths of what is removed."""
     parts = placed.parts
     rows: dict[str, list[int]] = {}
     cols: dict[str, list[int]] = {}
@@ -89,9 +88,6 @@ def chosen(
         units = list(positions(part.units))
         rows |= dict.fromkeys(filter(None, (parts.up, parts.gate)), units)
         cols[parts.down] = units
-    return rows, cols, gone_paths(parts, part)
-
-
-def gone_paths(parts: LayerParts, part: LayerSpec) -> list[str]:
-    attention = [] if count(part.heads) else list(parts.without_attention)
-    return attention + ([] if count(part.units) else list(parts.without_ffn))
+    removed = [] if count(part.heads) else list(parts.without_attention)
+    removed += [] if count(part.units) else list(parts.without_ffn)
+    return rows, cols, removed

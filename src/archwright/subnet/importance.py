@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PlacedLayer, PrunedNetwork
-from archwright.subnet.slicing import AttentionSlice, attention_slice, head_owners, subnetwork
-from archwright.subnet.spec import LayerSpec, Part, SubnetSpec
+from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.slicing import attention_slice, head_owners, subnetwork
+from archwright.subnet.spec import LayerSpec, Part
 
 SHALLOW = 6
 """Layers of a network whose layer order is found with all batches."""
@@ -102,48 +102,37 @@ def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[i
     at_once = max(1, len(full) // SHALLOW)
     left = list(range(len(full)))
     removed: list[int] = []
+
+    def loss_without(layers: list[int]) -> float:
+        spec = tuple(LayerSpec(0, 0) if i in layers else layer for i, layer in enumerate(full))
+        with subnetwork(model, spec):
+            total = sum(float(loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in some)
+        return total / sum(len(b.targets) for b in some)
+
     while len(left) > 1:
         with evaluating(model):
-            costs = {layer: mean_loss(model, without(full, [*removed, layer]), some, loss) for layer in left}
+            costs = {layer: loss_without([*removed, layer]) for layer in left}
         for layer in sorted(left, key=costs.__getitem__)[: min(at_once, len(left) - 1)]:
             removed.append(layer)
             left.remove(layer)
     return (*left, *reversed(removed))
 
 
-def without(full: list[LayerSpec], gone: list[int]) -> SubnetSpec:
-    return tuple(LayerSpec(0, 0) if i in gone else layer for i, layer in enumerate(full))
-
-
-def mean_loss(model: PrunedNetwork, spec: SubnetSpec, batches: list[Any], loss: Loss) -> float:
-    with subnetwork(model, spec):
-        total = sum(float(loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches)
-    return total / sum(len(b.targets) for b in batches)
-
-
 @torch.no_grad()
 def reorder(model: PrunedNetwork, order: ImportanceOrder) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
     for placed, heads, units in zip(model.placed_layers(), order.heads, order.units, strict=True):
+        layer, parts = placed.layer, placed.parts
         if heads:
-            reorder_heads(placed, attention_slice(model.config, placed.shape, heads))
+            kept = attention_slice(model.config, placed.shape, heads)
+            permute(layer.get_submodule(parts.query), rows=kept.queries)
+            permute(layer.get_submodule(parts.key), rows=kept.keys)
+            permute(layer.get_submodule(parts.value), rows=kept.keys)
+            permute(layer.get_submodule(parts.mix), cols=kept.queries)
         if units:
-            reorder_units(placed, units)
-
-
-def reorder_heads(placed: PlacedLayer, cut: AttentionSlice) -> None:
-    layer, parts = placed.layer, placed.parts
-    permute(layer.get_submodule(parts.query), rows=cut.queries)
-    for path in (parts.key, parts.value):
-        permute(layer.get_submodule(path), rows=cut.keys)
-    permute(layer.get_submodule(parts.mix), cols=cut.queries)
-
-
-def reorder_units(placed: PlacedLayer, units: tuple[int, ...]) -> None:
-    layer, parts = placed.layer, placed.parts
-    for path in filter(None, (parts.up, parts.gate)):
-        permute(layer.get_submodule(path), rows=units)
-    permute(layer.get_submodule(parts.down), cols=units)
+            for path in filter(None, (parts.up, parts.gate)):
+                permute(layer.get_submodule(path), rows=units)
+            permute(layer.get_submodule(parts.down), cols=units)
 
 
 def permute(linear: nn.Module, *, rows: Part = 0, cols: Part = 0) -> None:

@@ -86,7 +86,9 @@ def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork
             if count(part.heads):
                 slice_attention(placed, attention_slice(config, placed.shape, part.heads), undo)
             if count(part.units):
-                slice_ffn(placed, part.units, undo)
+                for path in filter(None, (placed.parts.up, placed.parts.gate)):
+                    slice_outputs(placed.layer, path, part.units, undo)
+                slice_inputs(placed.layer, placed.parts.down, part.units, undo)
             replace_removed(placed, part, undo)
         yield model
 
@@ -142,26 +144,20 @@ def replace_removed(placed: PlacedLayer, part: LayerSpec, undo: ExitStack) -> No
         swap(placed.layer, path, module(), undo)
 
 
-def slice_attention(placed: PlacedLayer, cut: AttentionSlice, undo: ExitStack) -> None:
+def slice_attention(placed: PlacedLayer, kept: AttentionSlice, undo: ExitStack) -> None:
     layer, parts = placed.layer, placed.parts
-    slice_outputs(layer, (parts.query,), cut.queries, undo)
-    slice_outputs(layer, (parts.key, parts.value), cut.keys, undo)
-    slice_inputs(layer, parts.mix, cut.queries, undo)
+    slice_outputs(layer, parts.query, kept.queries, undo)
+    slice_outputs(layer, parts.key, kept.keys, undo)
+    slice_outputs(layer, parts.value, kept.keys, undo)
+    slice_inputs(layer, parts.mix, kept.queries, undo)
     for path, number in parts.follows.items():
         owner, _, name = path.rpartition(".")
-        set_until(layer.get_submodule(owner), name, number(cut.shape), undo)
+        set_until(layer.get_submodule(owner), name, number(kept.shape), undo)
 
 
-def slice_ffn(placed: PlacedLayer, units: Part, undo: ExitStack) -> None:
-    layer, parts = placed.layer, placed.parts
-    slice_outputs(layer, tuple(filter(None, (parts.up, parts.gate))), units, undo)
-    slice_inputs(layer, parts.down, units, undo)
-
-
-def slice_outputs(layer: nn.Module, paths: tuple[str, ...], part: Part, undo: ExitStack) -> None:
-    for path in paths:
-        linear = layer.get_submodule(path)
-        slice_linear(linear, as_index(part, linear.out_features, linear.weight.device), None, undo)
+def slice_outputs(layer: nn.Module, path: str, part: Part, undo: ExitStack) -> None:
+    linear = layer.get_submodule(path)
+    slice_linear(linear, as_index(part, linear.out_features, linear.weight.device), None, undo)
 
 
 def slice_inputs(layer: nn.Module, path: str, part: Part, undo: ExitStack) -> None:

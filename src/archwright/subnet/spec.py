@@ -86,7 +86,7 @@ class LayerAnatomy:
             return WeightCount()
         return self.attention.cost(heads) + self.ffn.cost(units) + self.rest
 
-    def mixed(self, heads: int, units: int, length: int) -> float:
+    def mixing_flops(self, heads: int, units: int, length: int) -> float:
         """Floating point operations of mixing the tokens of a text, linears left out."""
         per_token, per_length, per_logarithm = self.mixing if heads or units else (0.0, 0.0, 0.0)
         own = per_token + per_length * length + per_logarithm * log2(length)
@@ -184,7 +184,7 @@ def flops(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> int:
     """Floating point operations (two per multiply-add) of one text of `length` tokens; norms and biases left out."""
     per_token = layers_cost(anatomy, spec).matrices + anatomy.projection + anatomy.output_head.table * anatomy.width
     rows = zip(anatomy.full_layers, sizes(spec), strict=True)
-    mixing = sum(layer.mixed(heads, units, length) for layer, (heads, units) in rows)
+    mixing = sum(layer.mixing_flops(heads, units, length) for layer, (heads, units) in rows)
     return round(
         2 * length * per_token + mixing + 2 * anatomy.head_matrices * (length if anatomy.output_head.per_token else 1)
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from archwright.registry import Registry
 from archwright.subnet.spec import SubnetSpec
 
 RANDOM_PER_STEP = 2
@@ -66,12 +67,16 @@ def front(draw: SubnetDraws, rng: np.random.Generator, progress: float) -> list[
 
 
 Strategy = Callable[[SubnetDraws, np.random.Generator, float], list[SubnetUpdate]]
-STRATEGIES: dict[str, Strategy] = {
-    "standard": standard,
-    "random": random,
-    "random-linear": random_linear,
-    "sandwich": sandwich,
-    "kd": kd,
-    "full": full,
-    "front": front,
-}
+"""What may be drawn, random numbers and the progress of training (0 to 1) -> the updates of one step."""
+STRATEGIES: Registry[Strategy] = Registry(
+    "strategy",
+    {
+        "standard": standard,
+        "random": random,
+        "random-linear": random_linear,
+        "sandwich": sandwich,
+        "kd": kd,
+        "full": full,
+        "front": front,
+    },
+)

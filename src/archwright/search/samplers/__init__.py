@@ -1,22 +1,19 @@
-"""Every way to decide what to try next; adding one is one file and one line here."""
+"""Every way to decide what to try next: one file with one record each; other packages add theirs as entry points."""
 
-from archwright.search.samplers.asha import Asha
-from archwright.search.samplers.ehvi import Ehvi
-from archwright.search.samplers.evolution import Evolution
-from archwright.search.samplers.genetic import Genetic
-from archwright.search.samplers.local import Local
-from archwright.search.samplers.nsga2 import Nsga2
-from archwright.search.samplers.random import Random
+from archwright.registry import Registry
+from archwright.search.samplers import asha, ehvi, evolution, genetic, local, nsga2, random
 from archwright.search.samplers.sampler import Sampler
 
-SAMPLERS: dict[str, Sampler] = {
-    "random": Sampler("random search: every config drawn anew", Random, together=True),
-    "local": Sampler("local search: a neighbour of a random member of the current front", Local),
-    "evolution": Sampler("regularized evolution: mutates the best of 5 out of the 10 youngest", Evolution),
-    "ehvi": Sampler("expected hypervolume improvement: Gaussian processes, best for few trials", Ehvi, packed=False),
-    "nsga2": Sampler("NSGA-II: generations of 20 with crossover and mutation", Nsga2, together=True),
-    "genetic": Sampler(
-        "genetic algorithm: generations of 50 from the better half, each choice mutated at 0.1", Genetic, together=True
-    ),
-    "mo-asha": Sampler("MO-ASHA: the best third is trained longer; only for standard NAS", Asha, rungs=True),
-}
+SAMPLERS: Registry[Sampler] = Registry(
+    "sampler",
+    {
+        "random": random.SAMPLER,
+        "local": local.SAMPLER,
+        "evolution": evolution.SAMPLER,
+        "ehvi": ehvi.SAMPLER,
+        "nsga2": nsga2.SAMPLER,
+        "genetic": genetic.SAMPLER,
+        "mo-asha": asha.SAMPLER,
+    },
+    group="archwright.samplers",
+)

@@ -11,7 +11,7 @@ from archwright.search.choices import EPOCHS, Choices, Config, sample
 from archwright.search.encoding import config_key
 from archwright.search.front import standing
 from archwright.search.history import PastTrial
-from archwright.search.samplers.sampler import ProposalRule
+from archwright.search.samplers.sampler import ProposalRule, Sampler
 
 ETA = 3
 
@@ -37,7 +37,8 @@ class Asha(ProposalRule):
 
     def __init__(self, choices: Choices) -> None:
         super().__init__(choices)
-        self._rungs = _ascending(choices)
+        epochs: Any = choices[EPOCHS]
+        self._rungs: list[Any] = sorted(epochs)
 
     def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         return next(self._promotions(tried), None) or self.opening(sample(self.choices, rng))
@@ -59,17 +60,17 @@ class Asha(ProposalRule):
     def _at(self, rung: Any, tried: Sequence[PastTrial]) -> dict[str, PastTrial]:
         """The trials of this rung by design, also those still running; the first told one of a design counts."""
         found: dict[str, PastTrial] = {}
-        for one in tried:
-            if one.config[EPOCHS] == rung:
-                name = design_of(one.config)
-                if name not in found or not found[name].told:
-                    found[name] = one
+        for trial in tried:
+            if trial.config[EPOCHS] == rung:
+                name = design_of(trial.config)
+                if name not in found or not found[name].finished:
+                    found[name] = trial
         return found
 
 
 def leaders(rung: Mapping[str, PastTrial], eta: int = ETA) -> list[str]:
     """The designs in the top 1 / eta of those with losses, best first."""
-    scored = [(name, one.losses) for name, one in rung.items() if one.losses is not None]
+    scored = [(name, trial.losses) for name, trial in rung.items() if trial.losses is not None]
     if len(scored) < eta:
         return []
     rank, room = standing(np.array([losses for _, losses in scored]))
@@ -81,6 +82,4 @@ def design_of(config: Config) -> str:
     return config_key({name: value for name, value in config.items() if name != EPOCHS})
 
 
-def _ascending(choices: Choices) -> list[Any]:
-    epochs: Any = choices[EPOCHS]
-    return sorted(epochs)
+SAMPLER = Sampler("MO-ASHA: the best third is trained longer; only for standard NAS", Asha, rungs=True)

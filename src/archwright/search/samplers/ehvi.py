@@ -14,7 +14,7 @@ from archwright.logs import quiet_libraries
 from archwright.search.choices import Choices, Config, mutate, sample
 from archwright.search.encoding import config_of, distributions, encode
 from archwright.search.history import PastTrial
-from archwright.search.samplers.sampler import ProposalRule, seed_from
+from archwright.search.samplers.sampler import ProposalRule, Sampler, seed_from
 
 STARTUP = 10
 
@@ -31,12 +31,12 @@ class Ehvi(ProposalRule):
         self._space = distributions(choices)
 
     def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
-        scored = [one.losses for one in tried if one.losses is not None]
-        if sum(one.told for one in tried) < STARTUP or len(scored) < 2:
+        scored = [trial.losses for trial in tried if trial.losses is not None]
+        if sum(trial.finished for trial in tried) < STARTUP or len(scored) < 2:
             return sample(self.choices, rng)
         worst = np.array(scored).max(axis=0)
         study = self._study(len(worst), seed_from(rng))
-        study.add_trials([self._copy(one, worst.tolist()) for one in tried])
+        study.add_trials([self._copy(trial, worst.tolist()) for trial in tried])
         with limit_threads_in_optimization():  # Optuna limits only parts of it; on tiny tensors threads are a brake
             return config_of(self.choices, study.ask(self._space))
 
@@ -51,8 +51,11 @@ class Ehvi(ProposalRule):
         with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
             return optuna.create_study(sampler=sampler, directions=["minimize"] * objectives)
 
-    def _copy(self, one: PastTrial, worst: list[float]) -> FrozenTrial:
-        params, _ = encode(self.choices, one.config)
-        state = TrialState.COMPLETE if one.told else TrialState.RUNNING
-        values = list(one.losses or worst) if one.told else None
+    def _copy(self, trial: PastTrial, worst: list[float]) -> FrozenTrial:
+        params, _ = encode(self.choices, trial.config)
+        state = TrialState.COMPLETE if trial.finished else TrialState.RUNNING
+        values = list(trial.losses or worst) if trial.finished else None
         return create_trial(state=state, values=values, params=params, distributions=self._space)
+
+
+SAMPLER = Sampler("expected hypervolume improvement: Gaussian processes, best for few trials", Ehvi, packed=False)

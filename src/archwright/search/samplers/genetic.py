@@ -9,7 +9,7 @@ import numpy as np
 from archwright.search.choices import Choices, Config, crossover, mutate_each, sample
 from archwright.search.history import PastTrial
 from archwright.search.samplers.generations import Generations
-from archwright.search.samplers.sampler import ProposalRule
+from archwright.search.samplers.sampler import ProposalRule, Sampler
 
 POPULATION = 50
 MUTATION = 0.1
@@ -31,6 +31,11 @@ class Genetic(ProposalRule):
         if not population:
             return sample(self.choices, rng)
         better = population[: max(2, (len(population) + 1) // 2)]
-        one, other = rng.permutation(len(better))[:2] if len(better) > 1 else (0, 0)
-        child = crossover(self.choices, better[one].one.config, better[other].one.config, rng)
+        first, second = rng.permutation(len(better))[:2] if len(better) > 1 else (0, 0)
+        child = crossover(self.choices, better[first].trial.config, better[second].trial.config, rng)
         return mutate_each(self.choices, child, rng, rate=MUTATION)
+
+
+SAMPLER = Sampler(
+    "genetic algorithm: generations of 50 from the better half, each choice mutated at 0.1", Genetic, together=True
+)

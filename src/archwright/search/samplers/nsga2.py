@@ -9,7 +9,7 @@ import numpy as np
 from archwright.search.choices import Choices, Config, crossover, dimensions, mutate, sample
 from archwright.search.history import PastTrial
 from archwright.search.samplers.generations import Generations, Parent
-from archwright.search.samplers.sampler import ProposalRule
+from archwright.search.samplers.sampler import ProposalRule, Sampler
 
 POPULATION = 20
 CROSSOVER = 0.9
@@ -28,11 +28,14 @@ class Nsga2(ProposalRule):
         parents = self._generations.parents(tried)
         if not parents:
             return sample(self.choices, rng)
-        one, other = _tournament(parents, rng), _tournament(parents, rng)
-        child = crossover(self.choices, one, other, rng) if rng.random() < CROSSOVER else one
+        first, second = _tournament(parents, rng), _tournament(parents, rng)
+        child = crossover(self.choices, first, second, rng) if rng.random() < CROSSOVER else first
         return mutate(self.choices, child, rng) if rng.random() < self._mutation else child
 
 
 def _tournament(parents: Sequence[Parent], rng: np.random.Generator) -> Config:
     rivals = [parents[int(place)] for place in rng.integers(len(parents), size=2)]
-    return min(rivals, key=lambda parent: (parent.rank, -parent.room)).one.config
+    return min(rivals, key=lambda parent: (parent.rank, -parent.crowding)).trial.config
+
+
+SAMPLER = Sampler("NSGA-II: generations of 20 with crossover and mutation", Nsga2, together=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from archwright.search.choices import Choices, Config, sample
 from archwright.search.history import PastTrial
-from archwright.search.samplers.sampler import ProposalRule
+from archwright.search.samplers.sampler import ProposalRule, Sampler
 
 
 class Random(ProposalRule):
@@ -20,3 +20,6 @@ class Random(ProposalRule):
 
     def propose(self, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         return sample(self.choices, rng)
+
+
+SAMPLER = Sampler("random search: every config drawn anew", Random, together=True)

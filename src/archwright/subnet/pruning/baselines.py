@@ -10,7 +10,7 @@ from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import Loss
 from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import mask_gradients
-from archwright.subnet.pruning.scores import as_arrays, head_scores, magnitude_scores
+from archwright.subnet.pruning.scores import as_array, head_scores, magnitude_scores
 from archwright.subnet.pruning.selection import select_by_scores, select_heads, select_randomly
 from archwright.subnet.pruning.streams import TOKENS, record_streams
 from archwright.subnet.pruning.tuning import TunedSubnet, tune_masks
@@ -23,25 +23,25 @@ Shares = Sequence[float]
 def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the least important heads (Michel et al. 2019), for every share that heads alone reach."""
     anatomy = read_anatomy(network.config)
-    scores = as_arrays(head_scores(network, batches, loss))
-    return reached({share: select_heads(anatomy, scores, share) for share in shares})
+    scores = [as_array(part) for part in head_scores(network, batches, loss)]
+    return drop_unreached({share: select_heads(anatomy, scores, share) for share in shares})
 
 
 def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the heads and units of smallest weights, for every share that can be reached."""
     anatomy = read_anatomy(network.config)
-    heads, units = map(as_arrays, magnitude_scores(network))
-    return reached({share: select_by_scores(anatomy, heads, units, share) for share in shares})
+    heads, units = ([as_array(part) for part in parts] for parts in magnitude_scores(network))
+    return drop_unreached({share: select_by_scores(anatomy, heads, units, share) for share in shares})
 
 
 def random_pruning(network: PrunedNetwork, shares: Shares, rng: np.random.Generator) -> dict[float, SubnetSpec]:
     """Sub-networks without random heads and units, for every share that can be reached."""
     anatomy = read_anatomy(network.config)
-    return reached({share: select_randomly(anatomy, share, rng) for share in shares})
+    return drop_unreached({share: select_randomly(anatomy, share, rng) for share in shares})
 
 
-def reached(found: dict[float, SubnetSpec | None]) -> dict[float, SubnetSpec]:
-    return {share: spec for share, spec in found.items() if spec is not None}
+def drop_unreached(specs: dict[float, SubnetSpec | None]) -> dict[float, SubnetSpec]:
+    return {share: spec for share, spec in specs.items() if spec is not None}
 
 
 def drop_layers(network: PrunedNetwork) -> list[SubnetSpec]:

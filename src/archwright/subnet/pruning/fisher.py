@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from archwright.errors import BadInput
 from archwright.subnet.pruning.gradients import MaskGradients
-from archwright.subnet.pruning.scores import as_arrays, fisher_diagonal
+from archwright.subnet.pruning.scores import as_array, fisher_diagonal
 from archwright.subnet.pruning.selection import spec_from_masks
 from archwright.subnet.spec import Anatomy, LayerSpec, Part, SubnetSpec, as_part, flops, positions
 
@@ -35,15 +35,17 @@ def search_masks(anatomy: Anatomy, gradients: MaskGradients, alpha: float, *, le
     """
     if not 0 < alpha <= 1:
         raise BadInput(f"alpha must be above 0 and at most 1, got {alpha}; it is the share of the FLOPs that is kept.")
-    heads, units = map(as_arrays, fisher_diagonal(gradients))
+    heads, units = ([as_array(part) for part in parts] for parts in fisher_diagonal(gradients))
     best_heads, best_units = (np.argsort(-np.concatenate(scores), kind="stable") for scores in (heads, units))
-    lost_heads, lost_units = lost(heads, best_heads), lost(units, best_units)
+    lost_heads, lost_units = lost_scores(heads, best_heads), lost_scores(units, best_units)
     budget = alpha * prunable_flops(anatomy, anatomy.full, length)
     pairs = []
     for n in range(len(best_heads) + 1):
 
         def exceeds(m: int, n: int = n) -> bool:
-            return prunable_flops(anatomy, counted(heads, best_heads[:n], units, best_units[:m]), length) > budget
+            pairs = zip(split_mask(heads, best_heads[:n]), split_mask(units, best_units[:m]), strict=True)
+            spec = tuple(LayerSpec(int(h.sum()), int(u.sum())) for h, u in pairs)
+            return prunable_flops(anatomy, spec, length) > budget
 
         m = bisect_left(range(len(best_units) + 1), True, key=exceeds) - 1
         if m < 0:
@@ -53,15 +55,9 @@ def search_masks(anatomy: Anatomy, gradients: MaskGradients, alpha: float, *, le
     return spec_from_masks(split_mask(heads, best_heads[:n]), split_mask(units, best_units[:m]))
 
 
-def lost(scores: Arrays, best: NDArray[np.int64]) -> NDArray[np.float64]:
+def lost_scores(scores: Arrays, best: NDArray[np.int64]) -> NDArray[np.float64]:
     """At n: the summed scores of all but the n best; exact at the end, where nothing is lost."""
     return np.append(np.cumsum(np.concatenate(scores)[best][::-1])[::-1], 0.0)
-
-
-def counted(heads: Arrays, some_heads: NDArray[np.int64], units: Arrays, some_units: NDArray[np.int64]) -> SubnetSpec:
-    """How many of these heads and units every layer has."""
-    pairs = zip(split_mask(heads, some_heads), split_mask(units, some_units), strict=True)
-    return tuple(LayerSpec(int(h.sum()), int(u.sum())) for h, u in pairs)
 
 
 def split_mask(like: Arrays, on: NDArray[np.int64]) -> list[NDArray[np.bool_]]:

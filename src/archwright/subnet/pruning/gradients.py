@@ -33,7 +33,7 @@ class Reader:
     parts: int
     """How many heads or units there are."""
 
-    def gathered(self, columns: torch.Tensor) -> torch.Tensor:
+    def sum_parts(self, columns: torch.Tensor) -> torch.Tensor:
         """Sums over the columns of each head or unit; the columns lie in the last dimension."""
         sums = columns.new_zeros(*columns.shape[:-1], self.parts)
         return sums.index_add_(-1, self.owners.to(columns.device), columns)
@@ -81,7 +81,7 @@ def per_text(
         for batch in batches:
             seen = record_inputs(network, linears, batch, loss)
             texts = len(batch.targets)
-            yield [reader.gathered(text_effects(reader, seen, texts)) for reader in readers]
+            yield [reader.sum_parts(text_effects(reader, seen, texts)) for reader in readers]
 
 
 def text_effects(reader: Reader, seen: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]], texts: int) -> torch.Tensor:

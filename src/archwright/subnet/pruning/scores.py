@@ -42,7 +42,7 @@ def magnitude_scores(network: PrunedNetwork) -> tuple[Scores, Scores]:
 def head_weights(network: PrunedNetwork, number: int) -> torch.Tensor:
     placed, reader = network.placed_layers()[number], head_reader(network, number)
     layer, parts = placed.layer, placed.parts
-    own = reader.gathered(squares(layer, parts.mix, 0) + squares(layer, parts.query, 1))
+    own = reader.sum_parts(squares(layer, parts.mix, 0) + squares(layer, parts.query, 1))
     if network.config.heads_go_by.takes_keys:
         keys = squares(layer, parts.key, 1) + squares(layer, parts.value, 1)
         own += keys.reshape(reader.parts, -1).sum(-1)
@@ -55,8 +55,8 @@ def unit_weights(placed: PlacedLayer) -> torch.Tensor:
     return squares(layer, parts.down, 0) + sum(squares(layer, path, 1) for path in writers)
 
 
-def as_arrays(scores: Scores) -> list[NDArray[np.float64]]:
-    return [part.double().cpu().numpy() for part in scores]
+def as_array(scores: torch.Tensor) -> NDArray[np.float64]:
+    return scores.double().cpu().numpy()
 
 
 def squares(layer: nn.Module, path: str, dim: int) -> torch.Tensor:

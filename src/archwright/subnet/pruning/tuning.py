@@ -99,9 +99,9 @@ def fit_factors(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor
     for reads, lacking in pairs:
         products += reads.mT @ reads
         slopes += (reads * (lacking @ weight)).sum(0)
-    products = reader.gathered(reader.gathered(products * (weight.mT @ weight)).mT)
+    products = reader.sum_parts(reader.sum_parts(products * (weight.mT @ weight)).mT)
     pull = DAMPING * products.diagonal().mean() + torch.finfo(torch.float64).tiny
-    factors = 1 + torch.linalg.solve(products + pull * torch.eye(len(products)).to(products), reader.gathered(slopes))
+    factors = 1 + torch.linalg.solve(products + pull * torch.eye(len(products)).to(products), reader.sum_parts(slopes))
     return factors if bool((factors.abs() <= LARGEST).all()) else torch.ones_like(factors)
 
 
