@@ -28,12 +28,12 @@ OPTIONS = {**dict.fromkeys(MAY_CHANGE), "seed": 0, "objectives": ["flops"], "tri
 WRITER = """
 import sys
 from pathlib import Path
-from archwright.store import write_whole
+from archwright.store import write_atomic
 path = Path(sys.argv[1])
 print("ready", flush=True)
 while True:
     for letter in "ab":
-        write_whole(path, letter * 3_000_000)
+        write_atomic(path, letter * 3_000_000)
 """
 
 
