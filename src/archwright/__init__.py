@@ -575,6 +575,6 @@ def design(
 
 def open_run(folder: str | Path) -> "FinishedRun":
     """A finished run with `.front`, `.select(...)` and `.show()`, as `compress` returned it."""
-    from archwright.compression.run import open_finished
+    from archwright.compression.run import load_run
 
-    return open_finished(Path(folder))
+    return load_run(Path(folder))
