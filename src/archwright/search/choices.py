@@ -77,7 +77,7 @@ def mutate(choices: Choices, config: Config, rng: np.random.Generator) -> Config
 
 def mutate_each(choices: Choices, config: Config, rng: np.random.Generator, *, rate: float) -> Config:
     """A copy in which every choice has another value at this rate; of long rows of switches about one flips."""
-    return {name: _changed(choice, config[name], rng, rate) for name, choice in choices.items()}
+    return {name: _mutate_value(choice, config[name], rng, rate) for name, choice in choices.items()}
 
 
 def crossover(choices: Choices, one: Config, other: Config, rng: np.random.Generator) -> Config:
@@ -110,7 +110,7 @@ def enumerate_distinct(choices: Choices, canonical: Callable[[Config], Config]) 
 
     A choice that decides whether another one has an effect must come before that other one.
     """
-    return _grown(choices, canonical, list(choices), canonical(smallest(choices)))
+    return _enumerate(choices, canonical, list(choices), canonical(smallest(choices)))
 
 
 def dimensions(choices: Choices) -> int:
@@ -118,7 +118,7 @@ def dimensions(choices: Choices) -> int:
     return sum(_dimensions(choice) for choice in choices.values())
 
 
-def _grown(
+def _enumerate(
     choices: Choices, canonical: Callable[[Config], Config], names: Sequence[str], start: Config
 ) -> Iterator[Config]:
     if not names:
@@ -129,7 +129,7 @@ def _grown(
         config = canonical({**start, name: value})
         if config[name] not in seen:
             seen.add(config[name])
-            yield from _grown(choices, canonical, names[1:], config)
+            yield from _enumerate(choices, canonical, names[1:], config)
 
 
 def _values(choice: Choice) -> Iterator[Value]:
@@ -163,7 +163,7 @@ def _change(choice: Choice, value: Any, place: int, rng: np.random.Generator) ->
     return choice[(position + step) % len(choice)]
 
 
-def _changed(choice: Choice, value: Any, rng: np.random.Generator, rate: float) -> Value:
+def _mutate_value(choice: Choice, value: Any, rng: np.random.Generator, rate: float) -> Value:
     if isinstance(choice, Bits):
         flips = rng.random(choice.length) < min(rate, 1 / max(choice.length, 1))
         return choice.pack(choice.unpack(value) ^ flips)

@@ -56,7 +56,7 @@ def config_key(config: Config) -> str:
 
 def is_complete(choices: Choices, trial: FrozenTrial) -> bool:
     """True when all of the config was written, false when its worker died while drawing it."""
-    return all(_is_written(name, choice, trial) for name, choice in choices.items())
+    return all(_has_choice(name, choice, trial) for name, choice in choices.items())
 
 
 def _distributions(name: str, choice: Choice) -> dict[str, BaseDistribution]:
@@ -69,7 +69,7 @@ def _distributions(name: str, choice: Choice) -> dict[str, BaseDistribution]:
     return {name: CategoricalDistribution(tuple(choice))}
 
 
-def _is_written(name: str, choice: Choice, trial: FrozenTrial) -> bool:
+def _has_choice(name: str, choice: Choice, trial: FrozenTrial) -> bool:
     if not isinstance(choice, Bits):
         return name in trial.params
     if not choice.inline:

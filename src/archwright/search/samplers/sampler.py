@@ -100,7 +100,7 @@ class RuleSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The parameters and, beside them, the packed values under their attribute names."""
-        memory, rule = self._known(study)
+        memory, rule = self._history_and_rule(study)
         if rule.one_at_a_time:
             wait_for_draws(study, trial.number, self._choices)
         past = trials_before(study, trial.number)
@@ -115,7 +115,7 @@ class RuleSampler(BaseSampler):
         index = len(trials_before(study, trial.number))
         return self._draw(study, trial, param_name, param_distribution, index)
 
-    def _known(self, study: Study) -> tuple[TrialHistory, ProposalRule]:
+    def _history_and_rule(self, study: Study) -> tuple[TrialHistory, ProposalRule]:
         if study not in self._studies:
             self._studies[study] = TrialHistory(self._choices), self._rule(self._choices)
         return self._studies[study]
@@ -124,10 +124,12 @@ class RuleSampler(BaseSampler):
         if index < len(self._first):
             return rule.opening(self._first[index])
         rng, known = np.random.default_rng((self._seed, index)), set() if self._repeats else {one.key for one in tried}
-        config = _fresh(rule, tried, rng, lambda config: self._is_allowed(config) and config_key(config) not in known)
+        config = _fresh(
+            rule, tried, rng, lambda config: self._is_within_bounds(config) and config_key(config) not in known
+        )
         return config if self._bounds is None else self._bounds.repair(config, rng)
 
-    def _is_allowed(self, config: Config) -> bool:
+    def _is_within_bounds(self, config: Config) -> bool:
         return self._bounds is None or self._bounds.allowed(config)
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, found: BaseDistribution, index: int) -> Any:
