@@ -20,6 +20,7 @@ from archwright.proxies.formulas.kernels import (
     FLAT,
     SMALL,
     Accumulate,
+    Kernel,
     Moments,
     add_exact_moments,
     add_moments,
@@ -105,6 +106,8 @@ class Step:
     """A node to be visited in a block, after its parent."""
 
     node: Node
+    kernel: Kernel | None
+    """Makes its tensor of its parent's; None for the root."""
     summed: bool
     """Whether its moments are summed in this pass."""
 
@@ -164,7 +167,8 @@ def plan(node: Node, turn: int) -> list[Step]:
     if turn not in node.turns:
         return []
     after = [step for child in node.children.values() for step in plan(child, turn)]
-    return [Step(node, node.turn == turn), *after]
+    kernel = UNARY[node.prefix[-1]].kernel if node.prefix else None
+    return [Step(node, kernel, node.turn == turn), *after]
 
 
 def add_block(block: torch.Tensor, steps: list[Step], moments: dict[Chain, Moments]) -> None:
@@ -174,10 +178,8 @@ def add_block(block: torch.Tensor, steps: list[Step], moments: dict[Chain, Momen
     tensors = [block, *results]  # by the number of operations applied
     for step in steps:
         prefix = step.node.prefix
-        if prefix:
-            kernel = UNARY[prefix[-1]].kernel
-            assert kernel is not None, "a canonical chain goes on behind operations that give tensors"
-            kernel(tensors[len(prefix) - 1], tensors[len(prefix)], moments[prefix[:-1]])
+        if step.kernel:
+            step.kernel(tensors[len(prefix) - 1], tensors[len(prefix)], moments[prefix[:-1]])
         if step.summed:
             for accumulate in (add_moments if prefix else add_exact_moments, *step.node.sums):
                 accumulate(tensors[len(prefix)], work, moments[prefix])
