@@ -15,10 +15,10 @@ from time import perf_counter
 import torch
 
 from archwright.data.batching import encode, evaluation_batches
+from archwright.data.public_data import resolve_model
 from archwright.data.tasks.task import load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.environment import environment
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.objectives.error import measure_error
 from archwright.search import SAMPLERS, Candidate, Objective, search

@@ -12,9 +12,9 @@ import torch
 from archwright.compression.supernet import supernet_step
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, Encoded, batch_of, batches, encode, evaluation_batches
+from archwright.data.public_data import resolve_model
 from archwright.data.tasks.task import load_task
 from archwright.data.text.tokenizer import load_tokenizer
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import freeze_embeddings, load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import sample

@@ -18,8 +18,8 @@ from archwright.commands import COMMANDS, call
 from archwright.compression.supernet import supernet_step
 from archwright.configs import compress as o
 from archwright.data.batching import Batch
+from archwright.data.public_data import resolve_model
 from archwright.errors import Failed
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.objectives.error import measure_error
 from archwright.objectives.latency import measure_latency

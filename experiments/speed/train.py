@@ -15,11 +15,10 @@ from torch import nn
 from archwright.data.batching import Batch, batch_of, encode, group_rows
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import Epoch, masking
-from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
+from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data, resolve_model
 from archwright.data.tasks.task import load_task
 from archwright.data.text.corpus import Corpus, encode_corpus, read_lines
 from archwright.data.text.tokenizer import load_tokenizer
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_supernet
 from archwright.progress import quiet
 from archwright.random_streams import generator

@@ -16,10 +16,9 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import supernet_update
-from archwright.training.loop import mixed_precision, remaining_batches, train_network
+from archwright.training.loop import mixed_precision, model_tensors, remaining_batches, train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.schedule import Schedule, rate
-from archwright.training.state import model_tensors
 from tests.tiny import TinyBatch, tiny, tiny_batch
 
 ALWAYS = -1.0

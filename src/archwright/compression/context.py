@@ -9,7 +9,7 @@ from typing import Any
 
 from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_options, config_values, make_config
-from archwright.networks.embedded import EMBEDDED
+from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
 from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.store import RunFolder

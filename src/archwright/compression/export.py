@@ -17,13 +17,13 @@ from transformers import PreTrainedTokenizerBase
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods import load_evaluator
 from archwright.data.batching import Encoded, batch_of
+from archwright.data.public_data import resolve_model
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.exporting.checkpoint import export
 from archwright.exporting.exportable import NetworkTraits, network_traits
 from archwright.exporting.kinds import KINDS
 from archwright.exporting.parity import Inputs, Parity, shape_sizes, varied_batches
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_calls

@@ -13,10 +13,9 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import plain_update
-from archwright.training.loop import Update, train_network
+from archwright.training.loop import Carry, Checkpoints, Update, train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.schedule import Schedule
-from archwright.training.state import Carry, Checkpoints
 from archwright.training.task_data import TaskData, load_checkpoint, save_network
 
 ORIGINAL_SHARE = 0.25

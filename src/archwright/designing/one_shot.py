@@ -30,9 +30,8 @@ from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.store import ScoreStore, digest
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.training.loop import train_network
+from archwright.training.loop import model_tensors, train_network
 from archwright.training.schedule import Schedule
-from archwright.training.state import model_tensors
 
 FILE = "supernet-{digest}.safetensors"
 REVISION = 1

@@ -12,15 +12,15 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from archwright.configs import design as do
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.encoding import NO_TARGET
-from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
+from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data, resolve_model
 from archwright.data.tasks.task import load_task
+from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.snippets import Snippets, snippets
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.embedded import resolve_model
 from archwright.networks.nlu.supernet import NluSupernet
 from archwright.objectives.error import in_row_order
-from archwright.scoring.setup import VOCABULARIES, batch_size
+from archwright.scoring.setup import batch_size
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.statistics import METRICS
 from archwright.store import digest
@@ -168,7 +168,7 @@ def load_objective(
     text = scoring.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
     _, length = batch_size(space, scoring)
-    vocabulary = VOCABULARIES[space.text](text)
+    vocabulary = TEXT_KINDS[space.text].encoder(text)
     windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3))
     return HiddenWordsObjective(windows, options.validation_rows, scoring.seed)
 

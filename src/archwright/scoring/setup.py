@@ -1,34 +1,23 @@
 """What is the same for all networks that a command scores: proxies, loss, text, size of a batch, seed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from archwright.configs import scoring as so
-from archwright.data.public_data import GPT2_ORIGIN, WIKITEXT, WIKITEXT_ORIGIN, public_data
+from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
+from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.snippets import (
     Snippets,
     TextEncoder,
-    checkpoint_encoder,
-    gpt2_encoder,
     snippets,
-    word_encoder,
 )
 from archwright.errors import BadInput
-from archwright.networks.embedded import resolve_model
 from archwright.proxies import PROXIES, Proxy, from_file
 from archwright.scoring.request import ScoreRequest
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace
-
-VOCABULARIES: dict[str, Callable[[Path], TextEncoder]] = {
-    "bert": lambda _: checkpoint_encoder(resolve_model("minilm")),
-    "gpt2": lambda _: gpt2_encoder(public_data("gpt2-bpe", origin=GPT2_ORIGIN, option="ARCHWRIGHT_DATA")),
-    "words": word_encoder,
-}
-"""How the networks of a space read a text."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +63,7 @@ def scoring_setup(
         if proxy.name in PROXIES or proxy.name in own:
             raise BadInput(f"--proxy must have a name of its own, {proxy.name!r} is taken; rename the function.")
         own[proxy.name] = proxy
-    vocabulary = VOCABULARIES[space.text](text)
+    vocabulary = TEXT_KINDS[space.text].encoder(text)
     return ScoringSetup(space, chosen | own, loss, text, vocabulary, rows, length, options.seed, options.initial)
 
 

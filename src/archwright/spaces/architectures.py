@@ -87,7 +87,7 @@ class ArchitectureSpace(ABC):
     @property
     @abstractmethod
     def text(self) -> str:
-        """How its networks read a text: bert | gpt2 | words."""
+        """How its networks read a text, one of `data.text.kinds`: bert | gpt2 | words."""
 
     @property
     def batch(self) -> tuple[int, int]:

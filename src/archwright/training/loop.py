@@ -1,10 +1,10 @@
-"""The loop: one for everything that is trained, and which batches every step of it learns from."""
+"""The loop: one for everything that is trained, which batches every step of it learns from, and how it is resumed."""
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from archwright.progress import progress, quiet
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.optimizer import build_optimizer, set_rates
 from archwright.training.schedule import Schedule
-from archwright.training.state import Carry, Checkpoints, load_state, model_tensors, training_state
 
 Epochs = Callable[[int], Iterable[Any]]
 """The data of one epoch; where it is a sequence, batches that are not needed are not even made."""
@@ -23,6 +22,23 @@ Update = Callable[[Any, np.random.Generator, float], float | torch.Tensor]
 """Batch, randomness of this step, share of the training done -> loss; leaves the gradients in the Parameters.
 
 A tensor is as good as a number, and does not make a GPU wait."""
+
+
+class Checkpoints(Protocol):
+    """Where a half-done training lies; `store` provides one that survives kill -9."""
+
+    def load(self) -> dict[str, Any] | None: ...
+    def save(self, state: dict[str, Any]) -> None: ...
+
+
+class Carry(Protocol):
+    """What an update remembers between steps, so that a resumed training goes on with it.
+
+    The values of the dict are JSON values, or tensors, which may differ from process to process.
+    """
+
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 class StepRecord(NamedTuple):
@@ -225,3 +241,55 @@ def epoch_batches(data: Iterable[Any], positions: range, before: int) -> Generat
         if before + size - 1 >= positions[-1]:
             break
     return size
+
+
+def training_state(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    carry: Carry | None,
+    group: ProcessGroup = SINGLE_PROCESS,
+) -> dict[str, Any]:
+    """Everything to go on with; what is carried is that of all processes, of which every one must ask."""
+    carried = group.gather(carry.state() if carry else {})
+    return {
+        "step": step,
+        "model": model_tensors(model),
+        "optimizer": optimizer.state_dict()["state"],
+        "carry": {
+            rank_prefix(rank) + name: value for rank, values in enumerate(carried) for name, value in values.items()
+        },
+    }
+
+
+def rank_prefix(rank: int) -> str:
+    """Before the names of what a process carries; a process alone has none."""
+    return f"{rank}/" if rank else ""
+
+
+def model_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers by name, each once however many modules share it."""
+    saved = model.state_dict().keys()
+    named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {name: tensor.detach() for name, tensor in named.items() if name in saved}
+
+
+def load_state(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    checkpoints: Checkpoints | None,
+    carry: Carry | None,
+    group: ProcessGroup = SINGLE_PROCESS,
+) -> int:
+    """The step to go on with, after the last checkpoint has been put into model, optimizer and carry."""
+    state = checkpoints.load() if checkpoints else None
+    if state is None:
+        return 0
+    for name, tensor in model_tensors(model).items():
+        tensor.copy_(state["model"][name])
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state["optimizer"]})
+    if carry:
+        own = rank_prefix(group.rank)
+        parts = ((key, *key.rpartition("/")) for key in state["carry"])
+        carry.restore({name: state["carry"][key] for key, rank, slash, name in parts if rank + slash == own})
+    return int(state["step"])

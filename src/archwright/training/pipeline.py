@@ -17,11 +17,11 @@ import torch
 from archwright.configs.options import make_config
 from archwright.configs.training import TrainConfig
 from archwright.configs.yaml_file import write_config
+from archwright.data.public_data import EMBEDDED
 from archwright.data.tasks.glue_submission import zip_submission
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.compact import save_checkpoint
-from archwright.networks.embedded import EMBEDDED
 from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
 from archwright.store.logs import TrainingLog, read_log

@@ -11,9 +11,8 @@ from archwright.configs.training import TrainConfig
 from archwright.errors import BadInput
 from archwright.store import RunFolder
 from archwright.training.distributed import ProcessGroup
-from archwright.training.loop import Update
+from archwright.training.loop import Carry, Update
 from archwright.training.recipes import Recipe, merge_recipe
-from archwright.training.state import Carry
 
 
 @dataclass(frozen=True)

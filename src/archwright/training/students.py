@@ -10,8 +10,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from archwright.configs import training as to
+from archwright.data.public_data import resolve_model
 from archwright.errors import BadInput
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import UNREADABLE, first_line
 from archwright.random_streams import generator
 from archwright.search import Config

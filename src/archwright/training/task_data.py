@@ -10,10 +10,10 @@ import torch
 
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches, median_length
+from archwright.data.public_data import resolve_model
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.embedded import resolve_model
 from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config
 from archwright.networks.pruned import PrunedNetwork
 from archwright.networks.stock_heads import has_head

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archwright.networks.embedded import resolve_model
+from archwright.data.public_data import resolve_model
 from archwright.networks.load import stock_config, supernet_config
 from archwright.reports.compress.preview import preview_text, render_preview_page
 from archwright.search import Bits, sample, smallest

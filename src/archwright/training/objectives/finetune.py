@@ -14,6 +14,7 @@ from torch import nn
 from archwright.configs import compress as o
 from archwright.data.epochs import shuffled_epochs
 from archwright.data.tasks.glue_submission import extra_dev_rows, leaderboard_rows
+from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_saved_network, load_supernet, stock_config
@@ -25,7 +26,7 @@ from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import PROJECTIONS_STREAM, layerwise_update
 from archwright.training.objectives.layers import build_projections
-from archwright.training.objectives.pretraining import check_same_tokens, default_tokenizer
+from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan, check_batch
 from archwright.training.schedule import Schedule
 from archwright.training.students import StudentDesign, build_student, checkpoint_source, student_design
@@ -150,7 +151,7 @@ def write_untrained_checkpoint(context: TrainingContext, design: StudentDesign, 
     if student.tokenizer in TOKENIZER_TRAINERS:
         raise BadInput(f"--tokenizer {student.tokenizer} is made of a --corpus; a task needs a folder or hub id.")
     name = student.tokenizer or context.config.objective.teacher
-    tokenizer = read_tokenizer(checkpoint_source(name)) if name else default_tokenizer(design.space.text)
+    tokenizer = read_tokenizer(checkpoint_source(name)) if name else TEXT_KINDS[design.space.text].tokenizer((), None)
     network = build_student(design, design.space.losses[0], vocabulary=len(tokenizer), seed=context.seed)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

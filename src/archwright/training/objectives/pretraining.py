@@ -11,12 +11,11 @@ from torch import nn
 from archwright.data.batching import Batch
 from archwright.data.encoding import Encoded
 from archwright.data.epochs import Epoch, masking, shuffled_epochs
-from archwright.data.public_data import GPT2_ORIGIN, public_data
 from archwright.data.text.corpus import encode_corpus, read_corpus
+from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.masking import MaskingRule
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer, train_tokenizer
 from archwright.errors import BadInput, Failed
-from archwright.networks.embedded import resolve_model
 from archwright.objectives.error import evaluating
 from archwright.progress import progress
 from archwright.statistics import perplexity
@@ -87,16 +86,7 @@ def corpus_tokenizer(context: TrainingContext, design: StudentDesign | None, lin
         return train_tokenizer(str(student.tokenizer), lines, student.vocabulary)
     if student.tokenizer is not None or teacher is not None:
         return read_tokenizer(checkpoint_source(str(student.tokenizer or teacher)))
-    return default_tokenizer(design.space.text, lines, student.vocabulary)
-
-
-def default_tokenizer(reads: str, lines: Sequence[str] = (), size: int | None = None) -> Any:
-    """How networks of a space read where nothing else is said: as bert, as gpt2, or the words of the corpus."""
-    if reads == "bert":
-        return read_tokenizer(resolve_model("minilm"))
-    if reads == "gpt2":
-        return read_tokenizer(str(public_data("gpt2-bpe", origin=GPT2_ORIGIN, option="--tokenizer")))
-    return train_tokenizer(reads, lines, size)
+    return TEXT_KINDS[design.space.text].tokenizer(lines, student.vocabulary)
 
 
 def check_same_tokens(student: Any, teacher: Any, name: str) -> None:
