@@ -31,20 +31,28 @@ the value of the preset. Written by scripts/make_api.py from the configs of the 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from archwright.version import __version__
 
 if TYPE_CHECKING:
 {imports}
 
+# fmt: off
 __all__ = [
 {names}
 ]
+
+
+def _run(command: str, options: dict[str, object]) -> Any:
+    """The result of the command with these options."""
+    from archwright.commands import COMMANDS, call
+
+    return call(COMMANDS[command], options)
+
 '''
 
-OPEN_RUN = '''
-def open_run(folder: str | Path) -> "FinishedRun":
+OPEN_RUN = '''def open_run(folder: str | Path) -> "FinishedRun":
     """A finished run with `.front`, `.select(...)` and `.show()`, as `compress` returned it."""
     from archwright.compression.run import load_run
 
@@ -94,29 +102,17 @@ def api_source() -> str:
     """The whole file."""
     imported = COMPRESS_RETURNS | {api.returns: api.returned_from for name, api in API.items() if name != "compress"}
     lines = sorted(f"    from archwright.{module} import {name}" for name, module in imported.items())
-    names = sorted(("__version__", "open_run", *API))
-    head = HEAD.format(imports="\n".join(lines), names="\n".join(f'    "{name}",' for name in names))
+    names = ", ".join(f'"{name}"' for name in sorted(("__version__", "open_run", *API)))
+    head = HEAD.format(imports="\n".join(lines), names=textwrap.indent(textwrap.fill(names, WIDTH - 4), "    "))
     return "\n".join((head, *map(function_source, API), OPEN_RUN))
 
 
 def function_source(name: str) -> str:
-    command, api, options = COMMANDS[name], API[name], parameters(name)
-    target, _, function = command.target.partition(":")
-    imports = sorted(
-        (
-            "archwright.commands import run_command",
-            "archwright.configs.options import make_config",
-            f"{command.config.__module__} import {command.config.__name__}",
-            f"{target} import {function} as command",
-        )
-    )
-    body = "".join(("    options = locals()\n", *(f"    from {line}\n" for line in imports), "\n"))
-    body += f"    return run_command(command, make_config({command.config.__name__}, options))\n"
-    declared = signature(name, options, api.returns)
-    overloads = (
-        "".join(f"@overload\n{text} ...\n\n\n" for text in compress_overloads(options)) if name == "compress" else ""
-    )
-    return f"\n# fmt: off\n{overloads}{declared}\n    # fmt: on\n{docstring(name)}{body}"
+    options = parameters(name)
+    forms = compress_overloads(options) if name == "compress" else []
+    overloads = "".join(f"@overload\n{form} ...\n\n\n" for form in forms)
+    declared = signature(name, options, API[name].returns)
+    return f'{overloads}{declared}\n{docstring(name)}    return _run("{name}", locals())\n\n'
 
 
 def parameters(name: str) -> dict[str, str]:
@@ -147,8 +143,7 @@ def signature(name: str, options: Mapping[str, str], returns: str) -> str:
     words += ["*", *(f"{key}: {text}" for key, text in options.items() if key not in positional)]
     lines = textwrap.wrap(", ".join(word.replace(" ", "\0") for word in words) + ",", WIDTH - 4, break_long_words=False)
     inner = textwrap.indent("\n".join(lines).replace("\0", " "), "    ")
-    quoted = " | ".join(returns.split(" | "))
-    return f'def {name}(\n{inner}\n) -> "{quoted}":'
+    return f'def {name}(\n{inner}\n) -> "{returns}":'
 
 
 def compress_overloads(options: dict[str, str]) -> list[str]:

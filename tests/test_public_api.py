@@ -4,12 +4,12 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import archwright as aw
-from archwright.commands import COMMANDS
+from archwright.commands import COMMANDS, load
 from archwright.configs.options import config_options
 from archwright.errors import BadInput
 from scripts import make_api
@@ -39,6 +39,13 @@ def test_signatures_and_configs_agree(name: str) -> None:
             assert (default if default is None else option.parse(default)) == option.field.default
         text = str(parameter.annotation)
         assert option.type.__name__ in text and (not option.several or "Sequence" in text)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_return_what_their_commands_return(name: str) -> None:
+    declared = str(inspect.signature(getattr(aw, name)).return_annotation).split(" | ")
+    types = get_type_hints(load(COMMANDS[name].target))["return"]
+    assert sorted(declared) == sorted(each.__name__ for each in get_args(types) or (types,))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -12,7 +12,7 @@ the value of the preset. Written by scripts/make_api.py from the configs of the 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from archwright.version import __version__
 
@@ -29,22 +29,19 @@ if TYPE_CHECKING:
     from archwright.compression.studies.comparison import MethodComparison
     from archwright.compression.studies.preview import Preview
 
+# fmt: off
 __all__ = [
-    "__version__",
-    "compress",
-    "design",
-    "discover",
-    "export",
-    "open_run",
-    "rank",
-    "report",
-    "score",
-    "select",
-    "train",
+    "__version__", "compress", "design", "discover", "export", "open_run", "rank", "report", "score", "select", "train"
 ]
 
 
-# fmt: off
+def _run(command: str, options: dict[str, object]) -> Any:
+    """The result of the command with these options."""
+    from archwright.commands import COMMANDS, call
+
+    return call(COMMANDS[command], options)
+
+
 @overload
 def compress(
     *, model: str = "minilm", pooling: str | None = None, grouping: str = "groups", task: str | None = None,
@@ -109,7 +106,6 @@ def compress(
     honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0, threads: int = 0,
     device: str = "auto", preview: str | None = None,
 ) -> "FinishedRun | MethodComparison | Preview":
-    # fmt: on
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
     Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.
@@ -176,22 +172,14 @@ def compress(
     device: Where to train and evaluate.
     preview: Only show the spaces of this model: example masks, sizes, smallest reachable.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.compress import compress as command
-    from archwright.configs.compress import CompressConfig
-    from archwright.configs.options import make_config
-
-    return run_command(command, make_config(CompressConfig, options))
+    return _run("compress", locals())
 
 
-# fmt: off
 def select(
     run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False,
     max_loss: str | float | None = None, recover_epochs: float = 0.0, recover_learning_rate: float = 0.0001,
     threads: int = 0, to: str | None = None, int8: bool = False, out: str | Path | None = None,
 ) -> "SelectResult":
-    # fmt: on
     """From a finished run, pick a sub-network by budget, and export it.
 
     Returns the pick, its neighbours and what was written.
@@ -208,21 +196,13 @@ def select(
     int8: ONNX only: quantize the weights to 8 bit as well.
     out: Folder to write.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.select import select as command
-    from archwright.configs.compress import SelectConfig
-    from archwright.configs.options import make_config
-
-    return run_command(command, make_config(SelectConfig, options))
+    return _run("select", locals())
 
 
-# fmt: off
 def export(
     run: str | Path, *, trial: int | None = None, recovered: bool = False, against: str | None = None,
     to: str | None = None, int8: bool = False, out: str | Path | None = None,
 ) -> "ExportResult":
-    # fmt: on
     """A sub-network or a trained network as an ordinary checkpoint or ONNX, with a parity report.
 
     Returns the folder of the checkpoint and its parity report.
@@ -235,20 +215,12 @@ def export(
     int8: ONNX only: quantize the weights to 8 bit as well.
     out: Folder to write.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.export import export as command
-    from archwright.configs.compress import ExportConfig
-    from archwright.configs.options import make_config
-
-    return run_command(command, make_config(ExportConfig, options))
+    return _run("export", locals())
 
 
-# fmt: off
 def report(
     runs: Sequence[str | Path], *, out: str | Path = "report", seed: int = 0,
 ) -> "ReportResult":
-    # fmt: on
     """Several finished runs, compared as in the paper: one page with its figures.
 
     Returns the page and its numbers.
@@ -257,16 +229,9 @@ def report(
     out: Folder for the page.
     seed: Of the bootstrap samples for average ranks.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.report import report as command
-    from archwright.configs.compress import ReportConfig
-    from archwright.configs.options import make_config
-
-    return run_command(command, make_config(ReportConfig, options))
+    return _run("report", locals())
 
 
-# fmt: off
 def score(
     *, space: str = "flexibert", variant: str | None = None, config: str | Path | None = None,
     random: int | None = None, html: str | Path | None = None, proxies: Sequence[str] = (), proxy: Sequence[str] = (),
@@ -274,7 +239,6 @@ def score(
     text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
     out: str | Path = "runs/scores", seeds: int = 1, batches: int = 1,
 ) -> "ScoreTable":
-    # fmt: on
     """Training-free scores of one or many architectures.
 
     Returns one row of scores per architecture.
@@ -298,16 +262,9 @@ def score(
     seeds: Initial weights per architecture.
     batches: Batches per architecture.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.score import score as command
-    from archwright.configs.options import make_config
-    from archwright.configs.scoring import ScoreConfig
-
-    return run_command(command, make_config(ScoreConfig, options))
+    return _run("score", locals())
 
 
-# fmt: off
 def rank(
     benchmark: str = "nas-bert", *, data: str | Path | None = None, variant: str | None = None,
     target: str | None = None, proxies: Sequence[str] = (), proxy: Sequence[str] = (), batch_rows: int | None = None,
@@ -316,7 +273,6 @@ def rank(
     batches: int = 1, html: str | Path | None = None, ablation: bool = True, xray: bool = False,
     compare_published: bool = False, samples: int = 1000,
 ) -> "RankResult":
-    # fmt: on
     """Judge proxies on benchmarks of trained architectures.
 
     Returns one row per proxy: how well it orders trained architectures.
@@ -346,16 +302,9 @@ def rank(
     compare_published: Print the numbers that papers report beside ours.
     samples: Bootstrap samples behind an interval.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.rank import rank as command
-    from archwright.configs.options import make_config
-    from archwright.configs.scoring import RankConfig
-
-    return run_command(command, make_config(RankConfig, options))
+    return _run("rank", locals())
 
 
-# fmt: off
 def discover(
     benchmark: str = "nas-bert", *, data: str | Path | None = None, variant: str | None = None,
     target: str | None = None, exhaustive: bool = False, evolve: bool = False, unary: int | None = None,
@@ -368,7 +317,6 @@ def discover(
     text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int | None = None,
     out: str | Path = "runs/scores",
 ) -> "DiscoverResult":
-    # fmt: on
     """Find better proxies as formulas, by evolution and exhaustively.
 
     Returns formulas, judged on rows kept away from the search.
@@ -417,16 +365,9 @@ def discover(
     seed: Of weights, batches and bootstrap samples.
     out: Folder that keeps every score.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.discover import discover as command
-    from archwright.configs.discover import DiscoverConfig
-    from archwright.configs.options import make_config
-
-    return run_command(command, make_config(DiscoverConfig, options))
+    return _run("discover", locals())
 
 
-# fmt: off
 def train(
     *, design: str | Path | None = None, scaled_up: bool = False, space: str | None = None, variant: str | None = None,
     config: str | Path | None = None, model: str | None = None, pooling: str | None = None,
@@ -444,7 +385,6 @@ def train(
     ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
     device: str = "auto",
 ) -> "TrainResult":
-    # fmt: on
     """Pre-train, distil, fine-tune or evaluate one network.
 
     Returns the log and the metrics of the trained network.
@@ -505,16 +445,9 @@ def train(
     threads: Threads per process.
     device: Where to train and evaluate.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.train import train as command
-    from archwright.configs.options import make_config
-    from archwright.configs.training import TrainConfig
-
-    return run_command(command, make_config(TrainConfig, options))
+    return _run("train", locals())
 
 
-# fmt: off
 def design(
     *, space: str = "nlu-small", variant: str | None = None, proxy: Sequence[str] = ("w_pca",), method: str = "proxy",
     compare_proxies: bool = False, max_parameters: str | float | None = None, max_flops: str | float | None = None,
@@ -525,7 +458,6 @@ def design(
     initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
     out: str | Path = "runs/design", scale_up: int | None = None, html: str | Path | None = None,
 ) -> "DesignResult":
-    # fmt: on
     """Search the architecture of a small language model without training any.
 
     Returns the design with the highest score within the limits.
@@ -564,13 +496,7 @@ def design(
     scale_up: Also the found design widened and deepened so many times, with its new counts.
     html: Page with all figures.
     """
-    options = locals()
-    from archwright.commands import run_command
-    from archwright.commands.design import design as command
-    from archwright.configs.design import DesignConfig
-    from archwright.configs.options import make_config
-
-    return run_command(command, make_config(DesignConfig, options))
+    return _run("design", locals())
 
 
 def open_run(folder: str | Path) -> "FinishedRun":
