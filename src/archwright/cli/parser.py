@@ -109,10 +109,7 @@ COMMON = "common_"
 """Begins the names of options that every command has, which a command's own options must not meet."""
 FLAGS = {
     "options_file": ("--options", "Read options from this YAML file; those given beside it win."),
-    "save_config": (
-        "--save-config",
-        "Write all options to this file as YAML, for --options; then do the work.",
-    ),
+    "save_config": ("--save-config", "Write all options to this file as YAML, for --options; then do the work."),
     "json": ("--json", "Write the result to this file as JSON."),
     "log_file": ("--log-file", "Append log lines to this file."),
 }

@@ -41,10 +41,7 @@ class RunContext:
     def errors(self, network: PrunedNetwork) -> dict[str, float]:
         """Of a network by itself, on the validation and the test rows."""
         data = self.task_data
-        return {
-            "validation_error": data.error(network, data.validation),
-            "test_error": data.error(network, data.test),
-        }
+        return {"validation_error": data.error(network, data.validation), "test_error": data.error(network, data.test)}
 
     def space(self, network: PrunedNetwork, order: ImportanceOrder | None = None) -> SubnetSpace:
         """The sub-networks of this network; without an order its layers go from the top."""

@@ -37,9 +37,7 @@ def read_order(context: RunContext) -> ImportanceOrder | None:
     if noted is None:
         raise Failed(f"{context.run.path} has lost its order.json; run its `archwright compress` command again.")
     return ImportanceOrder(
-        heads=tuple(map(tuple, noted["heads"])),
-        units=tuple(map(tuple, noted["units"])),
-        layers=tuple(noted["layers"]),
+        heads=tuple(map(tuple, noted["heads"])), units=tuple(map(tuple, noted["units"])), layers=tuple(noted["layers"])
     )
 
 

@@ -50,12 +50,7 @@ def median_length(encoded: Encoded) -> int:
 
 
 def batches(
-    encoded: Encoded,
-    *,
-    batch_size: int,
-    rng: np.random.Generator | None,
-    pad_id: int | None = None,
-    bucket: int = 50,
+    encoded: Encoded, *, batch_size: int, rng: np.random.Generator | None, pad_id: int | None = None, bucket: int = 50
 ) -> Iterator[Batch]:
     """All rows once, rows of near-equal length together; the last batch of a window may be smaller.
 

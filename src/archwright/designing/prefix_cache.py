@@ -25,11 +25,7 @@ from archwright.proxies.pca import Factor, dimensions, factor_of, spectrum
 from archwright.proxies.proxy import average, total
 from archwright.random_streams import INITIAL_WEIGHTS, PROBE_NOISE, generator
 from archwright.scoring.initial_weights import INITIALS
-from archwright.scoring.request import (
-    ScoreRequest,
-    ScoreResult,
-    batch_tensors,
-)
+from archwright.scoring.request import ScoreRequest, ScoreResult, batch_tensors
 from archwright.search import Config
 from archwright.spaces.architectures import PrefixLayers
 from archwright.store import digest

@@ -23,13 +23,7 @@ from archwright.proxies.formulas.inputs import FORMULA_INPUTS, TensorReference, 
 from archwright.proxies.formulas.operations import STATISTICS_REVISION, Chain
 from archwright.proxies.formulas.reductions import Values
 from archwright.proxies.formulas.simplification import canonical_chain
-from archwright.proxies.formulas.statistics import (
-    ChainTree,
-    Numbers,
-    TensorSource,
-    layer_numbers,
-    statistics,
-)
+from archwright.proxies.formulas.statistics import ChainTree, Numbers, TensorSource, layer_numbers, statistics
 from archwright.scoring.request import ScoreRequest, record_network
 from archwright.scoring.scorer import cache_key
 from archwright.store import digest, write_atomic

@@ -11,14 +11,7 @@ from torch.func import functional_call
 
 from archwright.errors import BadInput, Failed
 from archwright.networks.roles import LayerRoles, Roles
-from archwright.probe.hooks import (
-    Calls,
-    evaluating,
-    first_inputs,
-    forward_hooks,
-    outputs,
-    replaced_embeddings,
-)
+from archwright.probe.hooks import Calls, evaluating, first_inputs, forward_hooks, outputs, replaced_embeddings
 from archwright.probe.losses import LOSSES, Batch
 from archwright.probe.probe import NOISE_LEVELS
 

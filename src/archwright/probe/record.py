@@ -97,10 +97,7 @@ def layer_of(notes: Notes, roles: LayerRoles, weights: Mapping[nn.Parameter, Wei
 
 def weight_of(notes: Notes, parameter: nn.Parameter) -> Weight:
     return Weight(
-        parameter.detach(),
-        notes.gradients.get(parameter),
-        notes.curvatures.get(parameter),
-        notes.flows.get(parameter),
+        parameter.detach(), notes.gradients.get(parameter), notes.curvatures.get(parameter), notes.flows.get(parameter)
     )
 
 

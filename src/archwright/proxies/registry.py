@@ -48,13 +48,7 @@ def whole(
 
 
 def summed(
-    name: str,
-    function: str,
-    passes: tuple[str, ...],
-    citation: str,
-    description: str,
-    *,
-    roles: tuple[str, ...] = (),
+    name: str, function: str, passes: tuple[str, ...], citation: str, description: str, *, roles: tuple[str, ...] = ()
 ) -> Proxy:
     """A sum over linears, layers or heads; its mean is another proxy, named ..._normalised."""
     function = f"archwright.proxies.{function}"

@@ -120,10 +120,7 @@ def judge_baselines(ranked: RankedRows, resampling: Resampling, *, rng: np.rando
     """Chance, and a line through ten trained networks."""
     shape = [] if ranked.depth_width is None else list(ranked.depth_width.T)
     predictors = np.stack([np.log(ranked.parameters), *shape], axis=1)
-    judged = {
-        RANDOM: random_baseline(resampling, rng=rng),
-        LINEAR: linear_baseline(predictors, resampling, rng=rng),
-    }
+    judged = {RANDOM: random_baseline(resampling, rng=rng), LINEAR: linear_baseline(predictors, resampling, rng=rng)}
     rows = []
     for name, judgement in judged.items():
         columns = judgement.as_dict()

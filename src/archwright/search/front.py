@@ -16,10 +16,7 @@ Losses = NDArray[np.float64]  # points x objectives, smaller is better
 
 
 def front(
-    trials: Sequence[FrozenTrial],
-    directions: Sequence[StudyDirection] | None = None,
-    *,
-    space: Space | None = None,
+    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection] | None = None, *, space: Space | None = None
 ) -> list[FrozenTrial]:
     """The Pareto front of the completed trials within constraints, by the second objective; all minimised by default.
 

@@ -81,11 +81,7 @@ class PublishedVariant(Variant):
         return {"feed_forward": SCORED_FEED_FORWARD}
 
 
-VARIANTS: dict[str, Variant] = {
-    "trained": Variant(),
-    "described": DescribedVariant(),
-    "published": PublishedVariant(),
-}
+VARIANTS: dict[str, Variant] = {"trained": Variant(), "described": DescribedVariant(), "published": PublishedVariant()}
 
 
 @dataclass(frozen=True)

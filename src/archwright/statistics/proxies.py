@@ -31,13 +31,7 @@ BOUNDED = (
     "minus_depth_width",
 )
 """Columns that come with `_low` and `_high`."""
-PLAIN = (
-    "pearson",
-    "correlation_with_parameters",
-    "precision_at_10pct",
-    "regret_at_10",
-    "top10_spearman",
-)
+PLAIN = ("pearson", "correlation_with_parameters", "precision_at_10pct", "regret_at_10", "top10_spearman")
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ METHODS: "Registry[Method]" = Registry(
             "the top layers go, the rest is fine-tuned from the pre-trained weights (Sajjad et al. 2022)",
         ),
         "magnitude": Lazy(
-            f"{HERE}.one_shot:MAGNITUDE",
-            "heads and units with the smallest weights go; no training after",
+            f"{HERE}.one_shot:MAGNITUDE", "heads and units with the smallest weights go; no training after"
         ),
         "random": Lazy(f"{HERE}.one_shot:RANDOM", "random heads and units go; no training after"),
     },
