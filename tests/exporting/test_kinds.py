@@ -13,12 +13,11 @@ from transformers import AutoTokenizer, GenerationConfig
 from archwright.errors import BadInput, Failed
 from archwright.exporting.checkpoint import export
 from archwright.exporting.formats import FORMATS
-from archwright.exporting.kinds import KINDS
+from archwright.exporting.kinds import task_export
 from archwright.exporting.parity import Parity
-from archwright.networks.pruned import HEADS as NETWORKS
-from archwright.networks.stock_heads import STOCK_HEADS
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
+from archwright.tasks import TASK_KINDS
 from tests.exporting.tiny import DECODERS, ENCODERS, batch, batches, inside, supernet, tokenizer
 
 UNEVEN = (LayerSpec(0, 11), LayerSpec((0, 2), (1, 5, 7)), LayerSpec(2, 0))
@@ -47,17 +46,12 @@ def snippet(folder: Path) -> str:
 
 CASES = [
     (kind, family, to)
-    for kind in NETWORKS
+    for kind in TASK_KINDS
     for family in ("bert", "llama")
     for to in FORMATS
     if exists(kind, family, to)
 ]
 QUICK = [case for case in CASES if case[2] != "onnx" or case[:2] in (("choice", "bert"), ("lm", "llama"))]
-
-
-def test_the_kinds_are_those_of_the_networks() -> None:
-    assert list(NETWORKS) == list(STOCK_HEADS)
-    assert set(KINDS) - set(NETWORKS) == {"mlm", "electra", "features"}  # of pre-training, which no pruned network has
 
 
 @pytest.mark.parametrize(
@@ -77,7 +71,7 @@ def test_it_proves_itself_and_the_snippet_of_its_card_runs(
     assert report["kind"] == parity.kind == kind
     assert parity.difference.share <= parity.limit == max(FORMATS[to].limit, 1e-5 if family in ENCODERS else 1e-4)
     assert parity.difference.same_predictions == (None if kind == "regression" else 1)
-    assert f"pipeline_tag: {KINDS[kind].tag}" in (tmp_path / "out" / "README.md").read_text()
+    assert f"pipeline_tag: {task_export(kind).tag}" in (tmp_path / "out" / "README.md").read_text()
     monkeypatch.chdir(tmp_path)
     capsys.readouterr()
     exec(snippet(tmp_path / "out"), {})

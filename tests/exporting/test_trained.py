@@ -23,9 +23,9 @@ from archwright.networks.cells import CellConfig, CellForCausalLM
 from archwright.networks.flexibert import FlexiBertNetwork
 from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluNetwork
-from archwright.networks.pruned import HEADS
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
+from archwright.tasks import TASK_KINDS
 from tests.designed import DESIGNED, body, designed, padded_batch
 from tests.tiny import randomise
 
@@ -230,4 +230,6 @@ def test_a_stock_network_is_saved_as_it_is(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_head_is_tried() -> None:
-    assert {made[2].args[1] for made in MADE.values() if getattr(made[2], "func", None) is task} == set(HEADS) - {"lm"}
+    assert {made[2].args[1] for made in MADE.values() if getattr(made[2], "func", None) is task} == set(TASK_KINDS) - {
+        "lm"
+    }

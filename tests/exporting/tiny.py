@@ -14,8 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from archwright.networks.load import supernet_config
-from archwright.networks.pruned import HEADS as NETWORKS
+from archwright.networks.load import network_class, supernet_config
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork
@@ -84,7 +83,7 @@ def supernet(
     stock = CONFIG_MAPPING[family.split(",")[0]](**{**SIZES[family], **config})
     names = NAMES.get(kind, ()) if labels is None else labels
     whole = supernet_config(stock, kind=kind, labels=names, pooling=pooling, grouping=grouping)
-    model = NETWORKS[whole.kind](whole)
+    model = network_class(whole.kind)(whole)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, tensor in model.named_parameters():

@@ -31,8 +31,9 @@ from archwright.networks.load import (
     load_saved_network,
     load_supernet,
     max_length_of,
+    network_class,
 )
-from archwright.networks.pruned import HEADS, PrunedForSequenceClassification
+from archwright.networks.pruned import PrunedForSequenceClassification
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork
@@ -123,7 +124,7 @@ def test_other_heads_give_the_stock_answers_too(name: str, kind: str, auto: type
     stock.save_pretrained(tmp_path)
     grouping = "queries" if name in BY_QUERIES else "groups"
     ours = load_supernet(str(tmp_path), kind=kind, labels=(), grouping=grouping)
-    assert type(ours) is HEADS[kind]
+    assert type(ours) is network_class(kind)
     assert (ours.config.kind, ours.config.grouping) == (kind, grouping)
     inputs = dict(BATCHES[kind](name, texts=4, length=9).inputs)
     inputs.pop("context_mask", None)

@@ -16,8 +16,8 @@ from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.corpus import next_tokens
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import Failed
-from archwright.networks.load import supernet_config
-from archwright.networks.pruned import HEADS, PrunedNetwork
+from archwright.networks.load import network_class, supernet_config
+from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.error import ERRORS, answer_questions, best_spans, measure_error, predict
 from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.subnet.extract import extract
@@ -174,7 +174,7 @@ def tiny(kind: str, vocabulary: int) -> PrunedNetwork:
         stock = GPT2Config(n_embd=32, n_head=4, n_layer=2, vocab_size=vocabulary, n_positions=64)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return HEADS[kind](supernet_config(stock, kind=kind)).eval()
+        return network_class(kind)(supernet_config(stock, kind=kind)).eval()
 
 
 def few_words(*parts: Encoded) -> tuple[int, list[Encoded]]:

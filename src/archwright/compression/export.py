@@ -22,7 +22,7 @@ from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.exporting.checkpoint import export
 from archwright.exporting.exportable import NetworkTraits, network_traits
-from archwright.exporting.kinds import KINDS
+from archwright.exporting.kinds import task_export
 from archwright.exporting.parity import Inputs, Parity, shape_sizes, varied_batches
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -204,7 +204,7 @@ def export_trained_network(
 
     def reference(inputs: Inputs) -> torch.Tensor:
         with torch.no_grad():
-            return KINDS[description.kind].answer(network, inputs)
+            return task_export(description.kind).answer(network, inputs)
 
     other = reference if against is None else load_forward(against)
     with one_thread():

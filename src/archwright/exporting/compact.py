@@ -13,7 +13,7 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 from archwright.exporting.bundle import bundle_classes
 from archwright.exporting.exportable import find_exportable
 from archwright.exporting.formats import ExportFormat
-from archwright.exporting.kinds import KINDS, plain_logits
+from archwright.exporting.kinds import plain_logits, task_export
 from archwright.networks.families import FAMILIES
 from archwright.networks.pruned import PrunedNetwork
 
@@ -57,7 +57,7 @@ def load_compact(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Te
     auto_map = json.loads((folder / "config.json").read_text(encoding="utf-8"))["auto_map"]
     heads = [place for auto, place in auto_map.items() if auto not in ("AutoConfig", "AutoModel")]
     network_class: Any = get_class_from_dynamic_module(heads[0] if heads else auto_map["AutoModel"], folder)
-    return run_logits(network_class.from_pretrained(folder), KINDS[kind].answer)
+    return run_logits(network_class.from_pretrained(folder), task_export(kind).answer)
 
 
 def run_logits(

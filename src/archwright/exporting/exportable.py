@@ -13,7 +13,7 @@ from archwright.networks.load import max_length_of, supernet_config
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
 from archwright.networks.nlu import NluModel, NluNetwork
 from archwright.networks.pruned import PrunedNetwork
-from archwright.networks.stock_heads import STOCK_HEADS
+from archwright.networks.stock_heads import stock_head
 
 PRETRAINED = {"mlm": "AutoModelForMaskedLM", "electra": "AutoModelForPreTraining"}
 """What an encoder answers by the loss it was pre-trained with, and the auto class that loads it; with any other loss,
@@ -25,7 +25,7 @@ class NetworkTraits:
     """What an export needs to know of a network."""
 
     kind: str
-    """What it answers: one of KINDS."""
+    """What it answers: a kind of task, or what it was pre-trained for."""
     family: str
     layers: list[list[int]]
     """Heads and units of every layer; an operator without heads has none."""
@@ -86,7 +86,7 @@ def exportable_encoder(network: type[PreTrainedModel], body: type[PreTrainedMode
 
 EXPORTABLE = (
     ExportableNetwork(
-        PrunedNetwork, describe_pruned, lambda network: {STOCK_HEADS[network.config.kind].auto.__name__: type(network)}
+        PrunedNetwork, describe_pruned, lambda network: {stock_head(network.config.kind).auto.__name__: type(network)}
     ),
     exportable_encoder(NluNetwork, NluModel),
     exportable_encoder(FlexiBertNetwork, FlexiBertModel),

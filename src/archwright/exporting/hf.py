@@ -16,7 +16,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from archwright.errors import BadInput
 from archwright.exporting.compact import run_logits
 from archwright.exporting.formats import ExportFormat
-from archwright.exporting.kinds import KINDS
+from archwright.exporting.kinds import task_export
 from archwright.exporting.stock_layers import (
     Block,
     State,
@@ -30,7 +30,7 @@ from archwright.exporting.stock_layers import (
 )
 from archwright.networks.families.family import AttentionShape
 from archwright.networks.pruned import PrunedNetwork
-from archwright.networks.stock_heads import STOCK_HEADS
+from archwright.networks.stock_heads import stock_head
 
 POOLED = """\
 The network pools by the mean over all tokens. Stock heads look at the first token only, so the last layer of this
@@ -53,7 +53,7 @@ def write_with_zeros(network: PrunedNetwork, folder: Path, batch: Mapping[str, T
 
 
 def load_stock(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
-    return run_logits(STOCK_HEADS[kind].auto.from_pretrained(folder), KINDS[kind].stock_logits)
+    return run_logits(stock_head(kind).auto.from_pretrained(folder), task_export(kind).stock_logits)
 
 
 HF = ExportFormat(write=write_exact, load=load_stock, stock=True, notes={"mean": POOLED}, otherwise="export to compact")
@@ -67,7 +67,7 @@ def as_stock(network: PrunedNetwork) -> PreTrainedModel:
     stock = empty_stock(network, stock_config(network, blocks))
     backbone = decoder_state(network, blocks, stock.base_model) if family.causal else encoder_state(network, blocks)
     state: State = {f"{stock.base_model_prefix}.{name}": tensor for name, tensor in backbone.items()}
-    for ours, theirs in STOCK_HEADS[network.config.kind].paths(family).items():
+    for ours, theirs in stock_head(network.config.kind).paths(family).items():
         if theirs:
             head = network.get_submodule(ours).state_dict()
             state |= {f"{theirs}.{leaf}": tensor for leaf, tensor in head.items()}
@@ -80,7 +80,7 @@ def as_stock(network: PrunedNetwork) -> PreTrainedModel:
 
 def empty_stock(network: PrunedNetwork, config: PreTrainedConfig) -> PreTrainedModel:
     """The stock class of this kind of task, without time and random numbers for weights that are replaced at once."""
-    auto = STOCK_HEADS[network.config.kind].auto
+    auto = stock_head(network.config.kind).auto
     try:
         with torch.device("meta"):
             return auto.from_config(config, dtype=network.dtype)
@@ -138,7 +138,7 @@ def check_pooling(network: PrunedNetwork) -> None:
     """Raises BadInput unless stock heads read what this one reads; the mean of an encoder can be made a layer."""
     config = network.config
     readable = {config.family.pooling, *(() if config.family.causal else ("mean",))}
-    if KINDS[config.kind].pools and config.pooling not in readable:
+    if task_export(config.kind).pools and config.pooling not in readable:
         raise BadInput(
             f"stock heads of {config.backbone['model_type']} need the pooling {' or '.join(sorted(readable))}, "
             f"got {config.pooling}; export to compact."

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from archwright.tasks import TASK_KINDS
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -227,20 +229,26 @@ The file has no cache of keys and values: each new token costs a pass over the w
 `hf`, `hf-padded` or `compact`.
 """
 LABELS = TaskExport(tag="text-classification", usage=PIPELINE, onnx_usage=ONNX_LABELS, pools=True)
-KINDS: dict[str, TaskExport] = {
-    "classification": LABELS,
-    "regression": LABELS,
-    "choice": TaskExport(
-        tag="multiple-choice", usage=CHOOSE, onnx_usage=ONNX_CHOOSE, axes=("batch", "choices", "sequence"), pools=True
-    ),
-    "qa": TaskExport(
-        tag="question-answering",
-        usage=ANSWER,
-        onnx_usage=ONNX_ANSWER,
-        select_logits=lambda logits, inputs: logits.mT[answerable(inputs)],  # places x (start, end)
-        stock_logits=span_logits,
-        notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
-    ),
+MULTIPLE_CHOICE = TaskExport(
+    tag="multiple-choice", usage=CHOOSE, onnx_usage=ONNX_CHOOSE, axes=("batch", "choices", "sequence"), pools=True
+)
+QUESTION_ANSWERING = TaskExport(
+    tag="question-answering",
+    usage=ANSWER,
+    onnx_usage=ONNX_ANSWER,
+    select_logits=lambda logits, inputs: logits.mT[answerable(inputs)],  # places x (start, end)
+    stock_logits=span_logits,
+    notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
+)
+LANGUAGE_MODELLING = TaskExport(
+    tag="text-generation",
+    usage=CONTINUE,
+    onnx_usage=ONNX_CONTINUE,
+    select_logits=token_logits,
+    select_answers=token_logits,
+    notes={"onnx": WITHOUT_CACHE},
+)
+WITHOUT_TASK = {
     "mlm": TaskExport(
         tag="fill-mask", usage=FILL, onnx_usage=ONNX_TOKENS, select_logits=token_logits, select_answers=token_logits
     ),
@@ -259,12 +267,11 @@ KINDS: dict[str, TaskExport] = {
         select_answers=lambda states, inputs: states.new_zeros(0, 1),
         answer=hidden_states,
     ),
-    "lm": TaskExport(
-        tag="text-generation",
-        usage=CONTINUE,
-        onnx_usage=ONNX_CONTINUE,
-        select_logits=token_logits,
-        select_answers=token_logits,
-        notes={"onnx": WITHOUT_CACHE},
-    ),
 }
+"""What encoders answer that were pre-trained and have no task yet."""
+
+
+def task_export(kind: str) -> TaskExport:
+    """How networks of a kind of task, or one of WITHOUT_TASK, are exported and used."""
+    record: TaskExport = WITHOUT_TASK[kind] if kind in WITHOUT_TASK else TASK_KINDS[kind].export.load()
+    return record

@@ -15,7 +15,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from archwright.exporting.exportable import network_traits
 from archwright.exporting.formats import ExportFormat, Int8Export
 from archwright.exporting.hf import copy_labels
-from archwright.exporting.kinds import KINDS
+from archwright.exporting.kinds import task_export
 from archwright.exporting.onnx_int8 import quantize_decoder, quantize_encoder
 from archwright.logs import silence_libraries
 from archwright.networks.pruned import PrunedNetwork
@@ -36,7 +36,7 @@ class TensorOutput(nn.Module):
 
     def __init__(self, network: PreTrainedModel, kind: str):
         super().__init__()
-        self.network, self.answer = network, KINDS[kind].answer
+        self.network, self.answer = network, task_export(kind).answer
 
     def forward(
         self,
@@ -53,7 +53,7 @@ class TensorOutput(nn.Module):
 def write_onnx(network: PreTrainedModel, folder: Path, *, names: Sequence[str]) -> None:
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
     traits = network_traits(network)
-    axes = KINDS[traits.kind].axes
+    axes = task_export(traits.kind).axes
     longest = {"sequence": traits.room}  # positions end somewhere, rows do not
     dynamic = {place: torch.export.Dim(name, max=longest.get(name)) for place, name in enumerate(axes)}
     program: Any = torch.onnx.export(

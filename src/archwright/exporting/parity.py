@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from archwright.exporting.folder import SCHEMA
 from archwright.exporting.formats import FORMATS, ExportFormat
-from archwright.exporting.kinds import KINDS
+from archwright.exporting.kinds import task_export
 
 Inputs = Mapping[str, Tensor]
 Run = Callable[[Inputs], Tensor]
@@ -77,7 +77,7 @@ class Parity:
 
 def compare_outputs(reference: Run, run: Run, batches: Sequence[Inputs], *, kind: str) -> Difference:
     """Compares the two on every batch, with at least one batch; logits of one batch at a time are in memory."""
-    task, shapes, logits = KINDS[kind], [], []
+    task, shapes, logits = task_export(kind), [], []
     same = [torch.empty(0, dtype=torch.bool)]
     for batch in batches:
         with torch.inference_mode():
@@ -145,7 +145,7 @@ def model_card(parity: Parity, form: ExportFormat, *, name: str, joint: str = ""
 
     `joint` is what stands between two texts where the tokenizer puts nothing there.
     """
-    kind, summary = KINDS[parity.kind], FORMATS.descriptions()[parity.format]
+    kind, summary = task_export(parity.kind), FORMATS.descriptions()[parity.format]
     header = HEADER.format(name=name, library=form.library, summary=summary, tag=kind.tag, **vars(parity))
     usage = f"```python\n{form.usage(kind).format(folder=name, trust=form.trust, joint=joint)}```\n"
     notes = [text for text in (form.notes.get(parity.pooling), kind.notes.get(parity.format)) if text is not None]

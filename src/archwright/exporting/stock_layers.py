@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.exporting.kinds import KINDS
+from archwright.exporting.kinds import task_export
 from archwright.networks.families.family import AttentionShape, Family
 from archwright.networks.pruned import POOLINGS, PrunedNetwork, normed_mean
 
@@ -70,7 +70,7 @@ def most_heads(network: PrunedNetwork) -> int:
 
 def pools_mean(network: PrunedNetwork) -> bool:
     """Whether the head reads the mean of all tokens."""
-    return KINDS[network.config.kind].pools and POOLINGS[network.config.pooling] is normed_mean
+    return task_export(network.config.kind).pools and POOLINGS[network.config.pooling] is normed_mean
 
 
 def other_tensors(network: PrunedNetwork) -> State:

@@ -22,8 +22,9 @@ from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert import FlexiBertModel
 from archwright.networks.lts_gpt2 import LtsGpt2Config
 from archwright.networks.nlu import NluModel
-from archwright.networks.pruned import HEADS, POOLINGS, PrunedConfig, PrunedNetwork, first_token
-from archwright.networks.stock_heads import STOCK_HEADS, has_head
+from archwright.networks.pruned import POOLINGS, PrunedConfig, PrunedNetwork, first_token
+from archwright.networks.stock_heads import has_head, stock_head
+from archwright.tasks import TASK_KINDS
 
 UNREADABLE = (
     *(OSError, ValueError, RuntimeError, LookupError, TypeError, ArithmeticError, EOFError, ImportError),
@@ -37,6 +38,12 @@ for config_class in (CellConfig, LtsGpt2Config, FlexiBertModel.config_class, Nlu
     AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
 for body_class in (FlexiBertModel, NluModel):
     AutoModel.register(body_class.config_class, body_class, exist_ok=True)
+
+
+def network_class(kind: str) -> type[PrunedNetwork]:
+    """The network for a kind of task."""
+    network: type[PrunedNetwork] = TASK_KINDS[kind].network.load()
+    return network
 
 
 def load_supernet(
@@ -57,16 +64,16 @@ def load_supernet(
     config = stock_config(source)
     check_kind(config, kind, pooling, source)
     wanted = has_head(config, labels, kind) if keep_head is None else keep_head
-    fitted = wanted or HEADS[kind].can_generate()
+    fitted = wanted or network_class(kind).can_generate()
     own = FAMILIES[config.model_type].pooling
     if fitted and pooling not in (None, own):
         raise BadInput(f"pooling must be {own} for a checkpoint with its own head, got {pooling!r}; leave it out.")
     pooling = own if fitted else pooling or default_pooling(source, own)
     pruned = supernet_config(config, kind=kind, labels=labels, pooling=pooling, grouping=grouping)
-    stock = load_stock(source, STOCK_HEADS[kind].auto if fitted else AutoModel, config)
+    stock = load_stock(source, stock_head(kind).auto if fitted else AutoModel, config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = HEADS[pruned.kind](pruned)
+        model = network_class(pruned.kind)(pruned)
     put_weights(model, stock, fitted=fitted)
     return model.float().eval()
 
@@ -77,7 +84,7 @@ def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -
     backbone = stock.base_model if fitted else stock
     state = {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")}
     model.backbone.load_state_dict(config.family.from_stock(state))
-    for ours, theirs in STOCK_HEADS[config.kind].paths(config.family).items() if fitted else ():
+    for ours, theirs in stock_head(config.kind).paths(config.family).items() if fitted else ():
         if theirs:
             model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict())
     if model.can_generate() and stock.can_generate():
@@ -106,10 +113,10 @@ def supernet_config(
         kind=kind,
         pooling=pooling or family.pooling,
         grouping=grouping,
-        problem_type=STOCK_HEADS[kind].problem_type,
+        problem_type=stock_head(kind).problem_type,
         tie_word_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
         **{key: getattr(config, key, None) for key in ("pad_token_id", "bos_token_id", "eos_token_id")},
-        **output_names(labels or STOCK_HEADS[kind].output_names),
+        **output_names(labels or stock_head(kind).output_names),
     )
     whole.places = list(range(whole.depth))
     whole.layers = [whole.whole_sizes(place) for place in whole.places]
@@ -178,7 +185,7 @@ def gguf_option(source: str) -> dict[str, str]:
 def check_kind(config: AutoConfig, kind: str, pooling: str | None, source: str) -> None:
     """What a checkpoint of this family cannot be used for."""
     causal = FAMILIES[config.model_type].causal
-    if HEADS[kind].can_generate() and not (causal and has_head(config, (), kind)):
+    if network_class(kind).can_generate() and not (causal and has_head(config, (), kind)):
         raise BadInput(
             f"language modelling needs a decoder with a language-modelling head, got {source!r} "
             f"({(config.architectures or [config.model_type])[0]}); choose a checkpoint such as GPT-2 or SmolLM2."
@@ -244,9 +251,9 @@ def load_saved_network(folder: Path) -> PrunedNetwork:
         config = PrunedConfig.from_pretrained(folder)
     except UNREADABLE as error:
         raise BadInput(f"the config in {folder} cannot be read ({first_line(error)}); {way_out}.") from error
-    if config.kind not in HEADS or config.backbone.get("model_type") not in FAMILIES:
+    if config.kind not in TASK_KINDS or config.backbone.get("model_type") not in FAMILIES:
         raise BadInput(f"the config in {folder} is not one of ours; {way_out}.")
-    return read_weights(folder, HEADS[config.kind], way_out=way_out).eval()
+    return read_weights(folder, network_class(config.kind), way_out=way_out).eval()
 
 
 def max_length_of(network: PrunedNetwork) -> int:

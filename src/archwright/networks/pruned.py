@@ -358,16 +358,6 @@ class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
         return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=answer.past_key_values)
 
 
-HEADS: dict[str, type[PrunedNetwork]] = {
-    "classification": PrunedForSequenceClassification,
-    "regression": PrunedForSequenceClassification,
-    "choice": PrunedForMultipleChoice,
-    "qa": PrunedForQuestionAnswering,
-    "lm": PrunedForCausalLM,
-}
-"""The network for every kind of task."""
-
-
 class JointProjection(nn.Module):
     """GPT-2's joint projection as three linears, so that heads are cut out of it as in any other family."""
 

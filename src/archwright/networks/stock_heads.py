@@ -13,6 +13,7 @@ from transformers import (
 )
 
 from archwright.networks.families.family import Family
+from archwright.tasks import TASK_KINDS
 
 
 @dataclass(frozen=True)
@@ -42,33 +43,36 @@ CLASSIFICATION = StockHead(
     fits=lambda config, labels: config.num_labels == max(1, len(labels)),
     problem_type="single_label_classification",
 )
-STOCK_HEADS: dict[str, StockHead] = {
-    "classification": CLASSIFICATION,
-    "regression": replace(CLASSIFICATION, problem_type="regression", output_names=("score",)),
-    "choice": StockHead(
-        auto=AutoModelForMultipleChoice,
-        endings=("ForMultipleChoice",),
-        paths=lambda family: {"head.dense": family.choice_dense, "head.out": "classifier"},
-        fits=lambda config, labels: True,  # one score per choice
-    ),
-    "qa": StockHead(
-        auto=AutoModelForQuestionAnswering,
-        endings=("ForQuestionAnswering",),
-        paths=lambda family: {"head.out": "qa_outputs"},
-        fits=lambda config, labels: config.num_labels == 2,
-    ),
-    "lm": StockHead(
-        auto=AutoModelForCausalLM,
-        endings=("ForCausalLM", "LMHeadModel"),
-        paths=lambda family: {"lm_head": "lm_head"},
-        fits=lambda config, labels: True,
-        unnamed=("ForCausalLM",),
-    ),
-}
+REGRESSION = replace(CLASSIFICATION, problem_type="regression", output_names=("score",))
+MULTIPLE_CHOICE = StockHead(
+    auto=AutoModelForMultipleChoice,
+    endings=("ForMultipleChoice",),
+    paths=lambda family: {"head.dense": family.choice_dense, "head.out": "classifier"},
+    fits=lambda config, labels: True,  # one score per choice
+)
+QUESTION_ANSWERING = StockHead(
+    auto=AutoModelForQuestionAnswering,
+    endings=("ForQuestionAnswering",),
+    paths=lambda family: {"head.out": "qa_outputs"},
+    fits=lambda config, labels: config.num_labels == 2,
+)
+LANGUAGE_MODELLING = StockHead(
+    auto=AutoModelForCausalLM,
+    endings=("ForCausalLM", "LMHeadModel"),
+    paths=lambda family: {"lm_head": "lm_head"},
+    fits=lambda config, labels: True,
+    unnamed=("ForCausalLM",),
+)
+
+
+def stock_head(kind: str) -> StockHead:
+    """The stock head of a kind of task."""
+    head: StockHead = TASK_KINDS[kind].stock_head.load()
+    return head
 
 
 def has_head(config: PreTrainedConfig, labels: tuple[str, ...], kind: str = "classification") -> bool:
     """Whether the checkpoint was already trained for this kind of task, with as many outputs as the labels need."""
-    head = STOCK_HEADS[kind]
+    head = stock_head(kind)
     trained = any(name.endswith(head.endings) for name in config.architectures or head.unnamed)
     return trained and head.fits(config, labels)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, ClassVar, Protocol, Self, TypedDict
 
 import numpy as np
@@ -13,7 +14,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.networks.roles import Counts, LayerRoles
-from archwright.search import Choices, Config
+from archwright.search import Bits, Choices, Config, sample
 
 
 class LayerSummary(TypedDict):
@@ -51,7 +52,10 @@ class PrefixLayers(Protocol):
 
 @dataclass(frozen=True)
 class ArchitectureSpace(ABC):
-    """Architectures that can be counted, built untrained, scored, searched and trained."""
+    """Architectures that can be counted, built untrained, scored, searched and trained.
+
+    A package adds one with an entry point of the group `archwright.spaces` whose object is an instance.
+    """
 
     variant: str = "default"
     """How a config becomes a network, where a space knows several ways: one of `variants`."""
@@ -103,29 +107,34 @@ class ArchitectureSpace(ABC):
     @abstractmethod
     def choices(self) -> Choices: ...
 
-    @abstractmethod
     def check(self, config: Config) -> None:
         """Raises BadInput for a config outside the space: the rule, the value, the way out."""
+        for name in sorted({*config, *self.choices}):
+            values: Any = self.choices.get(name, ())
+            if name not in config or config[name] not in values:
+                known = f"one of {', '.join(map(str, values))}" if values else f"left out of a config of {self.name}"
+                raise BadInput(f"{name} must be {known}, got {config.get(name)!r}; correct it.")
 
-    @abstractmethod
     def canonical(self, config: Config) -> Config:
-        """One config for all that describe the same design."""
+        """One config for all that describe the same design; by default no two configs do."""
+        return {name: config[name] for name in self.choices}
 
-    @abstractmethod
     def sample(self, rng: np.random.Generator) -> Config:
-        """A random config inside the space."""
+        """A random config inside the space; by default every choice by itself, each value with the same chance."""
+        return sample(self.choices, rng)
 
-    @abstractmethod
     def traits(self, config: Config) -> Config:
         """What a reader would say about it: choices with an effect, or a few counts where these are many."""
+        return self.canonical(config)
 
     @abstractmethod
     def layers(self, config: Config) -> list[LayerSummary]:
         """What a design looks like from layer to layer."""
 
-    @abstractmethod
     def size(self) -> dict[str, int]:
-        """How many designs there are: raw, and distinct ones."""
+        """How many designs there are: raw, and distinct ones; by default all are distinct."""
+        raw = prod(len(values) for values in self.choices.values() if not isinstance(values, Bits))
+        return {"raw": raw, "distinct": raw}
 
     @abstractmethod
     def plan(self, config: Config) -> PreTrainedConfig:

@@ -7,10 +7,10 @@ from typing import Any
 from transformers import AutoModel, PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.networks.load import first_line, read_weights
-from archwright.networks.pruned import HEADS
+from archwright.networks.load import first_line, network_class, read_weights
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace
+from archwright.tasks import TASK_KINDS
 
 WAY_OUT = "write it again with `archwright train`"
 
@@ -23,7 +23,7 @@ def space_of_model(model_type: str | None) -> ArchitectureSpace | None:
 def network_classes() -> dict[str, type[PreTrainedModel]]:
     """Our classes by the name that a checkpoint has as its architecture."""
     designed = [network for space in ARCHITECTURES.values() for network in space.classes]
-    return {network.__name__: network for network in (*designed, *HEADS.values())}
+    return {network.__name__: network for network in (*designed, *map(network_class, TASK_KINDS))}
 
 
 def load_network(folder: Path) -> PreTrainedModel:

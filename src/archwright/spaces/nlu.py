@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -28,7 +27,7 @@ from archwright.networks.nlu import (
 )
 from archwright.networks.nlu.initial_weights import HEAD, draw_weights
 from archwright.networks.roles import Counts
-from archwright.search import Config, sample
+from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers
 
 WIDTHS = 6
@@ -143,14 +142,6 @@ class NluSpace(ArchitectureSpace):
                     f"{name} must be one of {words} in {self.name}, got {config[name]!r}; take one of these."
                 )
 
-    def canonical(self, config: Config) -> Config:
-        """All configs are different networks."""
-        return {name: config[name] for name in self.choices}
-
-    def sample(self, rng: np.random.Generator) -> Config:
-        """Every layer by itself, each of its blocks with the same chance."""
-        return sample(self.choices, rng)
-
     def traits(self, config: Config) -> Config:
         """How many layers have each block, and the mean width of the FFNs."""
         plans = self.block_plans(config)
@@ -163,10 +154,6 @@ class NluSpace(ArchitectureSpace):
             LayerSummary(kind=plan.block, width=plan.units, label=f"{plan.block} {plan.units}")
             for plan in self.block_plans(config)
         ]
-
-    def size(self) -> dict[str, int]:
-        designs = len(self.blocks) ** self.sizes.depth
-        return {"raw": designs, "distinct": designs}
 
     def block_plans(self, config: Config) -> list[BlockPlan]:
         self.check(config)

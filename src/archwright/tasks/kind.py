@@ -22,10 +22,19 @@ class Reference:
 
 @dataclass(frozen=True)
 class TaskKind:
-    """What a network answers, and everything that follows from it."""
+    """What a network answers, and everything that follows from it.
+
+    A package adds one with an entry point of the group `archwright.tasks` whose object is such a record.
+    """
 
     metric: str
-    """Of tasks that have no official one."""
+    """Of tasks that have no official one: one of objectives.error.ERRORS."""
+    network: Reference
+    """Class of its networks, a PrunedNetwork."""
+    stock_head: Reference
+    """StockHead: the head that checkpoints bring for it."""
+    export: Reference
+    """TaskExport: how its networks are exported and used."""
     outputs: Reference
     """PrunedConfig, vectors of the norm after the last layer -> number of outputs and Outlet, for counting costs."""
     scores: Reference
@@ -35,3 +44,6 @@ class TaskKind:
     evaluation_tokens: int = EVALUATION_TOKENS
     several_texts: bool = False
     """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""
+    load: Reference | None = None
+    """TaskRequest -> UnsplitTask, for a kind that is asked for by its name (--task NAME); None: a task is of this kind
+    by what its data holds."""

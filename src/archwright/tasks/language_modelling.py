@@ -4,6 +4,9 @@ from archwright.tasks.kind import Reference, TaskKind
 
 KIND = TaskKind(
     metric="perplexity",
+    network=Reference("archwright.networks.pruned:PrunedForCausalLM"),
+    stock_head=Reference("archwright.networks.stock_heads:LANGUAGE_MODELLING"),
+    export=Reference("archwright.exporting.kinds:LANGUAGE_MODELLING"),
     outputs=Reference("archwright.subnet.anatomy:token_outputs"),
     scores=Reference("archwright.training.evaluation:perplexity_scores"),
     evaluation_tokens=1024,  # every token has an output for each word of the vocabulary: 200 MB of them for 50,000

@@ -4,6 +4,9 @@ from archwright.tasks.kind import Reference, TaskKind
 
 KIND = TaskKind(
     metric="accuracy",
+    network=Reference("archwright.networks.pruned:PrunedForMultipleChoice"),
+    stock_head=Reference("archwright.networks.stock_heads:MULTIPLE_CHOICE"),
+    export=Reference("archwright.exporting.kinds:MULTIPLE_CHOICE"),
     outputs=Reference("archwright.subnet.anatomy:score_outputs"),
     scores=Reference("archwright.training.evaluation:label_scores"),
     metrics=("accuracy",),

@@ -4,6 +4,9 @@ from archwright.tasks.kind import Reference, TaskKind
 
 KIND = TaskKind(
     metric="spearman",
+    network=Reference("archwright.networks.pruned:PrunedForSequenceClassification"),
+    stock_head=Reference("archwright.networks.stock_heads:REGRESSION"),
+    export=Reference("archwright.exporting.kinds:LABELS"),
     outputs=Reference("archwright.subnet.anatomy:score_outputs"),
     scores=Reference("archwright.training.evaluation:label_scores"),
     metrics=("pearson", "spearman"),

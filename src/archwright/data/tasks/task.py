@@ -15,6 +15,7 @@ from archwright.data.tasks.rows import Rows, Split, UnsplitTask
 from archwright.data.tasks.squad import ADDRESS, load_squad
 from archwright.data.tasks.tables import Columns, own_files
 from archwright.errors import BadInput
+from archwright.tasks import TASK_KINDS
 
 DEFAULT_TASK = "movie-reviews"
 WIKITEXT = "https://huggingface.co/datasets/Salesforce/wikitext"
@@ -36,8 +37,8 @@ class Task:
     positive: int | None = None
     """Id of the class that F1 is about, for two classes."""
     kind: str = "classification"
-    """What a network answers: classification, regression, choice (one of several texts), qa (a part of a text) or lm
-    (the next token)."""
+    """What a network answers: classification, regression, choice (one of several texts), qa (a part of a text), lm
+    (the next token), or what another package adds to TASK_KINDS."""
     vocabulary: int = 0
     """Tokens that a network chooses from, once there is a network; only lm asks for it."""
 
@@ -99,7 +100,13 @@ def load_task(
             raise BadInput(f"{option} must not be negative, got {value}.")
     columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
     request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels)
-    task = OTHER_TASKS[name].load(request) if name in OTHER_TASKS else load_labelled(request)
+    kind = TASK_KINDS.get(name) if name else None
+    if name in OTHER_TASKS:
+        task = OTHER_TASKS[name].load(request)
+    elif kind is not None and kind.load is not None:
+        task = kind.load.load()(request)
+    else:
+        task = load_labelled(request)
     if held_out is not None and task.test is not None and task.validation is None:
         shares = {"validation": held_out} if held_out else {}
         task = replace(task, validation=None if held_out else task.test, shares=shares)
@@ -117,10 +124,11 @@ def load_labelled(request: TaskRequest) -> UnsplitTask:
         return number_labels(raw, request.regression, request.labels)
     name = request.name or DEFAULT_TASK
     if name not in BUILT_IN and not name.startswith(PREFIX):
-        near = get_close_matches(name, TASKS, n=1, cutoff=0.5)
+        known = [*TASKS, *(kind for kind, record in TASK_KINDS.items() if record.load is not None)]
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}? " if near else ""
         ways = "your own files with --train, a `datasets` name as hf:NAME"
-        raise BadInput(f"unknown task {quote(name)}; {hint}Known: {', '.join(TASKS)}; {ways}.")
+        raise BadInput(f"unknown task {quote(name)}; {hint}Known: {', '.join(known)}; {ways}.")
     return number_labels(load_named_task(name, request.data, request.columns), request.regression, request.labels)
 
 

@@ -17,8 +17,8 @@ from archwright.data.tasks.glue_submission import extra_dev_rows, leaderboard_ro
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.load import load_saved_network, load_supernet, stock_config
-from archwright.networks.pruned import HEADS, PrunedConfig, PrunedNetwork
+from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
+from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.random_streams import generator
 from archwright.subnet.supernet import plain_update
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, predict_test_rows, scores
@@ -140,7 +140,7 @@ def fit_head(network: PrunedNetwork, task_data: TaskData, *, fitted: bool) -> Pr
     config = PrunedConfig(**values, kind=kind, id2label=names, label2id={name: i for i, name in names.items()})
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(task_data.seed)
-        headed = HEADS[kind](config)
+        headed = network_class(kind)(config)
     headed.backbone.load_state_dict(network.backbone.state_dict())
     return headed.to(task_data.device).eval()
 
