@@ -151,6 +151,48 @@ def test_the_table_has_no_circles() -> None:
     assert waiting == {}
 
 
+def file_cycles(source: Path) -> list[str]:
+    """Cycles of imports between files, each as its path; imports for types and inside functions count too."""
+    modules = {".".join((source.name, *p.relative_to(source).with_suffix("").parts)): p for p in source.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        targets = set()
+        for _, target in imports(path, source):
+            while target and target not in modules:
+                target = target.rpartition(".")[0]
+            targets.add(target)
+        graph[name] = targets - {name, "", source.name}
+    done: set[str] = set()
+    cycles: list[str] = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            cycles.append(" -> ".join((*path[path.index(name) :], name)))
+        elif name not in done:
+            for target in sorted(graph[name]):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in sorted(graph):
+        visit(name, ())
+    return cycles
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert file_cycles(SOURCE) == []
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    files = {
+        "search/a.py": "from archwright.search import b",
+        "search/b.py": "def f():\n    from archwright.search.c import x",
+        "search/c.py": "from archwright.search.a import y",
+    }
+    (cycle,) = file_cycles(plant(tmp_path, files))
+    assert cycle == "archwright.search.a -> archwright.search.b -> archwright.search.c -> archwright.search.a"
+
+
 def plant(folder: Path, files: dict[str, str]) -> Path:
     source = folder / "archwright"
     for name, text in files.items():
