@@ -11,9 +11,16 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.covering import mark_combinations_slow
+
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 """An example takes as long as it takes: on a busy machine a fifth of a second is soon over."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_combinations_slow(items)
 
 
 @pytest.fixture(scope="session")

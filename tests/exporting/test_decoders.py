@@ -59,6 +59,7 @@ CORNERS = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("family", "grouping"), CASES)
 @pytest.mark.parametrize("keep", CORNERS.values(), ids=CORNERS)
 def test_corners_in_double_precision(family: str, grouping: str, keep: SubnetSpec) -> None:

@@ -64,6 +64,7 @@ def written(folder: Path, family: str, grouping: str, keep: SubnetSpec, to: str)
     return AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=to == "compact").eval()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("family", "grouping"), CASES)
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 def test_a_cache_changes_nothing(family: str, grouping: str, keep: SubnetSpec) -> None:
@@ -75,6 +76,7 @@ def test_a_cache_changes_nothing(family: str, grouping: str, keep: SubnetSpec) -
     assert torch.equal(generated(network, ids, use_cache=False), expected)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("to", ["compact", "hf-padded"])
 @pytest.mark.parametrize(("family", "grouping"), CASES)
 def test_exports_write_the_same(family: str, grouping: str, to: str, tmp_path: Path) -> None:

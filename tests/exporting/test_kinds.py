@@ -79,6 +79,7 @@ def test_it_proves_itself_and_the_snippet_of_its_card_runs(
     assert printed and "custom code" not in printed  # transformers would ask before it runs any
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", ["choice", "qa"])
 @pytest.mark.parametrize("family", ["roberta", "electra", "distilbert", "gpt2", "qwen3", "mistral"])
 @pytest.mark.parametrize("to", STOCK_FORMATS)
@@ -90,6 +91,7 @@ def test_stock_heads_of_every_family(kind: str, family: str, to: str, tmp_path: 
             exported(tmp_path / "out", to, kind, family)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("to", TORCH_FORMATS)
 @pytest.mark.parametrize("family", [family for family in DECODERS if family != "llama"])
 def test_classifying_decoders(family: str, to: str, tmp_path: Path) -> None:

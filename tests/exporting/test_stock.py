@@ -49,6 +49,7 @@ def begins_with_ffn(keep: SubnetSpec) -> bool:
     return bool(left) and not count(left[0].heads)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pooling", READ)
 @pytest.mark.parametrize("family", ENCODERS)
 @settings(max_examples=10, deadline=None, derandomize=True)
@@ -62,6 +63,7 @@ def test_padded_equals_the_extracted_network(family: str, pooling: str, keep: Su
     assert largest_share(network, reloaded(network), family) < 1e-5
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pooling", READ)
 @pytest.mark.parametrize("family", ENCODERS)
 @pytest.mark.parametrize("keep", CORNERS.values(), ids=CORNERS)
@@ -70,6 +72,7 @@ def test_corners(family: str, pooling: str, keep: SubnetSpec) -> None:
     assert largest_share(network, reloaded(network), family) < 1e-5
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pooling", READ)
 @pytest.mark.parametrize("family", [family for family in ENCODERS if "projected" not in family])
 @pytest.mark.parametrize("keep", FFN_FIRST.values(), ids=FFN_FIRST)
@@ -78,6 +81,7 @@ def test_corners_that_begin_with_an_ffn(family: str, pooling: str, keep: SubnetS
     assert largest_share(network, reloaded(network), family) < 1e-5
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("pooling", READ)
 @pytest.mark.parametrize("family", ENCODERS)
 def test_the_algebra_is_exact_in_double_precision(family: str, pooling: str, monkeypatch: pytest.MonkeyPatch) -> None:

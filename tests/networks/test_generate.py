@@ -30,6 +30,7 @@ def written(model: PrunedForCausalLM, ids: torch.Tensor, **how: object) -> torch
     return model.generate(ids, max_new_tokens=NEW, do_sample=False, eos_token_id=None, **how)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_cache_changes_no_word(name: str, keep: SubnetSpec, tmp_path: Path) -> None:
@@ -44,6 +45,7 @@ def test_a_cache_changes_no_word(name: str, keep: SubnetSpec, tmp_path: Path) ->
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize("name", DECODERS)
 def test_token_by_token_gives_the_logits_of_the_whole_text(name: str, keep: SubnetSpec) -> None:
@@ -72,6 +74,7 @@ def test_padding_on_the_left_changes_no_word(name: str) -> None:
     assert torch.equal(written(small, padded, attention_mask=mask)[:, 4:], written(small, ids))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("way", [subnetwork, masked_subnetwork])
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_subnetwork_writes_inside_its_supernetwork_too(name: str, way: type) -> None:

@@ -99,6 +99,7 @@ def logits(model: PreTrainedModel, name: str) -> torch.Tensor:
         return model(**tiny_batch(name, texts=4, length=9).inputs).logits
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("labels", [LABELS, ("no", "yes"), ()], ids=["three", "two", "regression"])
 @pytest.mark.parametrize("name", STOCK)
 def test_a_fine_tuned_checkpoint_gives_the_stock_answers(name: str, labels: tuple[str, ...], tmp_path: Path) -> None:
@@ -118,6 +119,7 @@ OTHER_HEADS = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("name", "kind", "auto"), OTHER_HEADS)
 def test_other_heads_give_the_stock_answers_too(name: str, kind: str, auto: type, tmp_path: Path) -> None:
     stock = stock_classifier(name, auto=auto, labels=("no", "yes"))
@@ -210,6 +212,7 @@ def dropouts(model: torch.nn.Module) -> list[float]:
     return [m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", STOCK)
 def test_a_half_precision_checkpoint_becomes_a_whole_float32_network(

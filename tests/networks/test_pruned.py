@@ -49,6 +49,7 @@ def test_every_family_is_tried() -> None:
     assert {config.model_type for config in (*STOCK.values(), *DESIGNED.values())} == set(FAMILIES)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("keep", KEEPS.values(), ids=KEEPS)
 @pytest.mark.parametrize(("name", "kind", "pooling"), ASKED)
 def test_saving_and_loading_changes_nothing(

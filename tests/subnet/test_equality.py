@@ -118,6 +118,7 @@ def assert_all_equal(model: PrunedNetwork, name: str, spec: SubnetSpec, batch: T
     assert_close(gradients(small), oracle.small_tensors(slopes, name, masks_of(spec)))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("spec", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: Asked, spec: SubnetSpec) -> None:
@@ -125,6 +126,7 @@ def test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one(asked: A
     assert_all_equal(shared_tiny(name, pooling, kind), name, spec, BATCHES[kind](name))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("odd", ["positions", "mixed", "nothing"])
 @pytest.mark.parametrize("asked", OTHERS, ids=str)
 def test_every_kind_of_task_agrees_with_the_hand_written_one(asked: Asked, odd: str) -> None:
@@ -181,6 +183,7 @@ def equality_of(name: str, space: str, amount: settings) -> None:
     check()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", STOCK)
 def test_random_configs_of_every_space_and_family_agree(name: str, space: str) -> None:
@@ -194,6 +197,7 @@ def test_many_random_configs_of_every_space_and_family_agree(name: str, space: s
     equality_of(name, space, MANY)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", STOCK)
 def test_float32_agrees_within_its_precision(name: str, space: str) -> None:

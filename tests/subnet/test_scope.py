@@ -40,6 +40,7 @@ def unchanged(model: PrunedNetwork) -> Iterator[None]:
     assert inventory(model) == before
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("name", STOCK)
@@ -52,6 +53,7 @@ def test_the_network_is_the_same_after_the_block(name: str, way: AbstractContext
     assert torch.equal(model(**batch.inputs).logits, expected)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("name", STOCK)

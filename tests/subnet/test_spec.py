@@ -66,6 +66,7 @@ def test_counts_are_those_of_the_extracted_network(name: str, kind: str) -> None
     check()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("length", [5, 17])
 @pytest.mark.parametrize(("name", "kind"), [pair for pair in ASKED if pair[1] != "choice"])
 def test_flops_are_those_that_torch_counts(name: str, kind: str, length: int) -> None:
