@@ -1,4 +1,4 @@
-"""The marker `covering`: of a test with many combinations of parameters some are run by `make test`, all by `test-all`."""
+"""The marker `covering`: of the many combinations of its parameters a test runs few in `make test`, all in `test-all`."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,9 +21,9 @@ def mark_combinations_slow(items: Sequence[pytest.Item]) -> None:
     """Of every test with the marker, all combinations but a covering selection become `slow`."""
     by_test: dict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("covering") and hasattr(item, "callspec"):
-            if item.get_closest_marker("slow") is None:
-                by_test[item.nodeid.split("[")[0]].append(item)
+        marks = {mark.name for mark in item.iter_markers()}
+        if isinstance(item, pytest.Function) and "covering" in marks and "slow" not in marks:
+            by_test[item.nodeid.split("[")[0]].append(item)
     for combinations in by_test.values():
         rows = [{name: repr(value) for name, value in item.callspec.params.items()} for item in combinations]
         chosen = set(covering_rows(rows))
