@@ -1,4 +1,4 @@
-"""The marker `covering`: of the many combinations of its parameters a test runs few in `make test`, all in `test-all`."""
+"""The marker `covering`: of the combinations of its parameters a test tries a few in `make test`, all in `test-all`."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
