@@ -47,3 +47,31 @@ def test_a_documented_line_can_be_typed(page: str, line: str) -> None:
         options = config_options(COMMANDS[name].config)
         for option, value in parse(name, COMMANDS[name], words).values.items():
             options[option].parse(value)
+
+
+IMPORTS = [
+    (page.name, line)
+    for page in PAGES
+    for line in dict.fromkeys(
+        re.findall(r"^\s*((?:from|import) archwright\S*(?: import .*)?)$", page.read_text(), re.M)
+    )
+]
+
+
+@pytest.mark.parametrize(("page", "line"), IMPORTS, ids=map(": ".join, IMPORTS))
+def test_a_documented_import_works(page: str, line: str) -> None:
+    exec(line.split("  #")[0], {})
+
+
+MENTIONED = [
+    (page.name, path)
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md")
+    for path in dict.fromkeys(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|csv|yml))(?::[^`]*)?`", page.read_text()))
+    if "*" not in path and not path.startswith(("runs/", "site/"))
+]
+
+
+@pytest.mark.parametrize(("page", "path"), MENTIONED, ids=map(": ".join, MENTIONED))
+def test_a_mentioned_file_exists(page: str, path: str) -> None:
+    homes = (ROOT, ROOT / "src" / "archwright", ROOT / "docs", ROOT / "src")
+    assert any((home / path).exists() for home in homes), path
