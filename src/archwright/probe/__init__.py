@@ -2,10 +2,20 @@
 
 from archwright.probe.losses import LOSSES
 from archwright.probe.passes import PASSES
-from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight, once_per_probe
+from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight
 from archwright.probe.record import record
 
 REVISION = 1
 """Raise it when the same network and batch give another probe: scores that were kept are then computed again."""
 
-__all__ = ["LOSSES", "PASSES", "REVISION", "ROLES", "Layer", "Probe", "Signal", "Weight", "once_per_probe", "record"]
+__all__ = [
+    "LOSSES",
+    "PASSES",
+    "REVISION",
+    "ROLES",
+    "Layer",
+    "Probe",
+    "Signal",
+    "Weight",
+    "record",
+]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
 from typing import Any, TypeVar
 
 import torch
@@ -99,13 +98,3 @@ class Probe:
         if isinstance(result, Failed):
             raise result
         return result
-
-
-def once_per_probe(function: Callable[[Probe], Result]) -> Callable[[Probe], Result]:
-    """An intermediate result that several proxies need, computed once per probe."""
-
-    @wraps(function)
-    def compute(probe: Probe) -> Result:
-        return probe.once(function, function)
-
-    return compute

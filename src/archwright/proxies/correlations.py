@@ -1,13 +1,81 @@
-"""Eigenvalues of correlations, in double precision: between examples in the Jacobian (the gradient of the loss at the
-input embeddings), and between units in the hidden states of a layer (training-free-nas Sections 3.1 and 3.5)."""
+"""How differently a network treats examples: which units are on (Mellor et al. 2021a), and eigenvalues of correlations,
+in double precision: between examples in the Jacobian (the gradient of the loss at the input embeddings), and between
+units in the hidden states of a layer (training-free-nas Sections 3.1 and 3.5)."""
 
-import torch
+from __future__ import annotations
 
-from archwright.probe import Probe, once_per_probe
-from archwright.proxies.proxy import Unscored
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from archwright.proxies.lazy_torch import torch
+from archwright.proxies.proxy import (
+    FORWARD,
+    INPUTS,
+    LOSS,
+    LPZERO,
+    MELLOR,
+    NOISE,
+    SERIANNI,
+    Unscored,
+    once_per_probe,
+    proxy,
+    require,
+    total,
+)
+
+if TYPE_CHECKING:
+    from archwright.probe import Probe
+
+CELOTTI = f"Celotti et al. 2020; {SERIANNI}, Section 3.1"
 SMALL = 1e-5
 """k of training-free-nas Section 3.5: keeps logarithm and reciprocal of an eigenvalue finite."""
+
+
+def activations(probe: Probe) -> list[torch.Tensor]:
+    values = (signal.value for layer in probe.layers for signal in layer.activations)
+    return require(values, "No layer of this network has an activation function.")
+
+
+def agreement(on: torch.Tensor) -> torch.Tensor:
+    """In how many units every two of the rows (x units) agree: both on, or both off. ReLU, GELU, tanh and leaky ReLU
+    are above zero where their input is."""
+    code = on.float()
+    return (code @ code.mT + (1 - code) @ (1 - code).mT).double()
+
+
+@once_per_probe
+def agreements(probe: Probe) -> list[tuple[torch.Tensor, int]]:
+    """Between examples, all tokens side by side, and the number of units; one per activation function."""
+    codes = [(value > 0).flatten(1) for value in activations(probe)]
+    return [(agreement(code), code.shape[1]) for code in codes]
+
+
+@proxy(
+    "Hamming distance of which units are on, over pairs of examples", f"{MELLOR}a; {SERIANNI}, Section 3.3", FORWARD,
+    roles=("activations",), join=total,
+)  # fmt: skip
+def activation_distance(probe: Probe) -> list[float]:
+    return [float((units - kernel).sum()) / 2 for kernel, units in agreements(probe)]
+
+
+@proxy(
+    "agreement of which units are on, over pairs of tokens of the first example", f"{SERIANNI}, public code", FORWARD,
+    roles=("activations",), join=total,
+)  # fmt: skip
+def activation_distance_published(probe: Probe) -> list[float]:
+    """Its sign is that of the published column: more alike is higher."""
+    return [float(agreement(value[0] > 0).sum()) for value in activations(probe)]
+
+
+@proxy("|h dL/dh| over hidden states", f"{SERIANNI}, public code", LOSS, roles=("output",), join=total)
+def hidden_saliency(probe: Probe) -> list[float]:
+    """Not defined in the paper."""
+    outputs = (layer.output for layer in probe.layers if layer.output is not None)
+    signals: list[Any] = require(
+        (signal for signal in outputs if signal.gradient is not None),
+        "No hidden state of this network has a gradient of the loss.",
+    )
+    return [float((s.value * s.gradient).abs_().sum()) for s in signals]
 
 
 def eigenvalues(symmetric: torch.Tensor) -> torch.Tensor:
@@ -64,46 +132,55 @@ def cosine_score(jacobian: torch.Tensor | None) -> float:
     return 1 - float(off_diagonal.abs().pow(1 / 20).sum()) / (n * n - n)
 
 
-@once_per_probe
-def jacobian_covariance(probe: Probe) -> float:
-    return covariance_score(probe.inputs)
+def jacobian_score(probe: Probe, score: JacobianScore) -> float:
+    """Without noise, computed once for all proxies that begin with it."""
+    return probe.once(score, lambda probe: score(probe.inputs))
 
 
-@once_per_probe
-def jacobian_cosine(probe: Probe) -> float:
-    return cosine_score(probe.inputs)
-
-
-def noise_change(probe: Probe, level: float) -> float:
+def noise_change(probe: Probe, score: JacobianScore, level: float) -> float:
     """1 - |score without noise - score at this level of noise|."""
-    return 1 - abs(jacobian_covariance(probe) - covariance_score(probe.noisy[level]))
+    return 1 - abs(jacobian_score(probe, score) - score(probe.noisy[level]))
 
 
-def noise_change_cosine(probe: Probe, level: float) -> float:
-    return 1 - abs(jacobian_cosine(probe) - cosine_score(probe.noisy[level]))
-
-
-def noise_product(probe: Probe) -> float:
+def noise_product(probe: Probe, score: JacobianScore) -> float:
     """Product of the scores without noise and at all levels; covariance scores are negative, four give a plus."""
-    score = jacobian_covariance(probe)
+    result = jacobian_score(probe, score)
     for noisy in probe.noisy.values():
-        score *= covariance_score(noisy)
-    return score
+        result *= score(noisy)
+    return result
 
 
-def noise_product_cosine(probe: Probe) -> float:
-    score = jacobian_cosine(probe)
-    for noisy in probe.noisy.values():
-        score *= cosine_score(noisy)
-    return score
+JacobianScore = Callable[["torch.Tensor | None"], float]
+
+proxy(
+    "-sum(log(l + k) + 1/(l + k)) of the correlation between examples' input gradients",
+    f"{MELLOR}b; {SERIANNI}, Section 3.1", INPUTS, name="jacobian_covariance", arguments=(covariance_score,),
+)(jacobian_score)  # fmt: skip
+proxy(
+    "1 - sum |J J^T - I|^(1/20) / (N^2 - N), J normalised", CELOTTI, INPUTS,
+    name="jacobian_cosine", arguments=(cosine_score,),
+)(jacobian_score)  # fmt: skip
+for size, level in (("small", 0.1), ("large", 10.0)):
+    proxy(
+        f"1 - |s(e) - s(e + {level:g} noise)|", CELOTTI, NOISE,
+        name=f"{size}_noise_jacobian", arguments=(covariance_score, level),
+    )(noise_change)  # fmt: skip
+    proxy(
+        "the same of the cosine", CELOTTI, NOISE,
+        name=f"{size}_noise_jacobian_cosine", arguments=(cosine_score, level),
+    )(noise_change)  # fmt: skip
+proxy(
+    "s(e) times s at noise 0.1, 10 and 100", CELOTTI, NOISE, name="more_noised_jacobian", arguments=(covariance_score,)
+)(noise_product)
+proxy("the same of the cosine", CELOTTI, NOISE, name="more_noised_jacobian_cosine", arguments=(cosine_score,))(
+    noise_product
+)
 
 
 def hidden_states(probe: Probe) -> list[torch.Tensor]:
     """Hidden state after every layer, batch x time x width."""
-    states = [layer.output.value for layer in probe.layers if layer.output is not None]
-    if not states:
-        raise Unscored("No hidden state of this network was recorded.")
-    return states
+    states = (layer.output.value for layer in probe.layers if layer.output is not None)
+    return require(states, "No hidden state of this network was recorded.")
 
 
 @once_per_probe
@@ -133,12 +210,6 @@ def check_layer(layers: int, number: int) -> None:
         raise Unscored(f"There is no layer {number}; the network has {layers}.")
 
 
-def mean_unit_score(probe: Probe) -> float:
-    """Mean over layers."""
-    scores = [unit_score(probe, number + 1) for number in range(len(unit_scores(probe)))]
-    return sum(scores) / len(scores)
-
-
 def entering_unit_score(probe: Probe, number: int) -> float:
     """The same of the state that enters each step, zero at first, as the public RNN code has it."""
     states = hidden_states(probe)
@@ -148,8 +219,36 @@ def entering_unit_score(probe: Probe, number: int) -> float:
     return divergence_score(before.flatten(0, 1).mT)
 
 
-def mean_example_score(probe: Probe) -> float:
-    """Correlation between examples, as the paper's text has it; mean over layers."""
+for number in (1, 2, 3):
+    proxy(
+        f"-sum(log(l + k) + 1/(l + k)) of the correlation between hidden units, layer {number}",
+        f"{SERIANNI}, Section 3.5", FORWARD, roles=("output",),
+        name=f"hidden_covariance_{number}", arguments=(number,),
+    )(unit_score)  # fmt: skip
+for number in (1, 2, 3):
+    proxy(
+        f"the same of the state that enters each step, layer {number}", f"{SERIANNI}, public code", FORWARD,
+        roles=("output",), name=f"hidden_covariance_entering_{number}", arguments=(number,),
+    )(entering_unit_score)  # fmt: skip
+
+
+@proxy("log|K|, K the agreement of examples", f"{MELLOR}a; {LPZERO} Eq. 3", FORWARD, roles=("activations",))
+def nwot(probe: Probe) -> float:
+    kernel = torch.stack([kernel for kernel, _ in agreements(probe)]).sum(dim=0)
+    return float(torch.linalg.slogdet(kernel).logabsdet)
+
+
+@proxy("the same, mean over all layers", f"{SERIANNI}, Section 3.5", FORWARD, roles=("output",), origin="own")
+def hidden_covariance(probe: Probe) -> float:
+    scores = [unit_score(probe, number + 1) for number in range(len(unit_scores(probe)))]
+    return sum(scores) / len(scores)
+
+
+@proxy(
+    "the same of the correlation between examples, mean over layers", f"{SERIANNI}, Section 3.5, its text", FORWARD,
+    roles=("output",),
+)  # fmt: skip
+def hidden_covariance_inputs(probe: Probe) -> float:
     states = hidden_states(probe)
     if len(states[0]) < 2:
         raise Unscored("A correlation between examples needs two; the batch has only one.")

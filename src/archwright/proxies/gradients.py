@@ -1,29 +1,42 @@
-"""Weights and their gradients: GradNorm, SNIP, Plain, GraSP, SynFlow, saliency; Fisher and hidden saliency likewise.
+"""Weights and their gradients: GradNorm, SNIP, Plain, GraSP, SynFlow, saliency; Fisher likewise.
 
 Linears are those of the layers: attention or other operators, FFN, recurrent. Embeddings, normalisations, biases and
 the head count only where "all parameters" is said. A weight the loss does not depend on contributes nothing.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from __future__ import annotations
 
-import torch
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from archwright.probe import Probe, Weight, once_per_probe
-from archwright.proxies.proxy import Unscored
+from archwright.proxies.lazy_torch import torch
+from archwright.proxies.proxy import (
+    ABDELFATTAH,
+    LOSS,
+    LPZERO,
+    SERIANNI,
+    ZHOU,
+    Unscored,
+    once_per_probe,
+    proxy,
+    require,
+    total,
+)
+
+if TYPE_CHECKING:
+    from archwright.probe import Probe, Weight
 
 
-def with_gradient(weights: Iterable[Weight], what: str = "linear") -> list[Any]:
+def with_gradient(weights: Iterable[Weight], what: str) -> list[Any]:
     """Those with a gradient (typed so that nobody asks again whether there is one)."""
-    present = [weight for weight in weights if weight.gradient is not None]
-    if not present:
-        raise Unscored(f"No {what} of this network has a gradient of the loss.")
-    return present
+    present = (weight for weight in weights if weight.gradient is not None)
+    return require(present, f"No {what} of this network has a gradient of the loss.")
 
 
-def role(probe: Probe, name: str) -> list[Any]:
-    """Linears of a role, of all layers."""
-    return with_gradient((weight for layer in probe.layers for weight in getattr(layer, name)), f"{name} linear")
+def linears(probe: Probe, role: str = "") -> list[Any]:
+    """Linears of all layers with a gradient: all, or those of a role (attention, ffn)."""
+    weights = (weight for layer in probe.layers for weight in getattr(layer, role or "linears"))
+    return with_gradient(weights, f"{role} linear".strip())
 
 
 @once_per_probe
@@ -36,52 +49,69 @@ def products(probe: Probe) -> dict[Weight, tuple[float, float]]:
     return sums
 
 
+def saliency(probe: Probe, role: str = "") -> list[float]:
+    """Sum of |w g|, of every linear of the role."""
+    return [products(probe)[w][1] for w in linears(probe, role)]
+
+
+@proxy("||g||_F over linears", ABDELFATTAH, LOSS, join=total)
 def grad_norm(probe: Probe) -> list[float]:
-    """Frobenius norms of the gradients (Abdelfattah et al. 2021)."""
-    return [float(torch.linalg.vector_norm(w.gradient)) for w in with_gradient(probe.linears)]
+    return [float(torch.linalg.vector_norm(w.gradient)) for w in linears(probe)]
 
 
-def snip(probe: Probe) -> list[float]:
-    """Sum of |w g| (Lee et al. 2019; LPZero Eq. 14)."""
-    return [products(probe)[w][1] for w in with_gradient(probe.linears)]
+proxy("|w g| over linears", f"Lee et al. 2019; {LPZERO} Eq. 14", LOSS, join=total, name="snip")(saliency)
 
 
+@proxy("w g over linears", ABDELFATTAH, LOSS, join=total)
 def plain(probe: Probe) -> list[float]:
-    """Sum of w g with its sign (Abdelfattah et al. 2021); LPZero's table calls it Synflow."""
-    return [products(probe)[w][0] for w in with_gradient(probe.linears)]
+    return [products(probe)[w][0] for w in linears(probe)]
 
 
+@proxy("-(H g) w over linears", f"Wang et al. 2020; {LPZERO} Eq. 15", ("hessian",), join=total)
 def grasp(probe: Probe) -> list[float]:
-    """Sum of -(H g) w (Wang et al. 2020; LPZero Eq. 15)."""
-    linears = [w for w in probe.linears if w.curvature is not None]
-    if not linears:
-        raise Unscored("No linear of this network has a second derivative of the loss.")
-    return [-float((w.curvature * w.value).sum()) for w in linears]
+    curved = (w for w in probe.linears if w.curvature is not None)
+    weights: list[Any] = require(curved, "No linear of this network has a second derivative of the loss.")
+    return [-float((w.curvature * w.value).sum()) for w in weights]
+
+
+@once_per_probe
+def activation_products(probe: Probe) -> list[torch.Tensor]:
+    """a dL/da of every activation function, batch x time x units."""
+    signals = (s for layer in probe.layers for s in layer.activations if s.gradient is not None)
+    present: list[Any] = require(signals, "No layer of this network has an activation function with a gradient.")
+    return [s.value * s.gradient for s in present]
+
+
+@proxy("half the mean of (sum over time of a dL/da)^2", "Turner et al. 2020", LOSS, roles=("activations",), join=total)
+def fisher(probe: Probe) -> list[float]:
+    """Mean over inputs, sum over units."""
+    return [0.5 * float(p.sum(dim=1).square().mean(dim=0).sum()) for p in activation_products(probe)]
+
+
+@proxy("a dL/da", f"{LPZERO} Table 1", LOSS, roles=("activations",), join=total)
+def fisher_product(probe: Probe) -> list[float]:
+    return [float(p.sum()) for p in activation_products(probe)]
 
 
 def flows(probe: Probe) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """|w| and dR/d|w| of every linear."""
-    pairs = [(w.value.abs(), w.flow) for w in probe.linears if w.flow is not None]
-    if not pairs:
-        raise Unscored("Nothing flows from the embeddings through the linears to the last hidden state.")
-    return pairs
+    """|w| and dR/d|w| of every linear, R the summed output at absolute weights and ones."""
+    pairs = ((w.value.abs(), w.flow) for w in probe.linears if w.flow is not None)
+    return require(pairs, "Nothing flows from the embeddings through the linears to the last hidden state.")
 
 
+@proxy("|w| dR/d|w| over linears", "Tanaka et al. 2020", ("synflow",), join=total)
 def synflow(probe: Probe) -> list[float]:
-    """Sum of |w| dR/d|w|, R the summed output at absolute weights and ones (Tanaka et al. 2020)."""
     return [float((weight * flow).sum()) for weight, flow in flows(probe)]
 
 
-def logsynflow_freerea(probe: Probe) -> list[float]:
-    """Sum of |w| log(1 + |dR/d|w||) (Cavagnero et al. 2023), which keeps the flow from exploding."""
-    return [float((weight * flow.abs().log1p()).sum()) for weight, flow in flows(probe)]
+proxy("w g over linears, the same as plain", f"{LPZERO} Table 1", LOSS, join=total, name="synflow_loss")(plain)
 
 
 @once_per_probe
 def log_products(probe: Probe) -> list[tuple[float, float]]:
     """Sum of w log|g| and sum of w |log|g||, of every linear."""
     sums = []
-    for linear in with_gradient(probe.linears):
+    for linear in linears(probe):
         weight, gradient = linear.value.flatten(), linear.gradient.flatten()
         if not bool(gradient.all()):  # the logarithm of zero says nothing
             weight, gradient = weight[gradient != 0], gradient[gradient != 0]
@@ -90,57 +120,31 @@ def log_products(probe: Probe) -> list[tuple[float, float]]:
     return sums
 
 
+@proxy("w log|g| over linears", f"{LPZERO} Table 1", LOSS, join=total)
 def logsynflow(probe: Probe) -> list[float]:
-    """Sum of w log|g| (LPZero Table 1)."""
     return [signed for signed, _ in log_products(probe)]
 
 
+@proxy("w |log|g|| over linears", f"{LPZERO} Eq. 16", LOSS, join=total)
 def logsynflow_absolute(probe: Probe) -> list[float]:
-    """Sum of w |log|g|| (LPZero Eq. 16)."""
     return [absolute for _, absolute in log_products(probe)]
 
 
+@proxy("|w| log(1 + dR/d|w|) over linears", "Cavagnero et al. 2023", ("synflow",), join=total)
+def logsynflow_freerea(probe: Probe) -> list[float]:
+    """The logarithm keeps the flow from exploding."""
+    return [float((weight * flow.abs().log1p()).sum()) for weight, flow in flows(probe)]
+
+
+@proxy("w g over all parameters", f"Tanaka et al. 2020; {SERIANNI}, Eq. 1", LOSS, join=total)
 def synaptic_saliency(probe: Probe) -> list[float]:
-    """Sum of w g with its sign over all parameters (training-free-nas Eq. 1 and below)."""
     return [signed for signed, _ in products(probe).values()]
 
 
-def synaptic_saliency_published(probe: Probe) -> list[float]:
-    """Sum of |w g| over FFN linears, as the public code has it."""
-    return [products(probe)[w][1] for w in role(probe, "ffn")]
-
-
-def head_importance_published(probe: Probe) -> list[float]:
-    """Sum of |w g| over the linears of the operators, as the public code has it."""
-    return [products(probe)[w][1] for w in role(probe, "attention")]
-
-
-@once_per_probe
-def activation_products(probe: Probe) -> list[torch.Tensor]:
-    """a dL/da of every activation function, batch x time x units."""
-    signals = [s for layer in probe.layers for s in layer.activations if s.gradient is not None]
-    if not signals:
-        raise Unscored("No layer of this network has an activation function with a gradient.")
-    return [s.value * s.gradient for s in signals]
-
-
-def fisher(probe: Probe) -> list[float]:
-    """Sum over units of half the mean over inputs of (sum over time of a dL/da)^2 (Turner et al. 2020)."""
-    return [0.5 * float(p.sum(dim=1).square().mean(dim=0).sum()) for p in activation_products(probe)]
-
-
-def fisher_product(probe: Probe) -> list[float]:
-    """Sum of a dL/da (LPZero Table 1)."""
-    return [float(p.sum()) for p in activation_products(probe)]
-
-
-def hidden_saliency(probe: Probe) -> list[float]:
-    """Sum of |h dL/dh| over the hidden states of each layer; the public code's, not defined in the paper."""
-    signals = [layer.output for layer in probe.layers if layer.output is not None]
-    signals = [signal for signal in signals if signal.gradient is not None]
-    if not signals:
-        raise Unscored("No hidden state of this network has a gradient of the loss.")
-    return [float((s.value * s.gradient).abs_().sum()) for s in signals]
+proxy(
+    "|w g| over FFN linears", f"{SERIANNI}, public code", LOSS, join=total,
+    name="synaptic_saliency_published", arguments=("ffn",),
+)(saliency)  # fmt: skip
 
 
 def nuclear(matrix: torch.Tensor) -> float:
@@ -150,24 +154,24 @@ def nuclear(matrix: torch.Tensor) -> float:
 
 
 @once_per_probe
-def weight_norms(probe: Probe) -> Sequence[float]:
+def weight_norms(probe: Probe) -> list[float]:
     """Nuclear norm of every attention weight."""
-    return [nuclear(w.value) for w in role(probe, "attention")]
+    return [nuclear(w.value) for w in linears(probe, "attention")]
 
 
+@proxy("||g||_nuc ||w||_nuc over attention linears", f"{ZHOU}; {SERIANNI}, Section 3.4", LOSS, join=total)
 @once_per_probe
 def synaptic_diversity(probe: Probe) -> list[float]:
-    """Nuclear norm of the gradient times that of the weight, attention linears (Zhou et al. 2022; Section 3.4)."""
-    pairs = zip(role(probe, "attention"), weight_norms(probe), strict=True)
+    pairs = zip(linears(probe, "attention"), weight_norms(probe), strict=True)
     return [nuclear(w.gradient) * norm for w, norm in pairs]
 
 
+@proxy("||g||_F ||w||_nuc over attention linears", f"{LPZERO} Eq. 6", LOSS, join=total)
 def synaptic_diversity_norm(probe: Probe) -> list[float]:
-    """Frobenius norm of the gradient times nuclear norm of the weight (LPZero Eq. 6)."""
-    pairs = zip(role(probe, "attention"), weight_norms(probe), strict=True)
+    pairs = zip(linears(probe, "attention"), weight_norms(probe), strict=True)
     return [float(torch.linalg.vector_norm(w.gradient)) * norm for w, norm in pairs]
 
 
+@proxy("synaptic_diversity + synaptic_saliency_published", ZHOU, LOSS, join=total)
 def dss(probe: Probe) -> list[float]:
-    """Diversity of the attention linears and saliency |w g| of the FFN linears (Zhou et al. 2022)."""
-    return [*synaptic_diversity(probe), *synaptic_saliency_published(probe)]
+    return [*synaptic_diversity(probe), *saliency(probe, "ffn")]

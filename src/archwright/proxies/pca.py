@@ -4,14 +4,18 @@ Tokens of the whole batch are pooled: one covariance per layer, of the output of
 smallest number of components whose share of the variance exceeds eta, at most min(tokens - 1, units, input width).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import torch
-
-from archwright.probe import Layer, Probe, once_per_probe
 from archwright.proxies.correlations import eigenvalues
-from archwright.proxies.counts import counts_of
-from archwright.proxies.proxy import Unscored
+from archwright.proxies.counts import count
+from archwright.proxies.lazy_torch import torch
+from archwright.proxies.proxy import FORWARD, Unscored, once_per_probe, proxy, require, total
+
+if TYPE_CHECKING:
+    from archwright.probe import Layer, Probe
 
 ETA = 0.99
 
@@ -19,10 +23,8 @@ ETA = 0.99
 @once_per_probe
 def spectra(probe: Probe) -> list[torch.Tensor]:
     """Eigenvalues of the covariance, descending, of every layer that has an FFN: any eta at no further pass."""
-    layers = [layer for layer in probe.layers if layer.pre_activation is not None]
-    if not layers:
-        raise Unscored("No layer of this network has an FFN.")
-    return [spectrum(layer) for layer in layers]
+    layers = (layer for layer in probe.layers if layer.pre_activation is not None)
+    return [spectrum(layer) for layer in require(layers, "No layer of this network has an FFN.")]
 
 
 def factor_of(weight: torch.Tensor) -> torch.Tensor | None:
@@ -31,7 +33,7 @@ def factor_of(weight: torch.Tensor) -> torch.Tensor | None:
     return None if int(failed) else factor
 
 
-Factor = Callable[[torch.Tensor], torch.Tensor | None]
+Factor = Callable[["torch.Tensor"], "torch.Tensor | None"]
 
 
 def spectrum(layer: Layer, factor: Factor = factor_of) -> torch.Tensor:
@@ -43,18 +45,13 @@ def spectrum(layer: Layer, factor: Factor = factor_of) -> torch.Tensor:
     outputs = layer.pre_activation.value.flatten(0, -2)  # tokens x units
     if layer.first is not None and layer.ffn_input is not None and layer.first.shape[1] < min(outputs.shape):
         known = factor(layer.first)
-        if known is not None:
-            return input_spectrum(layer.ffn_input.flatten(0, -2), known)
+        if known is not None:  # W C W^T and L^T C L with L L^T = W^T W have the same eigenvalues but zeros
+            inputs = layer.ffn_input.flatten(0, -2).double()
+            small = (inputs - inputs.mean(dim=0)) @ known
+            return eigenvalues(small.mT @ small / len(inputs))
     centred = outputs.double() - outputs.double().mean(dim=0)
     smaller = centred.mT @ centred if outputs.shape[1] <= outputs.shape[0] else centred @ centred.mT
     return eigenvalues(smaller / len(outputs))
-
-
-def input_spectrum(inputs: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
-    """W C W^T and L^T C L with L L^T = W^T W have the same eigenvalues but zeros."""
-    inputs = inputs.double()
-    small = (inputs - inputs.mean(dim=0)) @ factor
-    return eigenvalues(small.mT @ small / len(inputs))
 
 
 def dimensions(spectrum: torch.Tensor, eta: float = ETA) -> int:
@@ -65,15 +62,21 @@ def dimensions(spectrum: torch.Tensor, eta: float = ETA) -> int:
     return min(int((shares <= eta).sum()) + 1, len(spectrum))
 
 
+@proxy("components of the pre-activations for 99 %", "W-PCA Eq. 1, 2", FORWARD, roles=("pre_activation",), join=total)
 @once_per_probe
 def v_pca(probe: Probe) -> list[int]:
-    return [dimensions(found) for found in spectra(probe)]
+    return [dimensions(spectrum) for spectrum in spectra(probe)]
 
 
-def w_pca(probe: Probe) -> int:
-    """All parameters times V-PCA."""
-    return counts_of(probe).parameters * sum(v_pca(probe))
+def w_pca(probe: Probe, name: str) -> int:
+    """A count of parameters times V-PCA."""
+    return count(probe, name) * sum(v_pca(probe))
 
 
-def w_pca_nonembedding(probe: Probe) -> int:
-    return counts_of(probe).nonembedding * sum(v_pca(probe))
+proxy("parameters x v_pca", "W-PCA Eq. 4", FORWARD, roles=("pre_activation",), name="w_pca", arguments=("parameters",))(
+    w_pca
+)
+proxy(
+    "nonembedding x v_pca", "W-PCA Eq. 4", FORWARD, roles=("pre_activation",), origin="own",
+    name="w_pca_nonembedding", arguments=("nonembedding",),
+)(w_pca)  # fmt: skip

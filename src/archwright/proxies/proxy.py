@@ -1,10 +1,13 @@
-"""What a proxy is: a pure function of a probe with everything that the program and a reader must know about it."""
+"""What a proxy is: a pure function of a probe with everything that the program and a reader must know about it.
+
+Modules with proxies use `lazy_torch`, so that names, descriptions and needs of all are known without loading torch.
+"""
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from archwright.errors import BadInput, Failed
 
@@ -14,8 +17,19 @@ if TYPE_CHECKING:
 PASSES = ("forward", "loss", "inputs", "noise", "synflow", "hessian")
 ROLES = ("output", "pre_activation", "activations", "projections", "context", "probabilities")
 """As the probe names them; written out here because its room loads torch."""
-GRADIENT_FREE = frozenset({"forward"})
+FORWARD, LOSS, INPUTS, NOISE = ("forward",), ("loss",), ("inputs",), ("inputs", "noise")
+GRADIENT_FREE = frozenset(FORWARD)
 """Passes that run nothing backwards."""
+
+SERIANNI = "Serianni and Kalita 2023"
+ABDELFATTAH = "Abdelfattah et al. 2021"
+MELLOR = "Mellor et al. 2021"
+ZHOU = "Zhou et al. 2022"
+LPZERO = "LPZero"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Unscored(Failed):
@@ -31,9 +45,9 @@ class Proxy:
 
     name: str
     description: str
-    function: str | Callable[..., Any]
-    """(probe, *arguments) -> float, or -> terms that `join` makes a number of; as module:name it is imported when first
-    used. It is pickled with requests that other processes score."""
+    function: Callable[..., Any]
+    """(probe, *arguments) -> float, or -> terms that `join` makes a number of; pickled with requests that other
+    processes score."""
     arguments: tuple[Any, ...] = ()
     citation: str = ""
     passes: tuple[str, ...] = ()
@@ -55,15 +69,7 @@ class Proxy:
 
     def terms(self, probe: "Probe") -> Any:
         """What the function gives, computed once per probe, also where several proxies share it."""
-
-        def compute(probe: "Probe") -> Any:
-            function = self.function
-            if isinstance(function, str):
-                module, _, name = function.partition(":")
-                function = getattr(import_module(module), name)
-            return function(probe, *self.arguments)
-
-        return probe.once((self.function, self.arguments), compute)
+        return probe.once((self.function, self.arguments), lambda probe: self.function(probe, *self.arguments))
 
     def measure(self, probe: "Probe") -> float:
         """The score; raises Unscored with the reason where there is none, and where it is not finite."""
@@ -77,10 +83,62 @@ class Proxy:
             raise Unscored(f"The score is {score}, not a finite number.")
         return score
 
-    def mean_form(self) -> "Proxy":
-        """The same divided by the number of modules (layers, linears, heads) it sums over."""
-        description = f"{self.description}; mean instead of sum"
-        return replace(self, name=f"{self.name}_normalised", join=average, description=description)
+
+def total(terms: Any) -> float:
+    return math.fsum(float(term) for term in terms)
+
+
+def average(terms: Any) -> float:
+    return total(terms) / len(terms)
+
+
+RECORDS: list[Proxy] = []
+"""Those that `proxy` has recorded."""
+
+
+def proxy(
+    description: str,
+    citation: str = "",
+    passes: tuple[str, ...] = (),
+    *,
+    roles: tuple[str, ...] = (),
+    join: Callable[[Any], float] = float,
+    origin: str = "published",
+    name: str = "",
+    arguments: tuple[Any, ...] = (),
+) -> Callable[[Function], Function]:
+    """Records the function that is defined below it as the proxy of its name, or of another with these arguments."""
+
+    def record(function: Function) -> Function:
+        named = name or function.__name__
+        RECORDS.append(Proxy(named, description, function, arguments, citation, passes, roles, origin, join))
+        return function
+
+    return record
+
+
+def mean_form(proxy: Proxy) -> Proxy:
+    """The same divided by the number of modules (layers, linears, heads) it sums over."""
+    description = f"{proxy.description}; mean instead of sum"
+    return replace(proxy, name=f"{proxy.name}_normalised", join=average, description=description)
+
+
+def once_per_probe(function: "Callable[[Probe], Result]") -> "Callable[[Probe], Result]":
+    """An intermediate result that several proxies need, computed once per probe."""
+
+    @wraps(function)
+    def compute(probe: "Probe") -> Result:
+        return probe.once(function, function)
+
+    return compute
+
+
+def require(items: Iterable[Item], reason: str) -> list[Item]:
+    """These as a list; Unscored with the reason where there are none."""
+    present = list(items)
+    if not present:
+        raise Unscored(reason)
+    return present
 
 
 def passes_of(proxies: Iterable[Proxy]) -> tuple[str, ...]:
@@ -91,11 +149,3 @@ def passes_of(proxies: Iterable[Proxy]) -> tuple[str, ...]:
 def roles_of(proxies: Iterable[Proxy]) -> tuple[str, ...]:
     """Roles that `record` has to keep for these proxies."""
     return tuple(dict.fromkeys(name for proxy in proxies for name in proxy.roles))
-
-
-def total(terms: Any) -> float:
-    return math.fsum(float(term) for term in terms)
-
-
-def average(terms: Any) -> float:
-    return total(terms) / len(terms)

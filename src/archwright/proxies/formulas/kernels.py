@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from archwright.proxies.formulas.lazy_torch import torch
+from archwright.proxies.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor

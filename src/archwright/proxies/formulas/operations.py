@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from archwright.proxies.formulas import kernels
 from archwright.proxies.formulas.kernels import GUARD, Accumulate, Kernel, Moments
-from archwright.proxies.formulas.lazy_torch import torch
+from archwright.proxies.lazy_torch import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
