@@ -8,14 +8,4 @@ from archwright.probe.record import record
 REVISION = 1
 """Raise it when the same network and batch give another probe: scores that were kept are then computed again."""
 
-__all__ = [
-    "LOSSES",
-    "PASSES",
-    "REVISION",
-    "ROLES",
-    "Layer",
-    "Probe",
-    "Signal",
-    "Weight",
-    "record",
-]
+__all__ = ["LOSSES", "PASSES", "REVISION", "ROLES", "Layer", "Probe", "Signal", "Weight", "record"]

@@ -8,11 +8,7 @@ import numpy as np
 from archwright.configs import scoring as so
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.text.kinds import TEXT_KINDS
-from archwright.data.text.snippets import (
-    Snippets,
-    TextEncoder,
-    snippets,
-)
+from archwright.data.text.snippets import Snippets, TextEncoder, snippets
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES, Proxy, from_file
 from archwright.scoring.request import ScoreRequest
