@@ -62,7 +62,7 @@ lint: setup
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test: lint browser
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" --hypothesis-profile quick
 
 test-all: lint browser
 	$(PYTEST) -m ""

@@ -14,13 +14,27 @@ from hypothesis import HealthCheck, settings
 from tests.covering import mark_combinations_slow
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
 settings.load_profile("patient")
-"""An example takes as long as it takes: on a busy machine a fifth of a second is soon over."""
+"""An example takes as long as it takes: on a busy machine a fifth of a second is soon over. `make test` is quick."""
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_combinations_slow(items)
+    if hasattr(config, "workerinput"):  # one of several processes
+        from tests.scheduling import longest_first
+
+        longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduling import LongestFirst
+
+    return LongestFirst(config, log)
 
 
 @pytest.fixture(scope="session")
