@@ -28,7 +28,7 @@ GONE = LayerSpec(0, 0)
 
 def reloaded(network: Network) -> PreTrainedModel:
     with silence_libraries(), tempfile.TemporaryDirectory() as folder:
-        hf.write_with_zeros(network, Path(folder))
+        hf.write_stock(network, Path(folder), padded=True)
         return AutoModelForCausalLM.from_pretrained(folder)
 
 
@@ -112,7 +112,7 @@ def test_equal_layers_are_stored_as_they_are(
 ) -> None:
     network = extract(SUPERNETS[case], (part, GONE, part))
     with silence_libraries():
-        hf.write_exact(network, tmp_path)
+        hf.write_stock(network, tmp_path)
         other = AutoModelForCausalLM.from_pretrained(tmp_path)
     assert {name: getattr(other.config, name) for name in sizes} == sizes
     assert other.config.num_hidden_layers == 2
@@ -131,7 +131,7 @@ def test_heads_that_a_llama_config_refuses_are_padded_or_refused(tmp_path: Path)
     with pytest.raises(
         BadInput, match=r"stock config accepts \(The hidden size \(48\) .*hf-padded or compact"
     ) as caught:
-        hf.write_exact(network, tmp_path / "out")
+        hf.write_stock(network, tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert hf.as_stock(network).config.num_attention_heads == HEADS * QUERIES
     assert largest_share(network, reloaded(network), "llama") < 1e-5
@@ -147,9 +147,9 @@ REFUSED = {
 @pytest.mark.parametrize(("rule", "keep"), REFUSED.items(), ids=REFUSED)
 def test_stock_sizes_refuse_what_they_cannot_say(rule: str, keep: SubnetSpec, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=rf"hf needs {rule}.*hf-padded or compact"):
-        hf.write_exact(extract(SUPERNETS["mistral", "groups"], keep), tmp_path / "out")
+        hf.write_stock(extract(SUPERNETS["mistral", "groups"], keep), tmp_path / "out")
     with pytest.raises(BadInput, match="hf needs"):
-        hf.write_exact(extract(SUPERNETS["gpt2", "groups"], (LayerSpec(2, 7),) * 3), tmp_path / "out")
+        hf.write_stock(extract(SUPERNETS["gpt2", "groups"], (LayerSpec(2, 7),) * 3), tmp_path / "out")
 
 
 def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_tied_embeddings_are_stored_once(tmp_path: Path) -> None:
 
     network = extract(SUPERNETS["llama", "groups"], (LayerSpec(2, 7),) * 3)
     with silence_libraries():
-        hf.write_exact(network, tmp_path)
+        hf.write_stock(network, tmp_path)
     with safe_open(tmp_path / "model.safetensors", "pt") as stored:
         assert "lm_head.weight" not in list(stored.keys())
     assert AutoModelForCausalLM.from_pretrained(tmp_path).config.tie_word_embeddings
@@ -176,4 +176,4 @@ def test_stock_heads_must_read_what_ours_reads(family: str, tmp_path: Path) -> N
     with pytest.raises(
         BadInput, match=rf"stock heads of {family} need the pooling .*, got {pooling}; export to compact"
     ):
-        hf.write_with_zeros(extract(supernet(family, pooling), (LayerSpec(2, 7),) * 3), tmp_path)
+        hf.write_stock(extract(supernet(family, pooling), (LayerSpec(2, 7),) * 3), tmp_path, padded=True)

@@ -32,7 +32,7 @@ FFN_FIRST = {"FFN only": (NO_ATTENTION,) * 3, "FFN first": (NO_ATTENTION, NO_FFN
 
 def reloaded(network: Network) -> PreTrainedModel:
     with silence_libraries(), tempfile.TemporaryDirectory() as folder:
-        hf.write_with_zeros(network, Path(folder))
+        hf.write_stock(network, Path(folder), padded=True)
         return AutoModelForSequenceClassification.from_pretrained(folder)
 
 
@@ -133,7 +133,7 @@ REFUSED = {
 @pytest.mark.parametrize(("rule", "keep"), REFUSED.items(), ids=REFUSED)
 def test_stock_sizes_refuse_what_they_cannot_say(rule: str, keep: SubnetSpec, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=rf"hf needs {rule}.*hf-padded or compact") as caught:
-        hf.write_exact(extract(SUPERNETS["bert", "cls"], keep), tmp_path / "out")
+        hf.write_stock(extract(SUPERNETS["bert", "cls"], keep), tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from archwright.reports.discover.page import discover_table, render_discover_page
-from archwright.reports.discover.transfer import transfer_table
+from archwright.reports.discover.page import discover_table, render_discover_page, transfer_table
 from archwright.reports.numbers import DASH, estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"

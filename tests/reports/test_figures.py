@@ -6,12 +6,10 @@ import plotly.graph_objects as go
 import pytest
 
 from archwright.compression.studies.protocol import compare_runs
-from archwright.reports.figures.curves import volume_curves
-from archwright.reports.figures.fronts import pareto_front
+from archwright.reports.figures.fronts import fidelity_figure, fidelity_panel, pareto_front, quantization_figure
 from archwright.reports.figures.panels import assign_styles
 from archwright.reports.figures.panels import figure as panel_figure
-from archwright.reports.figures.paper import FIGURES
-from archwright.reports.figures.studies import fidelity_figure, fidelity_panel, quantization_figure
+from archwright.reports.figures.paper import FIGURES, volume_curves
 from archwright.reports.numbers import PERPLEXITY, SHARE
 
 

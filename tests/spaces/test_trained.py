@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from archwright.search import EPOCHS, largest, sample, smallest
-from archwright.spaces.subnetwork import large_config, layer_config, subnet_space
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import TrainedSpace, large_config, layer_config, subnet_space
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import LayerSpec
 from tests.tiny import shared_tiny

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.configs.discover import DiscoverConfig
 from archwright.discovery.pipeline import discover_formulas
-from archwright.reports.discover.page import discover_table
-from archwright.reports.discover.transfer import transfer_table
+from archwright.reports.discover.page import discover_table, transfer_table
 
 if TYPE_CHECKING:
     from rich.console import Console

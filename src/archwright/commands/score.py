@@ -16,8 +16,7 @@ from archwright.scoring.scorer import open_scorer
 from archwright.scoring.setup import check_page, scoring_setup
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
-from archwright.spaces.architectures import ArchitectureSpace
-from archwright.spaces.config_files import read_configs
+from archwright.spaces.architectures import ArchitectureSpace, read_configs
 from archwright.store import write_atomic
 
 if TYPE_CHECKING:

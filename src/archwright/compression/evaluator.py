@@ -16,8 +16,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.table import LatencyTable
 from archwright.search import SAMPLERS, Candidate, Choices, Config, Constraint, Objective, largest, middle, smallest
-from archwright.spaces.subnetwork import SubnetSpace
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace
 from archwright.store import open_study
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec, nonembedding_parameters

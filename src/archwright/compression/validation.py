@@ -14,8 +14,7 @@ from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import measure_latency
 from archwright.parallel.ray_cluster import check_ray
 from archwright.search import SAMPLERS, rungs, smallest
-from archwright.spaces.subnetwork import SubnetSpace, subnet_space
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace, subnet_space
 from archwright.store import check_store
 from archwright.subnet.anatomy import read_anatomy
 from archwright.training.task_data import TaskData, check_positions, load_checkpoint

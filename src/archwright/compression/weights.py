@@ -13,8 +13,7 @@ from archwright.compression.finetuning import extract_trainable, finetune
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import EPOCHS, Config
-from archwright.spaces.subnetwork import SubnetSpace
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace
 from archwright.store import RunFolder
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.subnet.spec import SubnetSpec

@@ -83,7 +83,8 @@ def export(
         )
         report = json.dumps(parity.as_json(), indent=2, allow_nan=False, ensure_ascii=False)
         (place / REPORT).write_text(report + "\n", encoding="utf-8")
-        card = model_card(parity, form, name=place.name, joint=text_joint(tokenizer))
+        marks_pairs = tokenizer.num_special_tokens_to_add(pair=True) > tokenizer.num_special_tokens_to_add(pair=False)
+        card = model_card(parity, form, name=place.name, joint="" if marks_pairs else "\\n")
         (place / CARD).write_text(card, encoding="utf-8")
         bar.advance()
     return parity
@@ -110,21 +111,11 @@ def write_int8(
 ) -> Int8Report | None:
     if form.quantize is None:
         return None
-    twin = form.quantize(place)
-    return Int8Report(
-        file=twin.weights,
-        bytes=weight_bytes(place, twin.weights),
-        difference=compare_outputs(reference, twin.run, batches, kind=kind),
-        latency=latency(twin.run) if latency else None,
-    )
+    file, run = form.quantize(place)
+    difference = compare_outputs(reference, run, batches, kind=kind)
+    return Int8Report(file, weight_bytes(place, file), difference, latency(run) if latency else None)
 
 
 def weight_bytes(place: Path, name: str) -> int:
     """Bytes of a file and of the one with its data, which a very large ONNX network has beside it."""
     return sum(path.stat().st_size for path in place.glob(f"{name}*"))
-
-
-def text_joint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What stands between two texts, for a snippet of code: a line break where the tokenizer has no mark for it."""
-    marks = tokenizer.num_special_tokens_to_add(pair=True) > tokenizer.num_special_tokens_to_add(pair=False)
-    return "" if marks else "\\n"

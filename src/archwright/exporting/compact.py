@@ -45,10 +45,6 @@ def save_checkpoint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
         tokenizer.save_pretrained(folder)
 
 
-def write_compact(network: PreTrainedModel, folder: Path, batch: Mapping[str, Tensor] | None = None) -> None:
-    save_checkpoint(network, None, folder)
-
-
 def load_compact(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
     """The checkpoint by its own copy of the code, not by the project's, which transformers would prefer here.
 
@@ -74,7 +70,7 @@ def run_logits(
 
 
 COMPACT = ExportFormat(
-    write=write_compact,
+    write=lambda network, folder, batch: save_checkpoint(network, None, folder),
     load=load_compact,
     trust=", trust_remote_code=True",
     otherwise="check that the reference is the network that was extracted",

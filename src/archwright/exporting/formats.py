@@ -52,16 +52,8 @@ class ExportFormat:
     """What the loading functions of transformers need to be told beside the folder."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What a user must know about a network that pools like this, for the model card."""
-    quantize: "Callable[[Path], Int8Export] | None" = None
-    """From the folder to one more file in it with 8-bit weights."""
-
-
-@dataclass(frozen=True)
-class Int8Export:
-    """The 8-bit file that was written, and what it computes."""
-
-    weights: str
-    run: "Run"
+    quantize: "Callable[[Path], tuple[str, Run]] | None" = None
+    """Writes one more file with 8-bit weights into the folder; gives its name and what it computes."""
 
 
 FORMATS: Registry[ExportFormat] = Registry(

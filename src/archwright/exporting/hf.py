@@ -6,6 +6,7 @@ Stock layers all have the same sizes, so what is missing in some of them is fill
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -39,16 +40,16 @@ checkpoint is not a trained one: it computes the mean. Run it as it is, also in 
 """
 
 
-def write_exact(network: PrunedNetwork, folder: Path, batch: Mapping[str, Tensor] | None = None) -> None:
-    """A checkpoint of the exact sizes; BadInput names what a stock config cannot say."""
-    check_pooling(network)
-    check_expressible(network)
-    as_stock(network).save_pretrained(folder)
+def write_stock(
+    network: PrunedNetwork, folder: Path, batch: Mapping[str, Tensor] | None = None, *, padded: bool = False
+) -> None:
+    """A checkpoint of the exact sizes; BadInput names what a stock config cannot say.
 
-
-def write_with_zeros(network: PrunedNetwork, folder: Path, batch: Mapping[str, Tensor] | None = None) -> None:
-    """A checkpoint of the largest layer's units and of as many heads as stock layers need, the rest zeros."""
+    Or, `padded`, of the largest layer's units and of as many heads as stock layers need, the rest zeros.
+    """
     check_pooling(network)
+    if not padded:
+        check_expressible(network)
     as_stock(network).save_pretrained(folder)
 
 
@@ -56,8 +57,8 @@ def load_stock(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tens
     return run_logits(stock_head(kind).auto.from_pretrained(folder), task_export(kind).stock_logits)
 
 
-HF = ExportFormat(write=write_exact, load=load_stock, stock=True, notes={"mean": POOLED}, otherwise="export to compact")
-HF_PADDED = replace(HF, write=write_with_zeros)
+HF = ExportFormat(write=write_stock, load=load_stock, stock=True, notes={"mean": POOLED}, otherwise="export to compact")
+HF_PADDED = replace(HF, write=partial(write_stock, padded=True))
 
 
 def as_stock(network: PrunedNetwork) -> PreTrainedModel:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.exporting.exportable import network_traits
-from archwright.exporting.formats import ExportFormat, Int8Export
+from archwright.exporting.formats import ExportFormat
 from archwright.exporting.hf import copy_labels
 from archwright.exporting.kinds import task_export
 from archwright.exporting.onnx_int8 import quantize_decoder, quantize_encoder
@@ -104,9 +104,9 @@ def int8_file_bytes(network: PrunedNetwork) -> int:
         return small.stat().st_size
 
 
-def write_int8_file(folder: Path) -> Int8Export:
+def write_int8_file(folder: Path) -> tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]:
     quantize(folder / FILE, folder / INT8_FILE)
-    return Int8Export(INT8_FILE, load_onnx(folder / INT8_FILE))
+    return INT8_FILE, load_onnx(folder / INT8_FILE)
 
 
 ONNX = ExportFormat(

@@ -28,14 +28,8 @@ def quantize_encoder(model: ModelProto, to: Path) -> None:
 
     Weights use 7 of the 8 bits: processors without VNNI overflow otherwise, and with it nothing is lost.
     """
-    quantize_dynamic(
-        model,
-        to,
-        weight_type=QuantType.QInt8,
-        per_channel=True,
-        reduce_range=True,
-        nodes_to_exclude=stacked_products(model.graph),
-    )
+    options = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
+    quantize_dynamic(model, to, nodes_to_exclude=stacked_products(model.graph), **options)
 
 
 def stacked_products(graph: GraphProto) -> list[str]:
@@ -72,7 +66,10 @@ def quantize_tables(graph: GraphProto) -> None:
         nodes += [node] if table is None else lookup(graph, node, numpy_helper.to_array(table))
     del graph.node[:]
     graph.node.extend(nodes)
-    remove_idle_tensors(graph)
+    used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    for place in reversed(range(len(graph.initializer))):
+        if graph.initializer[place].name not in used:
+            del graph.initializer[place]
 
 
 def lookup(graph: GraphProto, node: NodeProto, table: NDArray[np.float32]) -> Iterator[NodeProto]:
@@ -95,10 +92,3 @@ def tables_of(graph: GraphProto) -> dict[str, TensorProto]:
         for tensor in graph.initializer
         if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2 and np.prod(tensor.dims) >= SMALLEST_TABLE
     }
-
-
-def remove_idle_tensors(graph: GraphProto) -> None:
-    used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-    for place in reversed(range(len(graph.initializer))):
-        if graph.initializer[place].name not in used:
-            del graph.initializer[place]

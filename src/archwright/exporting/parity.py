@@ -87,7 +87,9 @@ def compare_outputs(reference: Run, run: Run, batches: Sequence[Inputs], *, kind
                 same.append((answers[0].argmax(-1) == answers[1].argmax(-1)).flatten())
             ours, theirs = task.select_logits(ours, batch), task.select_logits(theirs, batch)
             logits.append(float(ours.abs().max()))
-            shapes.append(batch_shape(batch) | {"largest": float((ours - theirs).abs().max())})
+            rows, *choices, length = batch["input_ids"].shape
+            shape = {"rows": rows, "length": length} | ({"choices": choices[0]} if choices else {})
+            shapes.append(shape | {"largest": float((ours - theirs).abs().max())})
     equal = torch.cat(same).float()
     return Difference(
         largest=float(torch.tensor([shape["largest"] for shape in shapes]).max()),  # not a number if one is none
@@ -95,11 +97,6 @@ def compare_outputs(reference: Run, run: Run, batches: Sequence[Inputs], *, kind
         same_predictions=float(equal.mean()) if len(equal) else None,
         shapes=shapes,
     )
-
-
-def batch_shape(batch: Inputs) -> dict[str, float]:
-    rows, *choices, length = batch["input_ids"].shape
-    return {"rows": rows, "length": length} | ({"choices": choices[0]} if choices else {})
 
 
 def varied_batches(
@@ -116,15 +113,8 @@ def varied_batches(
     batches = []
     for rows in chosen:
         second = [pairs[row] for row in rows] if pairs else None
-        inputs = tokenizer(
-            [texts[row] for row in rows],
-            second,
-            padding=True,
-            truncation=True,
-            max_length=max_length,
-            return_tensors="pt",
-        )
-        batches.append(dict(inputs))
+        options = {"padding": True, "truncation": True, "max_length": max_length, "return_tensors": "pt"}
+        batches.append(dict(tokenizer([texts[row] for row in rows], second, **options)))
     return batches
 
 
@@ -143,7 +133,7 @@ A {family} network with {parameters:,} parameters, as `{format}`: {summary}.
 def model_card(parity: Parity, form: ExportFormat, *, name: str, joint: str = "") -> str:
     """Markdown: how to load it, what is left of the network, how exact it is.
 
-    `joint` is what stands between two texts where the tokenizer puts nothing there.
+    `joint` is what stands between two texts where the tokenizer puts nothing there, in a snippet of code.
     """
     kind, summary = task_export(parity.kind), FORMATS.descriptions()[parity.format]
     header = HEADER.format(name=name, library=form.library, summary=summary, tag=kind.tag, **vars(parity))

@@ -181,7 +181,12 @@ def decoder_state(network: PrunedNetwork, blocks: list[Block], stock: PreTrained
         root = f"{family.layers}.{number}."
         ours = dict(block_tensors(network, block, shape, stock_layer=stock.get_submodule(root[:-1])))
         for name in (name for name in stock_state if name.startswith(root)):
-            state[name] = fit_tensor(name, ours.get(name.removeprefix(root)), stock_state[name].shape)
+            tensor, size = ours.get(name.removeprefix(root)), stock_state[name].shape
+            if tensor is not None:
+                state[name] = pad_zeros(tensor, size)
+            else:  # of a dead sub-layer zeros, and norms that scale by one
+                scales = len(size) == 1 and name.endswith(".weight")
+                state[name] = torch.ones(size) if scales else torch.zeros(size)
     return family.to_stock(state)
 
 
@@ -221,10 +226,3 @@ def place_heads(tensor: Tensor, path: str, family: Family, old: AttentionShape, 
         return tensor if tensor.dim() < 2 else pad_zeros(tensor.unflatten(1, before), (len(tensor), *after)).flatten(1)
     apart = pad_zeros(tensor.unflatten(0, before), (*after, *tensor.shape[1:]))
     return apart.flatten(0, len(after) - 1)
-
-
-def fit_tensor(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> Tensor:
-    """The tensor with zeros behind it; of a dead sub-layer zeros, and norms that scale by one."""
-    if tensor is not None:
-        return pad_zeros(tensor, shape)
-    return torch.ones(shape) if len(shape) == 1 and name.endswith(".weight") else torch.zeros(shape)

@@ -148,7 +148,10 @@ class FormulaSpace:
         if self.unary > COUNTED:
             return {"raw": raw * len(self.factors), "canonical": None, "alone": None}
         signed = self.signed_chains
-        joined = sum(count_distinct(signed[left], signed[right]) for left, right in self.pairs)
+        joined = 0  # of both branches: four sums and differences, and two products, as far as signs are there
+        for left, right in ((signed[first], signed[second]) for first, second in self.pairs):
+            joined += (sum(left.plus) + sum(left.minus)) * len(right.chains) * 2  # the binary operation has the sign
+            joined += int(available_products(left, right).sum())
         alone = sum(sum(side.plus) + sum(side.minus) for side in signed.values())
         sizes = {"raw": raw, "canonical": joined + alone, "alone": alone}
         return {name: count * len(self.factors) for name, count in sizes.items()}
@@ -172,12 +175,6 @@ def find_signed_chains(name: str, unary: int) -> SignedChains:
     chains = sorted(plain, key=lambda chain: (len(chain), [order(step) for step in chain]))
     minus = tuple((*chain, "negate") in canonical for chain in chains)
     return SignedChains(name, tuple(chains), tuple(chain in canonical for chain in chains), minus)
-
-
-def count_distinct(left: SignedChains, right: SignedChains) -> int:
-    """Formulas of both branches that differ: four sums and differences, and two products, as far as signs are there."""
-    sums = (sum(left.plus) + sum(left.minus)) * len(right.chains) * 2  # the sign on the right is the binary operation's
-    return sums + int(available_products(left, right).sum())
 
 
 def available_products(left: SignedChains, right: SignedChains) -> np.ndarray:

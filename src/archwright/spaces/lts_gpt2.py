@@ -102,9 +102,12 @@ class LtsGpt2Space(ArchitectureSpace):
             self.check_inner(config, f"d_inner{layer}")
 
     def check_value(self, config: Config, name: str) -> None:
-        value = integer(config, name)
-        if value not in self.choices[name]:
-            raise BadInput(f"{name} must be one of {describe_values(self.choices[name])}, got {value}.")
+        value, values = integer(config, name), self.choices[name]
+        if value not in values:
+            words = ", ".join(map(str, values))
+            if isinstance(values, range):
+                words = f"{values[0]} to {values[-1]}" + (f" in steps of {values.step}" if values.step > 1 else "")
+            raise BadInput(f"{name} must be one of {words}, got {value}.")
 
     def check_inner(self, config: Config, name: str) -> None:
         value, least = integer(config, name), max(1, self.domain.widening * config["d_model"])
@@ -208,9 +211,3 @@ def integer(config: Config, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadInput(f"{name} must be an integer, got {value!r}; write it as in a config that `score` prints.")
     return value
-
-
-def describe_values(values: Sequence[int]) -> str:
-    if not isinstance(values, range):
-        return ", ".join(map(str, values))
-    return f"{values[0]} to {values[-1]}" + (f" in steps of {values.step}" if values.step > 1 else "")

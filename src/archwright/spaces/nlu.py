@@ -25,7 +25,7 @@ from archwright.networks.nlu import (
     build_nlu_supernet,
     nlu_counts,
 )
-from archwright.networks.nlu.initial_weights import HEAD, draw_weights
+from archwright.networks.nlu.network import HEAD, draw_weights
 from archwright.networks.roles import Counts
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers
@@ -81,8 +81,7 @@ class NluPrefixLayers:
 class NluSpace(ArchitectureSpace):
     """Encoders of 6 or 12 layers, each one of twelve blocks: BERT or MobileBERT, with one of six FFN widths.
 
-    Networks of one seed share their weights: a block at a place has the same in all of them, as
-    `networks.nlu.initial_weights` draws them.
+    Networks of one seed share their weights: a block at a place has the same in all of them, as `build_nlu` draws them.
     """
 
     variant: str = "small"

@@ -1,4 +1,4 @@
-"""The four spaces of sub-networks (Klein et al. 2024, Section 3.3)."""
+"""The four spaces of sub-networks (Klein et al. 2024, Section 3.3), also with a choice of how long to train."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from archwright.search import Bits, Config
+from archwright.search import EPOCHS, Bits, Config
 from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, as_part, count, positions
 
 SubnetChoices = Mapping[str, Sequence[int] | Bits]
@@ -134,3 +134,30 @@ def large_config(of: Anatomy, keep: SubnetSpec) -> Config:
         row[list(positions(part.heads))] = True
         row[[layer.heads + unit for unit in positions(part.units)]] = True
     return {"bits": Bits(bits.size).pack(bits)}
+
+
+@dataclass(frozen=True)
+class TrainedSpace:
+    """The sub-networks of `space`, each with one of `epochs` (rising) as one more choice, as standard NAS searches."""
+
+    space: SubnetSpace
+    epochs: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        return self.space.name
+
+    @property
+    def anatomy(self) -> Anatomy:
+        return self.space.anatomy
+
+    @property
+    def choices(self) -> Mapping[str, Sequence[float] | Sequence[int] | Bits]:
+        return {**self.space.choices, EPOCHS: self.epochs}
+
+    def build(self, config: Config) -> SubnetSpec:
+        return self.space.build(config)
+
+    def canonical(self, config: Config) -> Config:
+        """The same network after another number of epochs is another one."""
+        return {**self.space.canonical(config), EPOCHS: config[EPOCHS]}

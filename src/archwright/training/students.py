@@ -16,9 +16,8 @@ from archwright.networks.load import UNREADABLE, first_line
 from archwright.random_streams import generator
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
-from archwright.spaces.architectures import ArchitectureSpace, change_plan
+from archwright.spaces.architectures import ArchitectureSpace, change_plan, read_configs
 from archwright.spaces.checkpoints import space_of_model
-from archwright.spaces.config_files import read_configs
 
 MODEL = "model"
 """Folder of the trained network inside a run folder."""

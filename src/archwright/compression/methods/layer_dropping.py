@@ -6,8 +6,7 @@ from archwright.compression.methods.method import SUPERNET_ONLY, Method, read_co
 from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import EPOCHS
-from archwright.spaces.subnetwork import layer_config
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import TrainedSpace, layer_config
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning.baselines import drop_layers

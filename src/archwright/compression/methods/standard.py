@@ -7,7 +7,7 @@ from archwright.compression.order import load_reordered_network, read_order
 from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import SAMPLERS, rungs
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import TrainedSpace
 from archwright.subnet.importance import ImportanceOrder
 
 

@@ -13,8 +13,7 @@ from archwright.errors import BadInput
 from archwright.progress import progress
 from archwright.search import Config, sample
 from archwright.search.encoding import config_key
-from archwright.spaces.subnetwork import SubnetSpace
-from archwright.spaces.trained import TrainedSpace
+from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace
 from archwright.statistics.bootstrap import CORRELATIONS, bootstrap_correlation
 from archwright.subnet.spec import sizes
 

@@ -55,13 +55,11 @@ class CellLayer(nn.Module):
         super().__init__()
         self.recipe, self.units, self.weight_dropout = recipe, units, weight_dropout
         self.states = states_of(recipe)
-        self.linears = nn.ModuleDict(
-            {
-                _key(name): _build_linears(node["input"], inputs, units)
-                for name, node in recipe.items()
-                if _has_weights(node)
-            }
-        )
+        self.linears, widths = nn.ModuleDict(), defaultdict(lambda: units, {INPUT: inputs})
+        for name, node in recipe.items():
+            if _has_weights(node):  # one weight per input and one bias, which the first of the linears holds
+                linears = (nn.Linear(widths[source], units, bias=not n) for n, source in enumerate(node["input"]))
+                self.linears[_key(name)] = nn.ModuleList(linears)
         nodes = effective_nodes(recipe)
         states = {entering(k) for k in range(self.states)}
         self.moving = [name for name in nodes if states & reachable(recipe, [name])]
@@ -205,12 +203,6 @@ def _where(real: torch.Tensor, after: State, before: State) -> State:
 
 def _has_weights(node: Mapping[str, str]) -> bool:
     return OPS[node["op"]].weighted
-
-
-def _build_linears(sources: list[str], inputs: int, units: int) -> nn.ModuleList:
-    """One weight per input and one bias, which the first of the linears holds."""
-    widths = defaultdict(lambda: units, {INPUT: inputs})
-    return nn.ModuleList(nn.Linear(widths[source], units, bias=not place) for place, source in enumerate(sources))
 
 
 def _readers(recipe: Recipe, moving: list[str], sources: set[str]) -> dict[str, list[tuple[str, int]]]:

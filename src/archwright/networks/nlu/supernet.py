@@ -15,9 +15,16 @@ from transformers.initialization import no_init_weights
 
 from archwright.errors import BadInput, Failed
 from archwright.networks.nlu.config import BlockPlan, NluConfig
-from archwright.networks.nlu.initial_weights import EMBEDDINGS, HEAD, draw_weights, layer_stream
-from archwright.networks.nlu.layers import NluLayer, layer_of
-from archwright.networks.nlu.network import NluModel, NluNetwork
+from archwright.networks.nlu.network import (
+    EMBEDDINGS,
+    HEAD,
+    NluLayer,
+    NluModel,
+    NluNetwork,
+    draw_weights,
+    layer_of,
+    layer_stream,
+)
 from archwright.networks.roles import LayerRoles
 
 Design = Mapping[str, Any]

@@ -5,10 +5,9 @@ from typing import Any
 
 from archwright.reports.compress.page import study_sections
 from archwright.reports.compress.summary import half_size_member, loss, share_points
-from archwright.reports.figures.bars import bins_panel
-from archwright.reports.figures.curves import volume_curves
 from archwright.reports.figures.fronts import ERRORS, SIZES, fronts_panel, plot_points
 from archwright.reports.figures.panels import Figure, assign_styles, figure, protocol_styles
+from archwright.reports.figures.paper import bins_panel, volume_curves
 from archwright.reports.numbers import DASH, decimal, duration, error_format, number, percent
 from archwright.reports.page import Card, Section, facts, notice, plot, plots, render_page, section
 from archwright.reports.tables import ReportTable, table

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from archwright.reports.compress.summary import error_words, half_size_member, headline, loss, member_commands
-from archwright.reports.figures.studies import fidelity_figure, quantization_figure
+from archwright.reports.figures.fronts import fidelity_figure, quantization_figure
 from archwright.reports.numbers import (
     DASH,
     bounds,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from archwright.reports.compress.page import COEFFICIENTS, FIDELITY, correlation_cells
+from archwright.reports.figures.fronts import fidelity_panel
 from archwright.reports.figures.panels import figure
 from archwright.reports.figures.paper import FIGURES
-from archwright.reports.figures.studies import fidelity_panel
 from archwright.reports.numbers import DASH, error_format, join_words
 from archwright.reports.page import Block, Card, Section, notice, plot, render_page, section, text
 from archwright.reports.tables import ReportTable, table

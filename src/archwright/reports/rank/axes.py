@@ -13,6 +13,8 @@ Axis = dict[str, Any]
 Architecture = Mapping[str, Any]
 DIGITS = 6
 SHAPES = ("depth", "width", "parameters")
+FACTS = {"Spearman": "spearman", "Kendall tau-b": "kendall_b", "within cells": "within_cells"}
+"""What the table says about a proxy, as one line below its picture."""
 CELLS, CELL_SIZE = 9, 5
 """At most so many cells are shown, each with at least so many architectures: fewer tell nothing."""
 
@@ -33,7 +35,9 @@ def rank_axes(document: Document) -> list[Axis]:
     axes = [score_axis(trained, "trained", [each.get("trained") for each in architectures])]
     for name in names:
         row, values = rows.get(name, {}), [(each.get("scores") or {}).get(name) for each in architectures]
-        axes.append(score_axis(name, origin(row) if row else "other", values, row_facts(row)))
+        facts = [f"{words} {row_interval(row, key)}" for words, key in FACTS.items() if number(row, key) is not None]
+        facts += [str(row["verdict"])] if row.get("verdict") else []
+        axes.append(score_axis(name, origin(row) if row else "other", values, "; ".join(facts)))
     axes += [
         score_axis(name, "size", [each.get(name) for each in architectures]) for name in SHAPES if name not in names
     ]
@@ -44,13 +48,6 @@ def score_axis(name: str, group: str, values: Sequence[Any], words: str = "") ->
     numbers = [round_digits(value) for value in values]
     known = sum(value is not None for value in numbers)
     return {"name": name, "group": group, "values": numbers, "facts": words, "known": known}
-
-
-def row_facts(row: Mapping[str, Any]) -> str:
-    """What the table says about a proxy, as one line below its picture."""
-    parts = {"Spearman": "spearman", "Kendall tau-b": "kendall_b", "within cells": "within_cells"}
-    shown = [f"{words} {row_interval(row, key)}" for words, key in parts.items() if number(row, key) is not None]
-    return "; ".join([*shown, *([str(row["verdict"])] if row.get("verdict") else [])])
 
 
 def rank_points(document: Document) -> dict[str, Any]:
