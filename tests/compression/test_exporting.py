@@ -134,16 +134,20 @@ def test_options_of_the_other_kind_of_folder_are_refused(models: Path, tmp_path:
     for which in (o.NetworkOptions(trial=3), o.NetworkOptions(recovered=True)):
         with pytest.raises(BadInput, match="this folder has one"):
             export(
-                o.SourceOptions(models / "nlu-mlm"),
-                which,
-                o.ExportOptions("compact"),
-                o.TargetOptions(tmp_path / "out"),
+                o.ExportConfig(
+                    o.SourceOptions(models / "nlu-mlm"),
+                    which,
+                    o.ExportOptions("compact"),
+                    o.TargetOptions(tmp_path / "out"),
+                ),
             )
     with pytest.raises(BadInput, match="--against is for trained networks"):
         export(
-            o.SourceOptions(as_run(tmp_path)),
-            o.NetworkOptions(trial=0, against="minilm"),
-            o.ExportOptions("compact"),
-            o.TargetOptions(),
+            o.ExportConfig(
+                o.SourceOptions(as_run(tmp_path)),
+                o.NetworkOptions(trial=0, against="minilm"),
+                o.ExportOptions("compact"),
+                o.TargetOptions(),
+            ),
         )
     assert not (tmp_path / "out").exists()

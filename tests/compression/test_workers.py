@@ -86,7 +86,7 @@ def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monk
             wait_for(lambda: len({trial.user_attrs[WORKER]["pid"] for trial in study_of(run).trials}) == 2, every=0.1)
         return measure_error(*args, **options)
 
-    monkeypatch.setattr("archwright.training.task_data.error", unhurried)
+    monkeypatch.setattr("archwright.training.task_data.measure_error", unhurried)
     found = compressed(run, **given, trials=60, workers=2, space="large").result
     assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 60
     shares = workers_of(study_of(run))

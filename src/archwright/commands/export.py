@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from archwright.compression.export import ORIGINAL, ExportResult, export_subnet, export_trained_network
+from archwright.compression.methods import load_evaluator
 from archwright.compression.run import load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
@@ -30,8 +31,9 @@ def export(config: o.ExportConfig) -> ExportResult:
     if network.trial is None:
         raise BadInput(f"--trial is needed for {source}, a run of compress: a number of its front, -1 is the original.")
     run, trial, recovered = load_run(source), network.trial, network.recovered
+    evaluator = load_evaluator(run.folder)  # a damaged folder is noticed before a wrong trial
     subnet = None if recovered or trial == ORIGINAL else run.member(trial).config
-    return export_subnet(run.folder, trial, subnet, to=to, folder=config.target.out, int8=int8, recovered=recovered)
+    return export_subnet(evaluator, trial, subnet, to=to, folder=config.target.out, int8=int8, recovered=recovered)
 
 
 def find_model(folder: Path) -> Path | None:

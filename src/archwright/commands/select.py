@@ -77,7 +77,7 @@ def select(config: o.SelectConfig) -> SelectResult:
         recovered = recover_subnet(evaluator.context, evaluator.extract(pick.config), trial, recovery)
     if export.to is not None:
         exported = export_subnet(
-            *(run.folder, trial, pick.config),
+            *(load_evaluator(run.folder), trial, pick.config),
             to=export.to,
             folder=config.target.out,
             int8=export.int8,

@@ -15,7 +15,6 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods import load_evaluator
 from archwright.data.batching import Encoded, batch_of
 from archwright.data.public_data import resolve_model
 from archwright.data.text.tokenizer import load_tokenizer
@@ -29,7 +28,6 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_calls
 from archwright.search import Config
 from archwright.spaces.checkpoints import load_any_network, load_network
-from archwright.store import RunFolder
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
 
@@ -93,7 +91,7 @@ class ExportResult:
 
 
 def export_subnet(
-    run: RunFolder,
+    evaluator: SubnetEvaluator,
     trial: int,
     config: Config | None,
     *,
@@ -103,8 +101,7 @@ def export_subnet(
     recovered: bool = False,
 ) -> ExportResult:
     """Writes the sub-network of a trial; its config is needed unless it is recovered or the original."""
-    evaluator = load_evaluator(run)
-    task_data = evaluator.context.task_data
+    run, task_data = evaluator.context.run, evaluator.context.task_data
     network, part = find_network(evaluator, trial, config, recovered)
     standalone = network if part is None or config is None else evaluator.extract(config)
     folder = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))

@@ -117,8 +117,10 @@ class Selection:
     def save_pretrained(self, folder: str | Path, to: str = "compact") -> dict[str, Any]:
         """Writes a checkpoint and returns its parity report."""
         from archwright.compression.export import export_subnet
+        from archwright.compression.methods import load_evaluator
 
-        return export_subnet(self.run.folder, self.entry["trial"], self.config, to=to, folder=Path(folder)).as_json()
+        evaluator = load_evaluator(self.run.folder)
+        return export_subnet(evaluator, self.entry["trial"], self.config, to=to, folder=Path(folder)).as_json()
 
 
 def load_run(path: Path) -> FinishedRun:
