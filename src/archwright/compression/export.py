@@ -30,6 +30,7 @@ from archwright.search import Config
 from archwright.spaces.checkpoints import load_any_network, load_network
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
+from archwright.tasks import TASK_KINDS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +106,7 @@ def export_subnet(
     network, part = find_network(evaluator, trial, config, recovered)
     standalone = network if part is None or config is None else evaluator.extract(config)
     folder = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
-    sample = block_batches if network.config.kind == "lm" else mixed_batches
+    sample_batches = TASK_KINDS[network.config.kind].export_batches.load()
     with one_thread():  # latency is about one thread, in every runtime
         parity = export(
             standalone,
@@ -114,7 +115,7 @@ def export_subnet(
             to=to,
             int8=int8,
             reference=logits_of(network, part),
-            batches=sample(task_data.encoded["validation"]),
+            batches=sample_batches(task_data.encoded["validation"]),
             latency=lambda exported: time_beside_original(evaluator, exported),
         )
     return ExportResult(folder, parity)
@@ -234,15 +235,15 @@ def load_forward(model: str) -> Forward:
 
 def text_batches(tokenizer: PreTrainedTokenizerBase, description: NetworkTraits) -> list[dict[str, torch.Tensor]]:
     """TEXTS in several shapes as the network reads them."""
-    kind, longest = description.kind, min(TRAINED_LENGTH, description.room or TRAINED_LENGTH)
-    texts = (QUESTIONS, TEXTS) if kind == "qa" else (TEXTS,)
+    task, longest = task_export(description.kind), min(TRAINED_LENGTH, description.room or TRAINED_LENGTH)
+    texts = (QUESTIONS, TEXTS) if task.asks else (TEXTS,)
     names = ("input_ids", "attention_mask", *(() if description.causal else ("token_type_ids",)))
     batches = []
     for encoded in varied_batches(tokenizer, *texts, max_length=longest):
         batch = {name: encoded[name] for name in names if name in encoded}
-        if kind == "qa" and "token_type_ids" in batch:  # the tokenizer marks the second text: answers stand there
+        if task.asks and "token_type_ids" in batch:  # the tokenizer marks the second text: answers stand there
             batch["context_mask"] = batch["token_type_ids"] * batch["attention_mask"]
-        if kind == "choice":  # two: the text, and the one as far from the end as this is from the beginning
+        if "choices" in task.axes:  # two: the text, and the one as far from the end as this is from the beginning
             batch = {name: torch.stack([tensor, tensor.flip(0)], 1) for name, tensor in batch.items()}
         batches.append(batch)
     return batches

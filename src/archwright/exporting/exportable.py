@@ -7,6 +7,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from archwright.errors import BadInput
+from archwright.exporting.kinds import WITHOUT_TASK
 from archwright.networks.cells import CellForCausalLM
 from archwright.networks.flexibert import FlexiBertModel, FlexiBertNetwork
 from archwright.networks.load import max_length_of, supernet_config
@@ -15,17 +16,13 @@ from archwright.networks.nlu import NluModel, NluNetwork
 from archwright.networks.pruned import PrunedNetwork
 from archwright.networks.stock_heads import stock_head
 
-PRETRAINED = {"mlm": "AutoModelForMaskedLM", "electra": "AutoModelForPreTraining"}
-"""What an encoder answers by the loss it was pre-trained with, and the auto class that loads it; with any other loss,
-and without a head, its hidden states."""
-
 
 @dataclass(frozen=True)
 class NetworkTraits:
     """What an export needs to know of a network."""
 
     kind: str
-    """What it answers: a kind of task, or what it was pre-trained for."""
+    """What it answers: a kind of task, or one of WITHOUT_TASK."""
     family: str
     layers: list[list[int]]
     """Heads and units of every layer; an operator without heads has none."""
@@ -58,7 +55,7 @@ def describe_pruned(network: PrunedNetwork) -> NetworkTraits:
 
 def describe_encoder(network: PreTrainedModel) -> NetworkTraits:
     config = network.config
-    kind = config.loss if hasattr(network, "head") and config.loss in PRETRAINED else "features"
+    kind = config.loss if hasattr(network, "head") and config.loss in WITHOUT_TASK else "features"
     layers, room = supernet_config(config).layers, config.max_position_embeddings
     return NetworkTraits(kind, config.model_type, layers, causal=False, room=room)
 
@@ -79,7 +76,7 @@ def exportable_encoder(network: type[PreTrainedModel], body: type[PreTrainedMode
 
     def auto_classes(encoder: PreTrainedModel) -> Mapping[str, type]:
         loss = encoder.config.loss
-        return {"AutoModel": body} | ({PRETRAINED[loss]: type(encoder)} if loss in PRETRAINED else {})
+        return {"AutoModel": body} | ({WITHOUT_TASK[loss].auto: type(encoder)} if loss in WITHOUT_TASK else {})
 
     return ExportableNetwork(network, describe_encoder, auto_classes)
 

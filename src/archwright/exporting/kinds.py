@@ -202,6 +202,8 @@ class TaskExport:
     onnx_usage: str
     pools: bool = False
     """Whether its head reads one vector per text."""
+    asks: bool = False
+    """Whether a question stands before a text, and the answer in the text."""
     axes: tuple[str, ...] = ("batch", "sequence")
     """What the dimensions of the inputs are."""
     select_logits: "Select" = all_logits
@@ -236,6 +238,7 @@ QUESTION_ANSWERING = TaskExport(
     tag="question-answering",
     usage=ANSWER,
     onnx_usage=ONNX_ANSWER,
+    asks=True,
     select_logits=lambda logits, inputs: logits.mT[answerable(inputs)],  # places x (start, end)
     stock_logits=span_logits,
     notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
@@ -248,27 +251,42 @@ LANGUAGE_MODELLING = TaskExport(
     select_answers=token_logits,
     notes={"onnx": WITHOUT_CACHE},
 )
-WITHOUT_TASK = {
-    "mlm": TaskExport(
-        tag="fill-mask", usage=FILL, onnx_usage=ONNX_TOKENS, select_logits=token_logits, select_answers=token_logits
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainedExport(TaskExport):
+    """What an encoder answers that was pre-trained and has no task yet."""
+
+    auto: str
+    """The auto class of transformers that loads it."""
+    select_logits: "Select" = token_logits
+
+
+WITHOUT_TASK: dict[str, PretrainedExport] = {
+    "mlm": PretrainedExport(
+        auto="AutoModelForMaskedLM",
+        tag="fill-mask",
+        usage=FILL,
+        onnx_usage=ONNX_TOKENS,
+        select_answers=token_logits,
     ),
-    "electra": TaskExport(
+    "electra": PretrainedExport(
+        auto="AutoModelForPreTraining",
         tag="token-classification",
         usage=DOUBT,
         onnx_usage=ONNX_TOKENS,
-        select_logits=token_logits,
         select_answers=replacement_logits,
     ),
-    "features": TaskExport(
+    "features": PretrainedExport(
+        auto="AutoModel",
         tag="feature-extraction",
         usage=EMBED,
         onnx_usage=ONNX_TOKENS,
-        select_logits=token_logits,
         select_answers=lambda states, inputs: states.new_zeros(0, 1),
         answer=hidden_states,
     ),
 }
-"""What encoders answer that were pre-trained and have no task yet."""
+"""By the loss it was pre-trained with; "features", its hidden states, with any other loss and without a head."""
 
 
 def task_export(kind: str) -> TaskExport:

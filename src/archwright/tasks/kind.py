@@ -39,6 +39,8 @@ class TaskKind:
     """PrunedConfig, vectors of the norm after the last layer -> number of outputs and Outlet, for counting costs."""
     scores: Reference
     """TaskData, network, batches -> metrics by name, for reports; higher is better but for perplexity."""
+    export_batches: Reference = Reference("archwright.compression.export:mixed_batches")
+    """Encoded rows -> a few batches of several shapes, on which an export is compared with its network."""
     metrics: tuple[str, ...] = ()
     """Reported for tasks that nobody has made official ones for, where `scores` compares labels."""
     evaluation_tokens: int = EVALUATION_TOKENS

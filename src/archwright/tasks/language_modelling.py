@@ -9,5 +9,6 @@ KIND = TaskKind(
     export=Reference("archwright.exporting.kinds:LANGUAGE_MODELLING"),
     outputs=Reference("archwright.subnet.anatomy:token_outputs"),
     scores=Reference("archwright.training.evaluation:perplexity_scores"),
+    export_batches=Reference("archwright.compression.export:block_batches"),
     evaluation_tokens=1024,  # every token has an output for each word of the vocabulary: 200 MB of them for 50,000
 )

@@ -115,7 +115,7 @@ def load_student(source: str, head: str, *, seed: int) -> Any:
         config = read_config(source)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            network = network_class(config, head, source).from_pretrained(source, config=config, dtype=torch.float32)
+            network = student_class(config, head, source).from_pretrained(source, config=config, dtype=torch.float32)
     except UNREADABLE as error:
         if isinstance(error, BadInput):
             raise
@@ -136,7 +136,7 @@ def read_config(source: str) -> Any:
     return AutoConfig.from_pretrained(source, trust_remote_code=False)  # else it may ask on the terminal
 
 
-def network_class(config: Any, head: str, source: str) -> Any:
+def student_class(config: Any, head: str, source: str) -> Any:
     """The class that gives the network of this config this head."""
     if (space := space_of_model(config.model_type)) is not None:
         causal = not hasattr(config, "loss") or config.loss == CAUSAL_HEAD
