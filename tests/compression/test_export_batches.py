@@ -1,10 +1,17 @@
 """The batches on which an export proves itself."""
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 import torch
 
-from archwright.compression.export import block_batches, mixed_batches
+from archwright.compression.export import block_batches, mixed_batches, text_batches
 from archwright.data.encoding import Encoded
+from archwright.data.text.tokenizer import load_tokenizer
+from archwright.exporting.exportable import NetworkTraits
+from archwright.exporting.kinds import WITHOUT_TASK
+from archwright.tasks import TASK_KINDS
 
 
 def encoded(lengths: list[int], choices: int = 1) -> Encoded:
@@ -39,3 +46,12 @@ def test_choices_stay_together() -> None:
     made = mixed_batches(encoded([3, 5, 2, 2, 9, 1], choices=2))
     assert shapes(made) == [(1, 2, 2), (1, 2, 9), (2, 2, 9), (2, 2, 9), (3, 2, 9)]
     assert made[0]["input_ids"].tolist() == [[[9, 10], [11, 12]]]
+
+
+@pytest.mark.parametrize("kind", [*TASK_KINDS, *WITHOUT_TASK])
+def test_texts_for_a_trained_network_are_as_its_kind_reads_them(kind: str, minilm: Path) -> None:
+    traits = NetworkTraits(kind, "bert", [], causal=False, room=512)
+    for batch in text_batches(load_tokenizer(str(minilm)), traits):
+        assert ("context_mask" in batch) == (kind == "qa")
+        assert batch["input_ids"].ndim == (3 if kind == "choice" else 2)
+        assert len({tensor.shape for tensor in batch.values()}) == 1
