@@ -21,7 +21,6 @@ from archwright.search import (
     distributions,
     encode,
     enumerate_configs,
-    enumerate_distinct,
     largest,
     middle,
     mutate,
@@ -163,6 +162,6 @@ def test_distinct_designs_are_the_canonical_ones_of_all_configs() -> None:
         without = ({"size": 1} if config["kind"] == "a" else {}) | ({"second": 1} if config["depth"] == 1 else {})
         return {**config, **without}
 
-    found = [tuple(config.items()) for config in enumerate_distinct(choices, canonical)]
+    found = [tuple(config.items()) for config in enumerate_configs(choices, canonical)]
     assert len(found) == len(set(found)) == (1 + 3 + 3) * (1 + 2)
     assert set(found) == {tuple(canonical(config).items()) for config in enumerate_configs(choices)}

@@ -52,13 +52,13 @@ def test_children_come_from_the_better_half_and_few_values_are_new() -> None:
 def test_the_best_of_all_generations_stay() -> None:
     generations = Generations(4)
     past = [tried({"a": place}, loss, place) for place, loss in enumerate([3, 1, 9, 8, 7, 2, 6, 5, 4, 11, 12, 13])]
-    assert [parent.trial.losses for parent in generations.parents_of(2, past)] == [(1,), (2,), (3,), (5,)]
-    assert [parent.trial.losses for parent in generations.parents_of(3, past)] == [(1,), (2,), (3,), (4,)]
+    assert [parent.trial.losses for parent in generations.parents(past[:8])] == [(1,), (2,), (3,), (5,)]
+    assert [parent.trial.losses for parent in generations.parents(past)] == [(1,), (2,), (3,), (4,)]
 
 
 def test_a_design_lives_once() -> None:
     twice = [tried({"a": 1}, 1.0, 1), tried({"a": 1}, 1.0, 1), tried({"a": 2}, 2.0, 2)]
-    assert [parent.trial.key for parent in Generations(3).parents_of(1, twice)] == ["1", "2"]
+    assert [parent.trial.key for parent in Generations(3).parents(twice)] == ["1", "2"]
 
 
 def study_of(sampler: str, **options: object) -> optuna.Study:

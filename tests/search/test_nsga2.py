@@ -32,14 +32,14 @@ def test_good_parents_survive_bad_children() -> None:
     rule = Generations(POPULATION)
     good = [tried(i / 100, 0.2 - i / 100, name=i) for i in range(POPULATION)]
     bad = [tried(1.0 + i, 1.0 + i, name=100 + i) for i in range(POPULATION)]
-    keys = {parent.trial.key for parent in rule.parents_of(2, good + bad)}
+    keys = {parent.trial.key for parent in rule.parents(good + bad)}
     assert keys == {one.key for one in good}
-    assert min(parent.crowding for parent in rule.parents_of(2, good + bad)) == approx(4 / 19)
+    assert min(parent.crowding for parent in rule.parents(good + bad)) == approx(4 / 19)
 
 
 def test_a_generation_still_running_is_not_settled() -> None:
     rule = Generations(POPULATION)
     running = [tried(finished=False, name=i) for i in range(POPULATION)]
     done = [tried(0.5, 0.5, name=i) for i in range(POPULATION)]
-    assert rule.parents_of(1, running) == []
-    assert len(rule.parents_of(1, done)) == POPULATION
+    assert rule.parents(running) == []
+    assert len(rule.parents(done)) == POPULATION

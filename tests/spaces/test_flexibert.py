@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archwright.errors import BadInput
 from archwright.networks.flexibert import MIXERS
-from archwright.search import Config, enumerate_distinct, largest, mutate, sample, smallest
+from archwright.search import Config, enumerate_configs, largest, mutate, sample, smallest
 from archwright.spaces.flexibert import VARIANTS, FlexiBertSpace
 
 torch.set_num_threads(1)
@@ -34,7 +34,7 @@ def test_the_space_counts_itself(variant: str) -> None:
 
 def test_the_distinct_designs_can_be_listed() -> None:
     space = FlexiBertSpace("trained")
-    found = [tuple(config.items()) for config in enumerate_distinct(space.choices, space.canonical)]
+    found = [tuple(config.items()) for config in enumerate_configs(space.choices, space.canonical)]
     assert len(found) == len(set(found)) == 2664
     assert all(space.canonical(dict(config)) == dict(config) for config in islice(found, 0, None, 50))
 

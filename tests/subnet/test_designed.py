@@ -21,7 +21,7 @@ from archwright.subnet.pruning.baselines import (
     drop_layers,
     head_pruning,
     magnitude_pruning,
-    prune_untrained,
+    prune_retraining_free,
     random_pruning,
 )
 from archwright.subnet.pruning.tuning import fold
@@ -128,7 +128,7 @@ def test_every_baseline_prunes_them(name: str) -> None:
         for share, spec in found.items():
             assert nonembedding_parameters(of, spec) <= share * nonembedding_parameters(of, of.full)
     assert sizes(drop_layers(network)[0])[-1] == (0, 0)
-    for alpha, tuned in prune_untrained(network, batches, task_loss, [0.5], length=9):
+    for alpha, tuned in prune_retraining_free(network, batches, task_loss, [0.5], length=9):
         small = fold(network, tuned)
         assert small.config.layers == [list(pair) for pair in sizes(tuned.spec) if any(pair)]
         assert torch.isfinite(logits(small)).all(), alpha

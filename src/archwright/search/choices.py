@@ -35,9 +35,8 @@ class Bits:
 
     def pack(self, bits: NDArray[np.bool_]) -> str:
         if bits.shape != (self.length,):
-            raise BadInput(
-                f"bits must be one row of {self.length} switches, got shape {bits.shape}; pass one per switch."
-            )
+            shape = f"got shape {bits.shape}"
+            raise BadInput(f"bits must be one row of {self.length} switches, {shape}; pass one per switch.")
         return base64.b64encode(np.packbits(bits.astype(bool)).tobytes()).decode("ascii")
 
     def unpack(self, text: str) -> NDArray[np.bool_]:
@@ -47,9 +46,8 @@ class Bits:
         except binascii.Error as error:
             raise BadInput(f"packed bits must be base64, got {text[:20]!r}; write them with Bits.pack.") from error
         if packed.size != expected:
-            raise BadInput(
-                f"{self.length} bits need {expected} bytes, got {packed.size}; is the config of another model?"
-            )
+            needs = f"{self.length} bits need {expected} bytes"
+            raise BadInput(f"{needs}, got {packed.size}; is the config of another model?")
         return np.unpackbits(packed, count=self.length).astype(bool)
 
 
@@ -77,12 +75,26 @@ def mutate(choices: Choices, config: Config, rng: np.random.Generator) -> Config
 
 def mutate_each(choices: Choices, config: Config, rng: np.random.Generator, *, rate: float) -> Config:
     """A copy in which every choice has another value at this rate; of long rows of switches about one flips."""
-    return {name: _mutate_value(choice, config[name], rng, rate) for name, choice in choices.items()}
+    child = dict(config)
+    for name, choice in choices.items():
+        if isinstance(choice, Bits):
+            flips = rng.random(choice.length) < min(rate, 1 / max(choice.length, 1))
+            child[name] = choice.pack(choice.unpack(config[name]) ^ flips)
+        elif rng.random() < rate and len(choice) > 1:
+            child[name] = _change(choice, config[name], 0, rng)
+    return child
 
 
 def crossover(choices: Choices, one: Config, other: Config, rng: np.random.Generator) -> Config:
     """A child that takes every value, and every single switch, from either parent with equal chance."""
-    return {name: _mix(choice, one[name], other[name], rng) for name, choice in choices.items()}
+    child: Config = {}
+    for name, choice in choices.items():
+        if isinstance(choice, Bits):
+            mask = rng.random(choice.length) < 0.5
+            child[name] = choice.pack(np.where(mask, choice.unpack(one[name]), choice.unpack(other[name])))
+        else:
+            child[name] = one[name] if rng.random() < 0.5 else other[name]
+    return child
 
 
 def smallest(choices: Choices) -> Config:
@@ -100,36 +112,30 @@ def largest(choices: Choices) -> Config:
     return _corner(choices, 1.0)
 
 
-def enumerate_configs(choices: Choices) -> Iterator[Config]:
-    """All configs, one by one, the last choice changing fastest."""
-    return enumerate_distinct(choices, dict)
+def enumerate_configs(choices: Choices, canonical: Callable[[Config], Config] = dict) -> Iterator[Config]:
+    """All configs, one by one, the last choice changing fastest.
 
-
-def enumerate_distinct(choices: Choices, canonical: Callable[[Config], Config]) -> Iterator[Config]:
-    """One canonical config for each design, one by one and without looking at all configs.
-
-    A choice that decides whether another one has an effect must come before that other one.
+    With `canonical` one canonical config for each design, without looking at all configs; a choice that decides whether
+    another one has an effect must come before that other one.
     """
-    return _enumerate(choices, canonical, list(choices), canonical(smallest(choices)))
+
+    def extend(names: Sequence[str], start: Config) -> Iterator[Config]:
+        if not names:
+            yield start
+            return
+        name, seen = names[0], set()
+        for value in _values(choices[name]):
+            config = canonical({**start, name: value})
+            if config[name] not in seen:
+                seen.add(config[name])
+                yield from extend(names[1:], config)
+
+    return extend(list(choices), canonical(smallest(choices)))
 
 
 def dimensions(choices: Choices) -> int:
     """How many things can be varied one by one: sequences with more than one value, and switches."""
     return sum(_dimensions(choice) for choice in choices.values())
-
-
-def _enumerate(
-    choices: Choices, canonical: Callable[[Config], Config], names: Sequence[str], start: Config
-) -> Iterator[Config]:
-    if not names:
-        yield start
-        return
-    name, seen = names[0], set()
-    for value in _values(choices[name]):
-        config = canonical({**start, name: value})
-        if config[name] not in seen:
-            seen.add(config[name])
-            yield from _enumerate(choices, canonical, names[1:], config)
 
 
 def _values(choice: Choice) -> Iterator[Value]:
@@ -163,27 +169,10 @@ def _change(choice: Choice, value: Any, place: int, rng: np.random.Generator) ->
     return choice[(position + step) % len(choice)]
 
 
-def _mutate_value(choice: Choice, value: Any, rng: np.random.Generator, rate: float) -> Value:
-    if isinstance(choice, Bits):
-        flips = rng.random(choice.length) < min(rate, 1 / max(choice.length, 1))
-        return choice.pack(choice.unpack(value) ^ flips)
-    kept: Value = value
-    return _change(choice, value, 0, rng) if rng.random() < rate and len(choice) > 1 else kept
-
-
-def _mix(choice: Choice, one: Any, other: Any, rng: np.random.Generator) -> Value:
-    if isinstance(choice, Bits):
-        mask = rng.random(choice.length) < 0.5
-        return choice.pack(np.where(mask, choice.unpack(one), choice.unpack(other)))
-    picked: Value = one if rng.random() < 0.5 else other
-    return picked
-
-
 def _corner(choices: Choices, share: float) -> Config:
-    return {name: _at(choice, share) for name, choice in choices.items()}
+    def value(choice: Choice) -> Value:
+        if isinstance(choice, Bits):
+            return choice.pack(np.arange(choice.length) < int(share * choice.length))
+        return choice[min(int(share * len(choice)), len(choice) - 1)]
 
-
-def _at(choice: Choice, share: float) -> Value:
-    if isinstance(choice, Bits):
-        return choice.pack(np.arange(choice.length) < int(share * choice.length))
-    return choice[min(int(share * len(choice)), len(choice) - 1)]
+    return {name: value(choice) for name, choice in choices.items()}

@@ -17,10 +17,17 @@ PACKED = "packed:"
 
 def distributions(choices: Choices) -> dict[str, BaseDistribution]:
     """The study's parameters: integers for a range, 0/1 per inline switch, else categories; packed ones have none."""
-    found: dict[str, BaseDistribution] = {}
+    space: dict[str, BaseDistribution] = {}
     for name, choice in choices.items():
-        found.update(_distributions(name, choice))
-    return found
+        if isinstance(choice, Bits):
+            space |= {f"{name}[{i}]": IntDistribution(0, 1) for i in range(choice.length if choice.inline else 0)}
+        elif not len(choice):
+            raise BadInput(f"every choice needs a value, got none for {name!r}; leave the choice out or give it one.")
+        elif isinstance(choice, range):
+            space[name] = IntDistribution(min(choice), max(choice), step=abs(choice.step))
+        else:
+            space[name] = CategoricalDistribution(tuple(choice))
+    return space
 
 
 def packed_names(choices: Choices) -> list[str]:
@@ -46,7 +53,15 @@ def encode(choices: Choices, config: Config) -> tuple[dict[str, Any], dict[str, 
 def config_of(choices: Choices, trial: FrozenTrial | Trial) -> Config:
     """The config a trial stands for."""
     params, attrs = trial.params, trial.user_attrs
-    return {name: _value(name, choice, params, attrs) for name, choice in choices.items()}
+    config: Config = {}
+    for name, choice in choices.items():
+        if not isinstance(choice, Bits):
+            config[name] = params[name]
+        elif choice.inline:
+            config[name] = choice.pack(np.array([params[f"{name}[{i}]"] for i in range(choice.length)], dtype=bool))
+        else:
+            config[name] = attrs[PACKED + name]
+    return config
 
 
 def config_key(config: Config) -> str:
@@ -56,31 +71,12 @@ def config_key(config: Config) -> str:
 
 def is_complete(choices: Choices, trial: FrozenTrial) -> bool:
     """True when all of the config was written, false when its worker died while drawing it."""
-    return all(_has_choice(name, choice, trial) for name, choice in choices.items())
 
+    def has(name: str, choice: Choice) -> bool:
+        if not isinstance(choice, Bits):
+            return name in trial.params
+        if not choice.inline:
+            return PACKED + name in trial.user_attrs
+        return all(f"{name}[{i}]" in trial.params for i in range(choice.length))
 
-def _distributions(name: str, choice: Choice) -> dict[str, BaseDistribution]:
-    if isinstance(choice, Bits):
-        return {f"{name}[{i}]": IntDistribution(0, 1) for i in range(choice.length if choice.inline else 0)}
-    if not len(choice):
-        raise BadInput(f"every choice needs a value, got none for {name!r}; leave the choice out or give it one.")
-    if isinstance(choice, range):
-        return {name: IntDistribution(min(choice), max(choice), step=abs(choice.step))}
-    return {name: CategoricalDistribution(tuple(choice))}
-
-
-def _has_choice(name: str, choice: Choice, trial: FrozenTrial) -> bool:
-    if not isinstance(choice, Bits):
-        return name in trial.params
-    if not choice.inline:
-        return PACKED + name in trial.user_attrs
-    return all(f"{name}[{i}]" in trial.params for i in range(choice.length))
-
-
-def _value(name: str, choice: Choice, params: dict[str, Any], attrs: dict[str, Any]) -> Any:
-    if not isinstance(choice, Bits):
-        return params[name]
-    if not choice.inline:
-        return attrs[PACKED + name]
-    bits = np.fromiter((params[f"{name}[{i}]"] for i in range(choice.length)), dtype=bool, count=choice.length)
-    return choice.pack(bits)
+    return all(has(name, choice) for name, choice in choices.items())

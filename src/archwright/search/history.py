@@ -68,12 +68,8 @@ class TrialHistory:
         self._finished: dict[int, PastTrial] = {}
 
     def recall(self, trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection]) -> list[PastTrial]:
-        past = []
-        for trial in trials:
-            tried = self._finished.get(trial.number) or self._read(trial, directions)
-            if tried:
-                past.append(tried)
-        return past
+        past = (self._finished.get(trial.number) or self._read(trial, directions) for trial in trials)
+        return [trial for trial in past if trial]
 
     def _read(self, trial: FrozenTrial, directions: Sequence[StudyDirection]) -> PastTrial | None:
         if not is_complete(self._choices, trial):

@@ -38,9 +38,8 @@ def search(
     expected = [objective.direction for objective in objectives]
     directions = [direction.name.lower() for direction in study.directions]
     if expected != directions:
-        raise BadInput(
-            f"a study must be made for the objectives {expected}, got {directions}; start a new run in another folder."
-        )
+        rule = f"a study must be made for the objectives {expected}, got {directions}"
+        raise BadInput(f"{rule}; start a new run in another folder.")
 
     def evaluate(candidates: Sequence[Candidate]) -> list[ObjectiveValues]:
         return [_evaluate(candidate, objectives) for candidate in candidates]

@@ -2,7 +2,7 @@
 
 Trials are opened through `study._storage.create_new_trial`: Optuna's public `ask` can neither write the owner of a
 trial together with it, so that a worker killed in between would leave a trial that belongs to nobody, nor write a
-whole config in one step, which is several times as fast as one `suggest` per parameter.
+whole config in one step, where one `suggest` per parameter writes to the storage every time.
 """
 
 from __future__ import annotations

@@ -66,7 +66,11 @@ def is_dead(trial: FrozenTrial, stale_seconds: float) -> bool:
 
 
 def _bury(study: Study, trial: FrozenTrial) -> bool:
-    """False when another worker was faster. Marked before it is told, so that no moment exists to forget it."""
+    """False when another worker was faster.
+
+    Marked before it is told, so that no moment exists to forget it. Through the study's storage: Optuna has no public
+    way to write an attribute of another process's running trial.
+    """
     try:
         study._storage.set_trial_user_attr(trial._trial_id, LOST, True)
         study.tell(trial.number, state=TrialState.FAIL)

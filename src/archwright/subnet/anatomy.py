@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from transformers.initialization import no_init_weights
 
-from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
 from archwright.subnet.spec import Anatomy, LayerAnatomy, OutputHead, PrunableCost, WeightCount
 from archwright.tasks import TASK_KINDS
@@ -21,9 +20,7 @@ def read_anatomy(config: PrunedConfig) -> Anatomy:
     root = f"{family.layers}."
     outside = {name: tensor for name, tensor in network.backbone.named_parameters() if not name.startswith(root)}
     # what is outside of the layers are embeddings and, in decoders, the norm after the last layer
-    embedded = {
-        name: weight for name, weight in outside.items() if not family.causal or within(name, family.embeddings)
-    }
+    embedded = {name: p for name, p in outside.items() if not family.causal or within(name, family.embeddings)}
     named = network.backbone.named_modules()
     projections = [m for name, m in named if isinstance(m, nn.Linear) and not name.startswith(root)]
     labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
@@ -52,31 +49,24 @@ def layer_anatomy(placed: PlacedLayer, config: PrunedConfig) -> LayerAnatomy:
     attention = {name: tensor for name, tensor in weights.items() if within(name, parts.without_attention)}
     ffn = {name: tensor for name, tensor in weights.items() if within(name, parts.without_ffn)}
     rest = [tensor for name, tensor in weights.items() if name not in attention and name not in ffn]
-    mixing = config.whole(placed.place).mixing
+    writers = (parts.query, *((parts.key, parts.value) if config.heads_go_by.takes_keys else ()))
     return LayerAnatomy(
         heads=placed.heads,
         units=placed.units,
-        attention=prunable_cost(attention, weights_of_heads(parts, config), placed.heads),
-        ffn=prunable_cost(ffn, weights_of_units(parts), placed.units),
+        attention=prunable_cost(attention, parts.mix, writers, placed.heads),
+        ffn=prunable_cost(ffn, parts.down, filter(None, (parts.up, parts.gate)), placed.units),
         features=placed.shape.inner // placed.heads if placed.heads else 0,
         rest=cost(rest),
-        mixing=mixing,
+        mixing=config.whole(placed.place).mixing,
     )
 
 
-def weights_of_heads(parts: LayerParts, config: PrunedConfig) -> set[str]:
-    """Parameters that lose a share with every head."""
-    writers = (parts.query, *((parts.key, parts.value) if config.heads_go_by.takes_keys else ()))
-    return {f"{parts.mix}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
+def prunable_cost(weights: Named, reader: str, writers: Iterable[str], count: int) -> PrunableCost:
+    """The cost of each of so many heads or units, and of what goes with the last of them.
 
-
-def weights_of_units(parts: LayerParts) -> set[str]:
-    writers = filter(None, (parts.up, parts.gate))
-    return {f"{parts.down}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
-
-
-def prunable_cost(weights: Named, shares: set[str], count: int) -> PrunableCost:
-    """The cost of each of so many heads or units, and of what goes with the last of them."""
+    With each of them goes a share of the linears that write it and of the weight that reads it.
+    """
+    shares = {f"{reader}.weight", *(f"{path}.{leaf}" for path in writers for leaf in ("weight", "bias"))}
     shared = cost(tensor for name, tensor in weights.items() if name in shares)
     each = WeightCount(shared.matrices // max(1, count), shared.vectors // max(1, count))
     return PrunableCost(each, cost(tensor for name, tensor in weights.items() if name not in shares))
@@ -88,13 +78,9 @@ def within(name: str, paths: Iterable[str]) -> bool:
 
 
 def cost(weights: Iterable[torch.Tensor]) -> WeightCount:
-    return sum(
-        (
-            WeightCount(vectors=tensor.numel()) if tensor.dim() < 2 else WeightCount(matrices=tensor.numel())
-            for tensor in weights
-        ),
-        WeightCount(),
-    )
+    tensors = list(weights)
+    vectors = sum(tensor.numel() for tensor in tensors if tensor.dim() < 2)
+    return WeightCount(sum(tensor.numel() for tensor in tensors) - vectors, vectors)
 
 
 def classification_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:

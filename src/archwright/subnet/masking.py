@@ -13,7 +13,7 @@ from archwright.subnet.spec import SubnetSpec, count, positions
 
 @contextmanager
 def masked_subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
-    """The model with heads and units outside `keep` set to zero just before the linear that reads them."""
+    """The model with heads and units outside `spec` set to zero just before the linear that reads them."""
     config = model.config
     with ExitStack() as undo:
         for placed, part in remove_layers(model, spec, undo):

@@ -79,7 +79,7 @@ def as_index(part: Part, full: int, device: torch.device) -> int | torch.Tensor 
 
 @contextmanager
 def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
-    """The model computes only what `keep` names; gradients reach the super-network's own Parameters."""
+    """The model computes only what `spec` names; gradients reach the super-network's own Parameters."""
     config = model.config
     with ExitStack() as undo:
         for placed, part in remove_layers(model, spec, undo):
@@ -98,7 +98,7 @@ def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> li
     claim(model, undo)
     family = model.config.family
     rows = zip(model.placed_layers(), spec, strict=True)
-    left = [(placed, part) for placed, part in rows if count(part.heads) or count(part.units)]
+    left = [(placed, part) for placed, part in rows if any(map(count, part))]
     if len(left) < len(spec):
         swap(model.backbone, family.layers, nn.ModuleList([placed.layer for placed, _ in left]), undo)
     if family.causal:

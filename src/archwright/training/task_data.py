@@ -61,7 +61,7 @@ class TaskData:
         return TASK_KINDS[self.task.kind].evaluation_tokens
 
     def error(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> float:
-        """1 - the task's metric (or the perplexity) of the network, or of the sub-network `keep` inside it."""
+        """1 - the task's metric (or the perplexity) of the network, or of the sub-network `spec` inside it."""
         return measure_error(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
 
     def scale_error(self, error: float) -> float:

@@ -15,11 +15,12 @@ from archwright.networks.load import load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.pruning.baselines import prune_untrained
+from archwright.subnet.importance import evaluating
+from archwright.subnet.pruning.baselines import prune_retraining_free
 from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import Reader, mask_gradients
 from archwright.subnet.pruning.streams import record_streams
-from archwright.subnet.pruning.tuning import DAMPING, TunedSubnet, fit_factors, fold, reconstruction_error, tune_masks
+from archwright.subnet.pruning.tuning import DAMPING, TunedSubnet, fit_factors, fold, tune_masks
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 from archwright.subnet.supernet import plain_update
 from archwright.training.loop import train_network
@@ -221,12 +222,24 @@ def test_streams_are_recorded_on_some_of_the_batches_when_there_are_many() -> No
 def test_tuning_leaves_no_trace() -> None:
     network, batches = tiny("llama", kind="lm").train(), batches_of("llama")
     weights = copy.deepcopy(network.state_dict())
-    first, second = (list(prune_untrained(network, batches, task_loss, (0.4, 0.7), length=7)) for _ in range(2))
+    first, second = (list(prune_retraining_free(network, batches, task_loss, (0.4, 0.7), length=7)) for _ in range(2))
     assert first == second
     assert [alpha for alpha, _ in first] == [0.4, 0.7]
     assert network.training
     assert all(torch.equal(value, weights[key]) for key, value in network.state_dict().items())
     assert not any(m._forward_pre_hooks or m._forward_hooks for m in network.modules())
+
+
+@torch.no_grad()
+def reconstruction_error(network: PrunedNetwork, pruned: PrunedNetwork, batches: list[TinyBatch]) -> float:
+    """Squared distance from the original's answers, as a share of their own squared length; lower is better."""
+    distance = length = 0.0
+    with evaluating(network), evaluating(pruned):
+        for batch in batches:
+            original, answers = (model(**batch.inputs).logits.double() for model in (network, pruned))
+            distance += float((answers - original).square().sum())
+            length += float(original.square().sum())
+    return distance / length
 
 
 def own_answers(network: PrunedNetwork, name: str, seed: int) -> list[TinyBatch]:

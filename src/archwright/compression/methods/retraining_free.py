@@ -14,7 +14,7 @@ from archwright.search import Config, largest
 from archwright.spaces.subnetwork import SubnetSpace, large_config
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import ImportanceOrder
-from archwright.subnet.pruning.baselines import prune_untrained
+from archwright.subnet.pruning.baselines import prune_retraining_free
 from archwright.subnet.pruning.tuning import fold
 from archwright.training.losses import task_loss
 from archwright.training.task_data import save_network
@@ -40,7 +40,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
     whole, specs = read_anatomy(original.config), []
     with context.run.phase("prune"):
         batches = sample_batches(context)
-        for _, tuned in prune_untrained(original, batches, task_loss, SHARES, length=context.length):
+        for _, tuned in prune_retraining_free(original, batches, task_loss, SHARES, length=context.length):
             folder = context.run.networks / config_name(large_config(whole, tuned.spec))
             if not folder.exists():
                 save_network(fold(original, tuned), context.task_data, folder)

@@ -35,21 +35,21 @@ class Ehvi(ProposalRule):
         if sum(trial.finished for trial in tried) < STARTUP or len(scored) < 2:
             return sample(self.choices, rng)
         worst = np.array(scored).max(axis=0)
-        study = self._study(len(worst), seed_from(rng))
+        seed = seed_from(rng)
+        sampler = GPSampler(
+            seed=seed,
+            independent_sampler=RandomSampler(seed=seed),
+            n_startup_trials=2,
+            warn_independent_sampling=False,
+        )
+        with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
+            study = optuna.create_study(sampler=sampler, directions=["minimize"] * len(worst))
         study.add_trials([self._copy(trial, worst.tolist()) for trial in tried])
         with limit_threads_in_optimization():  # Optuna limits only parts of it; on tiny tensors threads are a brake
             return config_of(self.choices, study.ask(self._space))
 
     def redraw(self, config: Config, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
         return mutate(self.choices, config, rng)  # the model's best was tried: step aside instead of fitting it again
-
-    def _study(self, objectives: int, seed: int) -> optuna.Study:
-        independent = RandomSampler(seed=seed)
-        sampler = GPSampler(
-            seed=seed, independent_sampler=independent, n_startup_trials=2, warn_independent_sampling=False
-        )
-        with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
-            return optuna.create_study(sampler=sampler, directions=["minimize"] * objectives)
 
     def _copy(self, trial: PastTrial, worst: list[float]) -> FrozenTrial:
         params, _ = encode(self.choices, trial.config)

@@ -33,24 +33,18 @@ class Generations:
 
     def parents(self, tried: Sequence[PastTrial]) -> list[Parent]:
         """Those whose children the next trial is one of, the best first; none in the first generation."""
-        return self.parents_of(len(tried) // self.size, tried)
-
-    def parents_of(self, generation: int, tried: Sequence[PastTrial]) -> list[Parent]:
+        generation = len(tried) // self.size
         start = max(known for known in self._parents if known <= generation)
         parents, settled = self._parents[start], True
         for step in range(start, generation):
             children = tried[step * self.size : (step + 1) * self.size]
             pool = [parent.trial for parent in parents] + [child for child in children if child.finished]
-            parents = survivors(different(pool), self.size)
+            different = {trial.key: trial for trial in reversed(pool)}  # each config once, where it first appeared
+            parents = survivors(list(different.values())[::-1], self.size)
             settled = settled and all(child.finished for child in children)
             if settled:
                 self._parents[step + 1] = parents
         return parents
-
-
-def different(pool: Sequence[PastTrial]) -> list[PastTrial]:
-    """Each config once, in the order of first appearance."""
-    return list({trial.key: trial for trial in reversed(pool)}.values())[::-1]
 
 
 def survivors(pool: Sequence[PastTrial], count: int) -> list[Parent]:

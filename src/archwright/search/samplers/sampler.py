@@ -123,14 +123,14 @@ class RuleSampler(BaseSampler):
     def _config(self, tried: Sequence[PastTrial], rule: ProposalRule, index: int) -> Config:
         if index < len(self._first):
             return rule.opening(self._first[index])
-        rng, known = np.random.default_rng((self._seed, index)), set() if self._repeats else {one.key for one in tried}
-        config = _fresh(
-            rule, tried, rng, lambda config: self._is_within_bounds(config) and config_key(config) not in known
-        )
-        return config if self._bounds is None else self._bounds.repair(config, rng)
-
-    def _is_within_bounds(self, config: Config) -> bool:
-        return self._bounds is None or self._bounds.allowed(config)
+        rng, bounds = np.random.default_rng((self._seed, index)), self._bounds
+        known = set() if self._repeats else {trial.key for trial in tried}
+        config = rule.propose(tried, rng)
+        for _ in range(REDRAWS):  # a new one within bounds, or the last of many attempts where next to none is
+            if (bounds is None or bounds.allowed(config)) and config_key(config) not in known:
+                break
+            config = rule.redraw(config, tried, rng)
+        return config if bounds is None else bounds.repair(config, rng)
 
     def _draw(self, study: Study, trial: FrozenTrial, name: str, found: BaseDistribution, index: int) -> Any:
         rng = np.random.default_rng((self._seed, index, zlib.crc32(name.encode())))
@@ -167,26 +167,19 @@ class Sampler:
         """
         if seed < 0:
             raise BadInput(f"seed must be 0 or larger, got {seed}; choose another seed.")
-        if not self.packed and packed_names(choices):
-            raise BadInput(self._refusal(choices))
+        name, packed = self.description.split(":")[0], packed_names(choices)
+        if packed and not self.packed:
+            switches = max(getattr(choices[choice], "length", 0) for choice in packed)
+            way = "choose another sampler or a smaller space"
+            raise BadInput(f"{name} cannot model {switches} on/off switches at once; {way}.")
         if self.rungs and EPOCHS not in choices:
-            raise BadInput(f"{self._name} {NEEDS_EPOCHS}")
+            raise BadInput(f"{name} {NEEDS_EPOCHS}")
         rule = partial(self.rule, population=population) if self.together else self.rule
         return RuleSampler(rule, choices, seed, first, bounds=bounds, repeats=repeats)
 
     def epochs(self, rungs: Sequence[float]) -> Sequence[float]:
         """Those of the ascending rungs that this sampler may choose from: all, or only the last."""
         return rungs if self.rungs else rungs[-1:]
-
-    @property
-    def _name(self) -> str:
-        return self.description.split(":")[0]
-
-    def _refusal(self, choices: Choices) -> str:
-        longest = max(getattr(choices[name], "length", 0) for name in packed_names(choices))
-        return (
-            f"{self._name} cannot model {longest} on/off switches at once; choose another sampler or a smaller space."
-        )
 
 
 def wait_for_draws(study: Study, number: int, choices: Choices) -> None:
@@ -195,28 +188,16 @@ def wait_for_draws(study: Study, number: int, choices: Choices) -> None:
     A worker of another machine that died while drawing cannot be told from a slow one: then the wait ends by itself,
     and at worst a config is tried twice.
     """
+
+    def is_drawing(trial: FrozenTrial) -> bool:
+        running = trial.state is TrialState.RUNNING and WORKER in trial.user_attrs
+        return running and not is_complete(choices, trial) and not is_dead(trial, STALE_SECONDS)
+
     until = time.monotonic() + DRAW_SECONDS
-    while time.monotonic() < until and any(_is_drawing(trial, choices) for trial in trials_before(study, number)):
+    while time.monotonic() < until and any(map(is_drawing, trials_before(study, number))):
         time.sleep(POLL_SECONDS)
 
 
 def seed_from(rng: np.random.Generator) -> int:
     """A seed for code that takes nothing but an integer."""
     return int(rng.integers(2**31 - 1))
-
-
-def _fresh(
-    rule: ProposalRule, tried: Sequence[PastTrial], rng: np.random.Generator, wanted: Callable[[Config], bool]
-) -> Config:
-    """A proposal that is wanted (new, within bounds), or the last of many attempts where next to none is."""
-    config = rule.propose(tried, rng)
-    for _ in range(REDRAWS):
-        if wanted(config):
-            return config
-        config = rule.redraw(config, tried, rng)
-    return config
-
-
-def _is_drawing(trial: FrozenTrial, choices: Choices) -> bool:
-    running = trial.state is TrialState.RUNNING and WORKER in trial.user_attrs
-    return running and not is_complete(choices, trial) and not is_dead(trial, STALE_SECONDS)

@@ -12,7 +12,7 @@ from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import mask_gradients
 from archwright.subnet.pruning.scores import as_array, head_scores, magnitude_scores
 from archwright.subnet.pruning.selection import select_by_scores, select_heads, select_randomly
-from archwright.subnet.pruning.streams import TOKENS, record_streams
+from archwright.subnet.pruning.streams import record_streams
 from archwright.subnet.pruning.tuning import TunedSubnet, tune_masks
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 
@@ -24,23 +24,23 @@ def head_pruning(network: PrunedNetwork, batches: Iterable[Any], loss: Loss, sha
     """Sub-networks without the least important heads (Michel et al. 2019), for every share that heads alone reach."""
     anatomy = read_anatomy(network.config)
     scores = [as_array(part) for part in head_scores(network, batches, loss)]
-    return drop_unreached({share: select_heads(anatomy, scores, share) for share in shares})
+    return only_reachable({share: select_heads(anatomy, scores, share) for share in shares})
 
 
 def magnitude_pruning(network: PrunedNetwork, shares: Shares) -> dict[float, SubnetSpec]:
     """Sub-networks without the heads and units of smallest weights, for every share that can be reached."""
     anatomy = read_anatomy(network.config)
     heads, units = ([as_array(part) for part in parts] for parts in magnitude_scores(network))
-    return drop_unreached({share: select_by_scores(anatomy, heads, units, share) for share in shares})
+    return only_reachable({share: select_by_scores(anatomy, heads, units, share) for share in shares})
 
 
 def random_pruning(network: PrunedNetwork, shares: Shares, rng: np.random.Generator) -> dict[float, SubnetSpec]:
     """Sub-networks without random heads and units, for every share that can be reached."""
     anatomy = read_anatomy(network.config)
-    return drop_unreached({share: select_randomly(anatomy, share, rng) for share in shares})
+    return only_reachable({share: select_randomly(anatomy, share, rng) for share in shares})
 
 
-def drop_unreached(specs: dict[float, SubnetSpec | None]) -> dict[float, SubnetSpec]:
+def only_reachable(specs: dict[float, SubnetSpec | None]) -> dict[float, SubnetSpec]:
     return {share: spec for share, spec in specs.items() if spec is not None}
 
 
@@ -50,23 +50,17 @@ def drop_layers(network: PrunedNetwork) -> list[SubnetSpec]:
     return [anatomy.full[n:] + (LayerSpec(0, 0),) * n for n in range(1, anatomy.layers)]
 
 
-def prune_untrained(
-    network: PrunedNetwork,
-    batches: Iterable[Any],
-    loss: Loss,
-    alphas: Iterable[float],
-    *,
-    length: int,
-    tokens: int = TOKENS,
+def prune_retraining_free(
+    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, alphas: Iterable[float], *, length: int
 ) -> Iterator[tuple[float, TunedSubnet]]:
     """For every alpha, the share of FLOPs kept, a tuned sub-network (Kwon et al. 2022); `fold` makes a network of it.
 
-    Gradients (on all batches) and the original's streams (on about so many tokens) are recorded once, before the first
+    Gradients (on all batches) and the original's streams (on about `TOKENS` tokens) are recorded once, before the first
     answer. `length` is the number of tokens of the text whose FLOPs count.
     """
     batches, anatomy = list(batches), read_anatomy(network.config)
     gradients = mask_gradients(network, batches, loss)
-    original = record_streams(network, batches, tokens=tokens)
+    original = record_streams(network, batches)
     for alpha in alphas:
         spec = rearrange_masks(search_masks(anatomy, gradients, alpha, length=length), gradients)
         yield alpha, tune_masks(network, spec, original)

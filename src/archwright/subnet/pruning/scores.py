@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from archwright.networks.pruned import PlacedLayer, PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Loss, Scores
 from archwright.subnet.pruning.gradients import MaskGradients, head_reader, per_text
 
@@ -34,25 +34,21 @@ def magnitude_scores(network: PrunedNetwork) -> tuple[Scores, Scores]:
     The square of the l2 norm, because sums of squares of parts of different size can be compared per parameter. Keys
     and values that several heads share go with none of them.
     """
-    layers = network.placed_layers()
-    heads = [head_weights(network, number) if placed.heads else torch.zeros(0) for number, placed in enumerate(layers)]
-    return heads, [unit_weights(placed) if placed.units else torch.zeros(0) for placed in layers]
-
-
-def head_weights(network: PrunedNetwork, number: int) -> torch.Tensor:
-    placed, reader = network.placed_layers()[number], head_reader(network, number)
-    layer, parts = placed.layer, placed.parts
-    own = reader.sum_parts(squares(layer, parts.mix, 0) + squares(layer, parts.query, 1))
-    if network.config.heads_go_by.takes_keys:
-        keys = squares(layer, parts.key, 1) + squares(layer, parts.value, 1)
-        own += keys.reshape(reader.parts, -1).sum(-1)
-    return own
-
-
-def unit_weights(placed: PlacedLayer) -> torch.Tensor:
-    layer, parts = placed.layer, placed.parts
-    writers = [path for path in (parts.up, parts.gate) if path]
-    return squares(layer, parts.down, 0) + sum(squares(layer, path, 1) for path in writers)
+    heads, units = [], []
+    for place, placed in enumerate(network.placed_layers()):
+        layer, parts, reader = placed.layer, placed.parts, head_reader(network, place)
+        own_heads = own_units = torch.zeros(0)
+        if placed.heads:
+            own_heads = reader.sum_parts(squares(layer, parts.mix, 0) + squares(layer, parts.query, 1))
+        if placed.heads and network.config.heads_go_by.takes_keys:
+            keys = squares(layer, parts.key, 1) + squares(layer, parts.value, 1)
+            own_heads += keys.reshape(reader.parts, -1).sum(-1)
+        if placed.units:
+            writers = [path for path in (parts.up, parts.gate) if path]
+            own_units = squares(layer, parts.down, 0) + sum(squares(layer, path, 1) for path in writers)
+        heads.append(own_heads)
+        units.append(own_units)
+    return heads, units
 
 
 def as_array(scores: torch.Tensor) -> NDArray[np.float64]:

@@ -6,15 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.subnet.spec import (
-    Anatomy,
-    LayerAnatomy,
-    LayerSpec,
-    SubnetSpec,
-    WeightCount,
-    as_part,
-    nonembedding_parameters,
-)
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, WeightCount, as_part, nonembedding_parameters
 
 Scores = Sequence[NDArray[np.float64]]
 """One number for every head (or unit) of a layer, layer by layer."""
@@ -37,26 +29,19 @@ def select_heads(anatomy: Anatomy, scores: Scores, share: float) -> SubnetSpec |
 
 def select_by_scores(anatomy: Anatomy, head_scores: Scores, unit_scores: Scores, share: float) -> SubnetSpec | None:
     """Without the heads and units of lowest score per parameter, as few as reach this share; None: out of reach."""
-    worth = [
-        scores / max(1, own)
-        for layer, *both in zip(anatomy.full_layers, head_scores, unit_scores, strict=True)
-        for scores, own in zip(both, own_parameters(layer), strict=True)
-    ]
+    worth = []
+    for layer, heads, units in zip(anatomy.full_layers, head_scores, unit_scores, strict=True):
+        whole = total(layer.cost(layer.heads, layer.units))
+        per_head = whole - total(layer.cost(max(0, layer.heads - 1), layer.units))  # parameters that go with one
+        per_unit = whole - total(layer.cost(layer.heads, max(0, layer.units - 1)))
+        worth += [heads / max(1, per_head), units / max(1, per_unit)]
     return shortest_removal(anatomy, np.argsort(np.concatenate(worth), kind="stable"), share)
 
 
 def select_randomly(anatomy: Anatomy, share: float, rng: np.random.Generator) -> SubnetSpec | None:
     """Without random heads and units, all equally likely, as few as reach this share; None: out of reach."""
-    return shortest_removal(
-        anatomy, rng.permutation(sum(layer.heads + layer.units for layer in anatomy.full_layers)), share
-    )
-
-
-def own_parameters(layer: LayerAnatomy) -> tuple[int, int]:
-    """Parameters that go when a layer of the whole network loses one head, and when it loses one unit."""
-    heads, units = layer.heads, layer.units
-    whole = total(layer.cost(heads, units))
-    return whole - total(layer.cost(max(0, heads - 1), units)), whole - total(layer.cost(heads, max(0, units - 1)))
+    count = sum(layer.heads + layer.units for layer in anatomy.full_layers)
+    return shortest_removal(anatomy, rng.permutation(count), share)
 
 
 def total(cost: WeightCount) -> int:

@@ -81,7 +81,7 @@ def real_tokens(batch: Any) -> torch.Tensor:
 def record_batch(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[int, Sublayer], torch.Tensor]]:
     """The network on one batch, listened to."""
     real = real_tokens(batch)
-    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    calls: list[Given] = []
     totals: dict[tuple[int, Sublayer], torch.Tensor] = {}
     with ExitStack() as undo:
         for place, placed in enumerate(network.placed_layers()):
@@ -92,7 +92,14 @@ def record_batch(network: PrunedNetwork, batch: Any) -> tuple[Call, dict[tuple[i
             for sub in (sub for sub in (ATTENTION, FFN) if sub.size(placed)):
                 capture_stream(placed, sub, put(totals, (place, sub), real), undo)
         network(**batch.inputs)
-    given = [without_cache(args[1:], named) for args, named in calls]
+    # A second run would lengthen a decoder's cache of keys and values: what is given again is given without it.
+    given = [
+        (
+            tuple(None if isinstance(value, Cache) else value for value in args[1:]),
+            {name: None if isinstance(value, Cache) else value for name, value in named.items()},
+        )
+        for args, named in calls
+    ]
     return Call(calls[0][0][0], given, real), totals
 
 
@@ -118,12 +125,6 @@ def capture_stream(placed: PlacedLayer, sub: Sublayer, heard: Callable[[torch.Te
 def capture_input(module: nn.Module, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell what the module reads, until `undo`."""
     undo.callback(module.register_forward_pre_hook(lambda _, args: heard(args[0])).remove)
-
-
-def without_cache(args: tuple[Any, ...], named: dict[str, Any]) -> Given:
-    """The same without a decoder's store of keys and values, which a second run would lengthen."""
-    clean = tuple(None if isinstance(value, Cache) else value for value in args)
-    return clean, {name: None if isinstance(value, Cache) else value for name, value in named.items()}
 
 
 def run_layer(layer: nn.Module, hidden: torch.Tensor, given: Given) -> torch.Tensor:

@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
-from archwright.subnet.importance import evaluating
 from archwright.subnet.pruning.gradients import Reader, layers_of
 from archwright.subnet.pruning.streams import (
     ATTENTION,
@@ -54,8 +52,7 @@ def tune_masks(network: PrunedNetwork, spec: SubnetSpec, original: StreamRecordi
     left = 0
     for place, part in enumerate(spec):
         for sub, size in ((ATTENTION, count(part.heads)), (FFN, count(part.units))):
-            factors = tune(small, left, sub, hidden, original, place) if size else ()
-            values[sub].append(factors)
+            values[sub].append(tune(small, left, sub, hidden, original, place) if size else ())
         if count(part.heads) or count(part.units):
             layer = layers_of(small)[left]
             hidden = [run_layer(layer, x, call.given[place]) for x, call in zip(hidden, original.calls, strict=True)]
@@ -120,20 +117,3 @@ def fold(network: PrunedNetwork, found: TunedSubnet) -> PrunedNetwork:
             if factors:
                 scale(sub.reader(small, place), torch.tensor(factors, dtype=torch.float64))
     return small
-
-
-def answers(network: PrunedNetwork, batch: Any) -> torch.Tensor:
-    """Logits."""
-    return network(**batch.inputs).logits
-
-
-@torch.no_grad()
-def reconstruction_error(network: PrunedNetwork, pruned: PrunedNetwork, batches: Iterable[Any]) -> float:
-    """Squared distance from the original's answers, as a share of their own squared length; lower is better."""
-    distance = length = 0.0
-    with evaluating(network), evaluating(pruned):
-        for batch in batches:
-            wanted, found = (answers(model, batch).double() for model in (network, pruned))
-            distance += float((found - wanted).square().sum())
-            length += float(wanted.square().sum())
-    return distance / length
