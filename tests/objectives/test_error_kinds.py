@@ -18,8 +18,8 @@ from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import Failed
 from archwright.networks.load import network_class, supernet_config
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.error import ERRORS, answer_questions, best_spans, measure_error, predict
-from archwright.statistics import ANSWER_METRICS, METRICS
+from archwright.objectives.error import best_spans, measure_error, predict, predict_spans
+from archwright.statistics import METRICS
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
 from archwright.training.losses import task_loss
@@ -29,8 +29,11 @@ from tests.objectives.test_error import Answers
 KEEP = (LayerSpec(1, 7), LayerSpec(0, 5))
 
 
-def test_every_metric_has_an_error() -> None:
-    assert set(ERRORS) == {*METRICS, *ANSWER_METRICS, "perplexity"}
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_of_labels_has_an_error(metric: str) -> None:
+    labels = torch.tensor([0, 1, 1, 0])
+    batch = Batch({"logits": torch.nn.functional.one_hot(labels, 2).float()}, labels, np.arange(4))
+    assert measure_error(Answers(), [batch], metric=metric) == pytest.approx(0.0)
 
 
 def token_batches(logits: torch.Tensor, targets: torch.Tensor, sizes: Iterable[int]) -> list[Batch]:
@@ -141,7 +144,7 @@ def test_a_network_that_knows_everything(tokenizer: Any, tokens: int, unanswerab
     encoded = encode(questions(unanswerable=unanswerable), tokenizer, max_length=19)
     assert len(encoded) > 2  # windows
     made = told(encoded, tokens)
-    assert answer_questions(Spanned(), made) == ["red cat", "green"]
+    assert encoded.windows.texts(predict_spans(Spanned(), made)) == ["red cat", "green"]
     metric = "squad_v2_f1" if unanswerable else "squad_f1"
     assert measure_error(Spanned(), made, metric=metric) == 0.0
 
@@ -152,7 +155,7 @@ def test_half_an_answer_is_half_an_error(tokenizer: Any) -> None:
     (row,) = np.flatnonzero(batch.rows == 0)
     first, last = batch.targets[row]
     batch.inputs["logits"][row, 0, first], batch.inputs["logits"][row, 0, last] = 0, 10  # "cat" for "red cat"
-    assert answer_questions(Spanned(), made) == ["cat", "green"]
+    assert batch.windows.texts(predict_spans(Spanned(), made)) == ["cat", "green"]
     assert measure_error(Spanned(), made, metric="squad_f1") == pytest.approx(1 - (2 / 3 + 1) / 2)
     assert measure_error(Spanned(), made, metric="squad_exact") == 0.5
 

@@ -18,7 +18,6 @@ from archwright.statistics.protocol import (
     over_seeds,
     pooled_quantiles,
     quantiles,
-    regret,
     regret_over_trials,
     size_bins,
 )
@@ -85,7 +84,7 @@ def test_hypervolume_and_regret_by_hand() -> None:
     assert normalised_hypervolume([(0, 0)]) == 4.0
     assert normalised_hypervolume([(0.5, 0.5)]) == pytest.approx(2.25)
     assert normalised_hypervolume([(0, 1), (1, 0)]) == pytest.approx(2 + 2 - 1)
-    assert regret(3.0) == 1.0
+    assert regret_over_trials([(0.5, 0.5)]).tolist() == pytest.approx([4 - 2.25])
     assert regret_over_trials([(1, 1), (0, 1), (1, 0)]).tolist() == pytest.approx([3.0, 2.0, 1.0])
 
 

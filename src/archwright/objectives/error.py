@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,44 +35,19 @@ def measure_error(
 
     `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned.
     """
-    return ERRORS[metric](model, list(batches), spec, positive)
-
-
-def label_error(
-    model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None, positive: int | None, *, metric: str
-) -> float:
-    """1 - metric of classes or numbers; 0 is perfect."""
+    batches = list(batches)
+    if metric == "perplexity":  # exp of the mean over all tokens that have a target, whatever batch they are in
+        losses = map_logits(model, batches, spec, lambda batch, logits: summed_loss(logits, batch.targets))
+        return perplexity(sum(losses) / sum(int((batch.targets != NO_TARGET).sum()) for batch in batches))
+    if metric in ANSWER_METRICS:
+        windows = batches[0].windows
+        texts, right = (windows.texts(predict_spans(model, batches, spec)), windows.answers) if windows else ([], [])
+        return 1.0 - ANSWER_METRICS[metric](texts, right)
     targets = in_row_order([batch.targets for batch in batches], batches)
     answers = predict(model, batches, spec)
     if positive is not None:
         answers, targets = answers == positive, targets == positive
     return 1.0 - METRICS[metric](answers, targets)
-
-
-def answer_error(
-    model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None, positive: int | None, *, metric: str
-) -> float:
-    """1 - metric of answers to questions; 0 is perfect."""
-    windows = batches[0].windows
-    return 1.0 - ANSWER_METRICS[metric](answer_questions(model, batches, spec), windows.answers if windows else [])
-
-
-def token_perplexity(
-    model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None, positive: int | None
-) -> float:
-    """exp of the mean loss over all tokens that have a target, whatever batch they are in; 1 is perfect."""
-    losses = map_logits(model, batches, spec, lambda batch, logits: summed_loss(logits, batch.targets))
-    tokens = sum(int((batch.targets != NO_TARGET).sum()) for batch in batches)
-    return perplexity(sum(losses) / tokens)
-
-
-Error = Callable[[PrunedNetwork, list[Batch], SubnetSpec | None, int | None], float]
-ERRORS: dict[str, Error] = {
-    **{name: partial(label_error, metric=name) for name in METRICS},
-    **{name: partial(answer_error, metric=name) for name in ANSWER_METRICS},
-    "perplexity": token_perplexity,
-}
-"""Metric -> error, lower is better."""
 
 
 def map_logits(
@@ -105,19 +79,10 @@ def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:
     return total
 
 
-def answer_questions(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None) -> list[str]:
-    """The network's answer to every question, "" for none."""
-    batches = list(batches)
-    windows = batches[0].windows
-    return windows.texts(predict_spans(model, batches, spec)) if windows else []
-
-
 def predict_spans(model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None = None) -> AnswerSpans:
     """The best span of every window."""
-    read = map_logits(
-        model, batches, spec, lambda batch, logits: best_spans(logits, batch.inputs["context_mask"]).cpu()
-    )
-    score, start, end, none = in_row_order(read, batches).T
+    spans = map_logits(model, batches, spec, lambda batch, x: best_spans(x, batch.inputs["context_mask"]).cpu())
+    score, start, end, none = in_row_order(spans, batches).T
     return AnswerSpans(score, start.astype(np.int64), end.astype(np.int64), none)
 
 

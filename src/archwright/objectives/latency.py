@@ -50,11 +50,6 @@ class Timings:
         return self.by_name[name]
 
 
-def overlap(a: Timing, b: Timing) -> bool:
-    """Whether the two cannot be told apart."""
-    return a.low <= b.high and b.low <= a.high
-
-
 def rank_timings(timings: Mapping[str, Timing]) -> dict[str, int]:
     """1 + the number of surely faster ones; whoever overlaps, also through others in between, shares a rank."""
     ranks: dict[str, int] = {}

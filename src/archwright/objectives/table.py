@@ -78,7 +78,7 @@ class LatencyTable:
         full_layers = read_anatomy(model.config).full_layers
         kinds = list(dict.fromkeys(full_layers))
         of = tuple(kinds.index(layer) for layer in full_layers)
-        specs = {str(sizes(spec)): spec for spec in timed_keeps(kinds, of)}
+        specs = {str(sizes(spec)): spec for spec in timed_specs(kinds, of)}
         timings = timer(model, specs, batch=batch, length=length, rounds=rounds, seed=seed)
         times = np.array([timings[name].median for name in specs])
         base, costs = fit(kinds, of, list(specs.values()), times)
@@ -117,17 +117,16 @@ def measured_counts(full: int) -> tuple[int, ...]:
     return tuple(sorted({1, *(max(1, round(share * full)) for share in SHARES)})) if full else ()
 
 
-def alike_layers(heads: Sequence[int], units: Sequence[int]) -> list[tuple[int, int]]:
-    """Heads and units of each timed network: the whole first, none, attention alone, FFN alone, and both together."""
-    both = list(zip(heads[::-1], units[::-1], strict=False))
-    return [*both, (0, 0), *((count, 0) for count in heads), *((0, count) for count in units)]
+def timed_specs(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[SubnetSpec]:
+    """The whole network, and for every kind networks that have layers of it alone, all alike.
 
-
-def timed_keeps(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[SubnetSpec]:
-    """The whole network, and for every kind networks that have layers of it alone."""
+    Those have attention and FFN together, the whole first, or nothing, or attention alone, or FFN alone.
+    """
     yield tuple(LayerSpec(kinds[kind].heads, kinds[kind].units) for kind in of)
     for number, layer in enumerate(kinds):
-        for pair in alike_layers(measured_counts(layer.heads), measured_counts(layer.units)):
+        heads, units = measured_counts(layer.heads), measured_counts(layer.units)
+        both = zip(heads[::-1], units[::-1], strict=False)
+        for pair in [*both, (0, 0), *((count, 0) for count in heads), *((0, count) for count in units)]:
             yield tuple(LayerSpec(*pair) if kind == number else LayerSpec(0, 0) for kind in of)
 
 
@@ -135,9 +134,15 @@ def fit(
     kinds: Sequence[LayerAnatomy], of: Sequence[int], specs: Sequence[SubnetSpec], times: NDArray[np.float64]
 ) -> tuple[float, tuple[LayerCosts, ...]]:
     """Base and costs with the least relative error, as sums of steps >= 0: noise makes no larger network faster."""
+
+    def steps(kind: LayerAnatomy, heads: int, units: int) -> NDArray[np.float64]:
+        """Which steps of its curves a layer of these sizes has climbed; and whether it is there, if that costs."""
+        climbed = [heads >= np.array(measured_counts(kind.heads)), units >= np.array(measured_counts(kind.units))]
+        return np.concatenate([*climbed, [bool(heads or units)] * stays(kind)]).astype(float)
+
     places = [[place for place, kind in enumerate(of) if kind == number] for number in range(len(kinds))]
     blocks = [
-        np.array([sum(steps_of(kind, *sizes(spec)[place]) for place in where) for spec in specs])
+        np.array([sum(steps(kind, *sizes(spec)[place]) for place in where) for spec in specs])
         for kind, where in zip(kinds, places, strict=True)
     ]
     matrix = np.concatenate([np.ones((len(times), 1)), *blocks], axis=1) / times[:, None]
@@ -145,12 +150,6 @@ def fit(
     ends = np.cumsum([block.shape[1] for block in blocks])
     parts = np.split(np.array(rest), ends[:-1])
     return float(base), tuple(costs_of(kind, part) for kind, part in zip(kinds, parts, strict=True))
-
-
-def steps_of(kind: LayerAnatomy, heads: int, units: int) -> NDArray[np.float64]:
-    """Which steps of its curves a layer of these sizes has climbed; and whether it is there, where that has a price."""
-    climbed = [heads >= np.array(measured_counts(kind.heads)), units >= np.array(measured_counts(kind.units))]
-    return np.concatenate([*climbed, [bool(heads or units)] * stays(kind)]).astype(float)
 
 
 def stays(kind: LayerAnatomy) -> bool:

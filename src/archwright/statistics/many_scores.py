@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from archwright.statistics.bootstrap import codes
 from archwright.statistics.ranks import Codes, RankOrder, Values
-from archwright.statistics.strata import is_usable_cell
+from archwright.statistics.strata import is_usable_cell, rows_by_cell
 
 Mask = NDArray[np.bool_]
 BLOCK = 256
@@ -57,11 +57,11 @@ class RowSets:
         order, first = sorted_places(scores)
         tied = ~first.all(axis=1)
         found = np.empty((len(scores), len(self.weights)))
-        found[~tied] = self._correlate_untied(order[~tied])
-        found[tied] = self._correlate_tied(order[tied], first[tied])
+        found[~tied] = self._without_ties(order[~tied])
+        found[tied] = self._with_ties(order[tied], first[tied])
         return found
 
-    def _correlate_untied(self, order: Codes) -> Values:
+    def _without_ties(self, order: Codes) -> Values:
         """Where no two networks have the same score, only twins tie, and the spread of the ranks is known before."""
         found = np.empty((len(order), len(self.weights)))
         for place, (weights, truth, spread) in enumerate(zip(self.weights, self.truth, self.spread, strict=True)):
@@ -73,7 +73,7 @@ class RowSets:
             found[:, place] *= (own * spread) ** -0.5 if own > 0 and spread > 0 else np.nan
         return found
 
-    def _correlate_tied(self, order: Codes, first: Mask) -> Values:
+    def _with_ties(self, order: Codes, first: Mask) -> Values:
         """Networks of equal score have their mean rank."""
         last = np.concatenate([first[:, 1:], np.ones((len(first), 1), dtype=bool)], axis=1)
         found = np.empty((len(order), len(self.weights)))
@@ -125,10 +125,12 @@ class BulkCorrelations:
         cls, truth: ArrayLike, *, groups: Sequence[Any], cells: Sequence[Any], sets: Sequence[Mask]
     ) -> BulkCorrelations:
         values, networks, inside = np.asarray(truth, dtype=np.float64), codes(groups), codes(cells)
-        parts = [(values[here], networks[here], [rows[here] for rows in sets]) for here in each(inside)]
-        rows = [[part.sum() if is_usable_cell(of[part], of[part]) else 0 for part in own] for of, _, own in parts]
-        found = tuple((np.unique(of), RowSets.of(own, codes(of.tolist()), inner)) for own, of, inner in parts)
-        return cls(RowSets.of(values, networks, sets), found, np.array(rows, dtype=np.float64).T)
+        rows, parts = [], []
+        for cell in rows_by_cell(inside):
+            own, members, inner = values[cell], networks[cell], [mask[cell] for mask in sets]
+            rows.append([mask.sum() if is_usable_cell(own[mask], own[mask]) else 0 for mask in inner])
+            parts.append((np.unique(members), RowSets.of(own, codes(members), inner)))
+        return cls(RowSets.of(values, networks, sets), tuple(parts), np.array(rows, dtype=np.float64).T)
 
     def spearman(self, scores: ArrayLike) -> Values:
         """Vectors x sets."""
@@ -141,8 +143,3 @@ class BulkCorrelations:
         weights = np.where(np.isfinite(found), self.rows, 0.0)
         with np.errstate(all="ignore"):
             return np.asarray((np.nan_to_num(found) * weights).sum(axis=2) / weights.sum(axis=2))
-
-
-def each(inside: Codes) -> list[Mask]:
-    """Which rows every cell has."""
-    return [inside == cell for cell in np.unique(inside)]

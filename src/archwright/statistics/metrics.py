@@ -106,8 +106,6 @@ OFFICIAL: dict[str, tuple[str, ...]] = {
     "WNLI": ("accuracy",),
 }
 """Column of the leaderboard -> its metrics."""
-
-
 DEV = {
     "QNLI": "accuracy",
     "MRPC": "f1",

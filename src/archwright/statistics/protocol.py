@@ -46,7 +46,12 @@ def quantiles(values: ArrayLike) -> Values:
 
 def pooled_quantiles(points: Mapping[str, Sequence[ArrayLike]]) -> dict[str, list[Values]]:
     """The same points (method -> seed -> trials x objectives), each objective as its quantile over all of them."""
-    rows = {method: [_rows(seed) for seed in seeds] for method, seeds in points.items()}
+
+    def table(seed: ArrayLike) -> Values:
+        rows = np.asarray(seed, dtype=np.float64)
+        return rows if rows.size else rows.reshape(0, 2)
+
+    rows = {method: [table(seed) for seed in seeds] for method, seeds in points.items()}
     filled = [seed for seeds in rows.values() for seed in seeds if len(seed)]
     if not filled:
         return rows
@@ -60,13 +65,8 @@ def normalised_hypervolume(points: ArrayLike) -> float:
     return hypervolume(points, REFERENCE)
 
 
-def regret(volume: float) -> float:
-    """What is missing to the best possible hypervolume, smaller is better."""
-    return BEST - volume
-
-
 def regret_over_trials(points: ArrayLike) -> Values:
-    """The regret after the first trial, the first two, and so on."""
+    """The regret (what is missing to the best possible hypervolume) after the first trial, the first two, and so on."""
     return BEST - np.asarray(hypervolume_over_time(points, REFERENCE), dtype=np.float64)
 
 
@@ -91,9 +91,7 @@ def average_ranks(
 
     `curves` is task -> method -> seed -> regret per step. Each sample draws a task, and one seed of each method on it.
     """
-    tasks = [
-        {name: np.atleast_2d(np.asarray(seeds, np.float64)) for name, seeds in of.items()} for of in curves.values()
-    ]
+    tasks = [{name: np.atleast_2d(np.asarray(seeds, float)) for name, seeds in t.items()} for t in curves.values()]
     methods = list(next(iter(curves.values()), {}))
     if any(set(task) != set(methods) for task in tasks) or len({c.shape[1] for t in tasks for c in t.values()}) != 1:
         raise BadInput("average ranks need the same methods on every task, with equally many steps each.")
@@ -117,8 +115,3 @@ def size_bins(
         return [None] * len(most)
     inside = [good[sizes <= limit] for limit in most]
     return [float(scores.max()) / unpruned if scores.size else None for scores in inside]
-
-
-def _rows(points: ArrayLike) -> Values:
-    rows = np.asarray(points, dtype=np.float64)
-    return rows.reshape(0, 2) if not rows.size else rows

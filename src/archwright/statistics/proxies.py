@@ -20,15 +20,8 @@ from archwright.statistics.top_k import precision_at_share, regret_at, top_spear
 LEAST = 3
 """Rows below which nothing is judged."""
 BOUNDED = (
-    "spearman",
-    "kendall_b",
-    "kendall_a",
-    "weighted_tau",
-    "within_cells",
-    "within_given_known",
-    "partial_given_parameters",
-    "minus_parameters",
-    "minus_depth_width",
+    *("spearman", "kendall_b", "kendall_a", "weighted_tau", "within_cells", "within_given_known"),
+    *("partial_given_parameters", "minus_parameters", "minus_depth_width"),
 )
 """Columns that come with `_low` and `_high`."""
 PLAIN = ("pearson", "correlation_with_parameters", "precision_at_10pct", "regret_at_10", "top10_spearman")
@@ -96,9 +89,8 @@ def judge_proxy(
     """
     given = np.asarray(scores, dtype=np.float64)
     if given.shape != against.truth.shape:
-        raise BadInput(
-            f"one score per row: got shape {given.shape} for {len(against.truth)} rows; use NaN for missing."
-        )
+        shape, count = given.shape, len(against.truth)
+        raise BadInput(f"one score per row: got shape {shape} for {count} rows; use NaN for missing.")
     rows = np.flatnonzero(np.isfinite(given))
     row = Judgement(
         n=len(rows),
@@ -175,7 +167,6 @@ class Evidence:
     """Spearman given the parameters."""
     same_as_known: bool = False
     """Whether the proxy orders the rows exactly as what is known does."""
-
     cells_tell: bool = True
     """Whether there are cells with enough rows; then a score without a value inside them is a function of the known."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import combinations, islice
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import codes
 from archwright.statistics.ranks import Codes, RankOrder, Values, spearman
-from archwright.statistics.strata import LEAST_ROWS, weighted_mean
+from archwright.statistics.strata import LEAST_ROWS, rows_by_cell, weighted_mean
 
 PARTS = 10
 
@@ -93,8 +92,6 @@ def deciles(truth: ArrayLike, *, rng: np.random.Generator | None = None, parts: 
 
 PAIRS = 10
 """Pairs of runs below which twins say nothing."""
-
-
 MOST = 200
 """Ways to halve the tasks that are tried."""
 
@@ -143,10 +140,9 @@ def ceiling(kind: str, pairs: int, overall: float, within: float) -> Ceiling:
 
 def by_twins(truth: Values, keys: Codes, cells: Codes) -> float:
     """Reliability of the ranks from rows of one network: mean over cells, weighted by how much twins tell of each."""
-    inside = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-    told = np.array([len(rows) - len(np.unique(keys[rows])) for rows in inside], dtype=np.float64)
-    found = [[reliability(truth[rows], keys[rows])] for rows in inside]
-    return float(weighted_mean(np.array(found), told)[0])
+    inside = rows_by_cell(cells)
+    weights = np.array([len(rows) - len(np.unique(keys[rows])) for rows in inside], dtype=np.float64)
+    return float(weighted_mean(np.array([[reliability(truth[rows], keys[rows])] for rows in inside]), weights)[0])
 
 
 def reliability(truth: Values, keys: Codes) -> float:
@@ -165,16 +161,17 @@ def reliability(truth: Values, keys: Codes) -> float:
 def by_halves(tasks: Values, cells: Codes) -> float:
     """Reliability of the mean of all tasks: Spearman between halves, stepped up to full length (Spearman-Brown).
 
-    Averaged over all ways to halve them. It counts as chance also what is particular to a task.
+    Averaged over all ways to halve them, and over the cells of at least five rows, weighted by rows; NaN without such a
+    cell. It counts as chance also what is particular to a task.
     """
-    return mean_over_cells(cells, lambda rows: split_half_reliability(tasks[rows]))
-
-
-def split_half_reliability(tasks: Values) -> float:
-    """Spearman-Brown of the mean correlation between halves."""
-    splits = halves(tasks.shape[1])
-    half = float(np.mean([spearman(tasks[:, one].mean(axis=1), tasks[:, other].mean(axis=1)) for one, other in splits]))
-    return 2 * half / (1 + half)
+    used = [rows for rows in rows_by_cell(cells) if len(rows) >= LEAST_ROWS]
+    values = []
+    for rows in used:
+        pairs = [[tasks[rows][:, half].mean(axis=1) for half in split] for split in halves(tasks.shape[1])]
+        correlation = float(np.mean([spearman(first, second) for first, second in pairs]))
+        values.append([2 * correlation / (1 + correlation)])
+    weights = np.array([len(rows) for rows in used], dtype=np.float64)
+    return float(weighted_mean(np.array(values).reshape(-1, 1), weights)[0])
 
 
 def halves(n: int) -> list[tuple[list[int], list[int]]]:
@@ -182,11 +179,3 @@ def halves(n: int) -> list[tuple[list[int], list[int]]]:
     ones = [list(one) for one in islice(combinations(range(n), n // 2), 2 * MOST)]
     splits = [(one, [task for task in range(n) if task not in one]) for one in ones]
     return [split for split in splits if n % 2 or 0 in split[0]][:MOST]
-
-
-def mean_over_cells(cells: Codes, reliability: Callable[[Codes], float]) -> float:
-    """Mean of the reliability inside each cell of at least five rows, weighted by rows; NaN without such a cell."""
-    inside = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-    used = [here for here in inside if len(here) >= LEAST_ROWS]
-    found = np.array([[reliability(here)] for here in used]).reshape(-1, 1)
-    return float(weighted_mean(found, np.array([len(here) for here in used], dtype=np.float64))[0])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import RESAMPLES, codes, resamples
 from archwright.statistics.ranks import Codes, Counts, RankOrder, Values, resampled_correlation
-from archwright.statistics.strata import is_usable_cell, lexicographic, varies_inside
+from archwright.statistics.strata import is_usable_cell, lexicographic, rows_by_cell
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,19 @@ class Resampling:
     @cached_property
     def correlations(self) -> dict[str, Values]:
         """Spearman of the parameters and of the rival with the truth."""
-        ranks = self.ranks
-        return {
-            name: resampled_correlation(self.draws, ranks[name], ranks["truth"]) for name in ("parameters", "rival")
-        }
+        ranks, names = self.ranks, ("parameters", "rival")
+        return {name: resampled_correlation(self.draws, ranks[name], ranks["truth"]) for name in names}
 
     @cached_property
     def varying(self) -> list[Values]:
         """The known columns that still vary inside cells."""
-        return [column for column in self.shape.T if varies_inside(column, self.cells)]
+        inside = rows_by_cell(self.cells)
+        return [column for column in self.shape.T if any(np.ptp(column[rows]) > 0 for rows in inside)]
 
     @cached_property
     def cells_tell(self) -> bool:
         """Whether any cell has enough rows to say something."""
-        inside = [self.truth[self.cells == cell] for cell in np.unique(self.cells)]
-        return any(is_usable_cell(truth, truth) for truth in inside)
+        return any(is_usable_cell(self.truth[rows], self.truth[rows]) for rows in rows_by_cell(self.cells))
 
     def points(self) -> Resampling:
         """Without resamples, for values without intervals."""
@@ -102,7 +100,11 @@ def draw_resamples(
     """
     values = finite("truth", truth)
     counts = finite("parameters", parameters, len(values))
-    shape = counts[:, None] if depth_width is None else columns_of(depth_width, len(values))
+    shape = counts[:, None]
+    if depth_width is not None:
+        table = np.asarray(depth_width, dtype=np.float64)
+        columns = table[:, None] if table.ndim == 1 else table  # rows x columns
+        shape = np.stack([finite("depth_width", column, len(values)) for column in columns.T], axis=1)
     inside, networks = codes(cells), np.arange(len(values)) if groups is None else codes(groups)
     if not len(values) == len(inside) == len(networks):
         raise BadInput(f"one cell and group per row: got {len(values)} rows, {len(inside)}, {len(networks)}.")
@@ -110,13 +112,6 @@ def draw_resamples(
     stratified = resamples(networks, rng=rng, size=size, strata=inside)
     width = None if depth_width is None else lexicographic(*shape.T)
     return Resampling(values, counts, width, shape, inside, networks, known, draws, stratified)
-
-
-def columns_of(given: ArrayLike, length: int) -> Values:
-    """One or more finite columns, as rows x columns."""
-    table = np.asarray(given, dtype=np.float64)
-    columns = table[:, None] if table.ndim == 1 else table
-    return np.stack([finite("depth_width", column, length) for column in columns.T], axis=1)
 
 
 def finite(name: str, values: ArrayLike, length: int | None = None) -> Values:

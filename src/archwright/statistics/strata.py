@@ -12,9 +12,13 @@ from archwright.statistics.ranks import Codes, Counts, RankOrder, Values, resamp
 
 LEAST_ROWS = 5
 """Rows below which a cell says nothing."""
-QUANTILES = 5
 ROUNDING = 1e-9
 """Share of a variance below which what is left of it is rounding."""
+
+
+def rows_by_cell(cells: Codes) -> list[Codes]:
+    """The rows of every cell."""
+    return [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
 
 
 def within_cells(
@@ -25,12 +29,11 @@ def within_cells(
     Cells with fewer than five rows, or where either side is constant, are left out; NaN when none is left.
     With `given`, columns that may still vary inside a cell, the partial Spearman given their ranks there.
     """
-    inside = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
-    used = [rows for rows in inside if is_usable_cell(scores[rows], truth[rows])]
+    used = [rows for rows in rows_by_cell(cells) if is_usable_cell(scores[rows], truth[rows])]
     if not used:
         return np.full(len(counts), np.nan)
-    found = [partial_spearman(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
-    return weighted_mean(np.stack(found), np.array([len(rows) for rows in used], dtype=np.float64))
+    values = [partial_spearman(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
+    return weighted_mean(np.stack(values), np.array([len(rows) for rows in used], dtype=np.float64))
 
 
 def partial_spearman(counts: Counts, columns: Sequence[Values]) -> Values:
@@ -51,11 +54,6 @@ def residual_ranks(counts: Counts, column: Values, known: Sequence[Values]) -> V
             left = left - np.nan_to_num(slope, posinf=0.0, neginf=0.0)[:, None] * other
     spread, before = ((counts * side**2).sum(axis=1, keepdims=True) for side in (left, column))
     return np.where(spread > ROUNDING * before, left, 0.0)
-
-
-def varies_inside(column: Values, cells: Codes) -> bool:
-    """Whether a column is not the same for all rows of a cell."""
-    return any(np.ptp(column[cells == cell]) > 0 for cell in np.unique(cells))
 
 
 def is_usable_cell(scores: Values, truth: Values) -> bool:

@@ -65,10 +65,7 @@ def top_spearman(scores: Values, truth: Values) -> float:
     return spearman(scores[inside], truth[inside])
 
 
-Row = dict[str, Any]
-
-
-def choice_effects(configs: Sequence[Mapping[str, Any]], truth: ArrayLike) -> list[Row]:
+def choice_effects(configs: Sequence[Mapping[str, Any]], truth: ArrayLike) -> list[dict[str, Any]]:
     """One row per choice and value, in the order of the configs' names, values ascending.
 
     `n` architectures have the value; `mean` of their trained score; `share` of all architectures that have the choice;
@@ -79,28 +76,20 @@ def choice_effects(configs: Sequence[Mapping[str, Any]], truth: ArrayLike) -> li
     values = np.asarray(truth, dtype=np.float64)
     if len(configs) != len(values) or not len(values) or not np.isfinite(values).all():
         raise BadInput(f"one finite score per config: got {len(configs)} configs and scores of shape {values.shape}.")
-    top, names = top_mask(values), list(dict.fromkeys(name for config in configs for name in config))
-    return [row for name in names for row in of_choice(name, configs, values, top)]
+    top, rows = top_mask(values), []
 
+    def ordering(value: Any) -> tuple[str, Any]:  # numbers by size, words by letter, never one against the other
+        return ("", value) if isinstance(value, (int, float)) else (type(value).__name__, str(value))
 
-def of_choice(name: str, configs: Sequence[Mapping[str, Any]], truth: Values, top: NDArray[np.bool_]) -> list[Row]:
-    """The rows of one choice."""
-    having = np.array([name in config for config in configs])
-    taken = [config.get(name) for config in configs]
-    found = {repr(value): value for value, has in zip(taken, having, strict=True) if has}
-    rows = []
-    for value in sorted(found.values(), key=ordering):
-        here = having & np.array([repr(other) == repr(value) for other in taken])
-        row = {"choice": name, "value": value, "n": int(here.sum()), "mean": float(truth[here].mean())}
-        rows.append(row | {"share": part(here, having), "top_share": part(here & top, having & top)})
+    def share(some: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:  # 0 when there is none to choose from
+        return float(some.sum() / max(among.sum(), 1))
+
+    for name in dict.fromkeys(name for config in configs for name in config):
+        having = np.array([name in config for config in configs])
+        written = np.array([repr(config.get(name)) for config in configs])
+        distinct = {repr(config[name]): config[name] for config in configs if name in config}
+        for value in sorted(distinct.values(), key=ordering):
+            here = having & (written == repr(value))
+            row = {"choice": name, "value": value, "n": int(here.sum()), "mean": float(values[here].mean())}
+            rows.append(row | {"share": share(here, having), "top_share": share(here & top, having & top)})
     return rows
-
-
-def part(some: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
-    """Share of true ones, 0 when there is none to choose from."""
-    return float(some.sum() / max(among.sum(), 1))
-
-
-def ordering(value: Any) -> tuple[str, Any]:
-    """Numbers by size, words by letter, never one against the other."""
-    return ("", value) if isinstance(value, (int, float)) else (type(value).__name__, str(value))

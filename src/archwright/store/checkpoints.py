@@ -55,9 +55,8 @@ class FileCheckpoints:
                     else:  # model or carry
                         state[kind][name] = file.get_tensor(key)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise Failed(
-                f"the training checkpoint {self.path} is damaged; delete it to train from the start."
-            ) from error
+            damage = f"the training checkpoint {self.path} is damaged"
+            raise Failed(f"{damage}; delete it to train from the start.") from error
         return state
 
     def remove(self) -> None:

@@ -77,14 +77,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in one of our files."""
+    way_out = WAYS_OUT.get(path.name, "delete it and run the same command again")
     try:
         value = json.loads(path.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Failed(f"{path} is damaged ({error}); {way_out(path)}.") from error
+        raise Failed(f"{path} is damaged ({error}); {way_out}.") from error
     if not isinstance(value, dict) or not set(KEYS.get(path.name, ())) <= set(value):
-        raise Failed(f"{path} is damaged (not what was written there); {way_out(path)}.")
+        raise Failed(f"{path} is damaged (not what was written there); {way_out}.")
     return value
-
-
-def way_out(path: Path) -> str:
-    return WAYS_OUT.get(path.name, "delete it and run the same command again")

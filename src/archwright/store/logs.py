@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -44,11 +45,10 @@ def read_log(path: Path) -> list[dict[str, float]]:
         return []
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return [{name: float(row[name]) for name in COLUMNS} for row in rows if is_whole(row)]
-
-
-def is_whole(row: dict[str, Any]) -> bool:
-    try:
-        return all(math.isfinite(float(row[name])) for name in COLUMNS)
-    except (TypeError, ValueError, KeyError):
-        return False
+    whole = []
+    for row in rows:
+        with suppress(TypeError, ValueError, KeyError):
+            values = {name: float(row[name]) for name in COLUMNS}
+            if all(map(math.isfinite, values.values())):
+                whole.append(values)
+    return whole

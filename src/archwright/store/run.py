@@ -138,9 +138,7 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
         refuse_other_options(run, options)
         return run
     # a killed command may have left a half-written run.json
-    if path.exists() and (
-        not path.is_dir() or not all(entry.name.startswith(".run.json.") for entry in path.iterdir())
-    ):
+    if path.exists() and not (path.is_dir() and all(e.name.startswith(".run.json.") for e in path.iterdir())):
         raise BadInput(f"--out must be a new or empty folder or an earlier run, got {path}; choose another one.")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -152,14 +150,12 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
 
 
 def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:
-    before = run.settings
+    settings = run.settings
     for name, value in options.items():
-        if name not in MAY_CHANGE and without_password(before.get(name, value)) != without_password(value):
-            raise BadInput(
-                f"{run.path} was begun with {name}={without_password(before[name])!r}, "
-                f"got {without_password(value)!r}; "
-                "give the same options to resume it, or another --out."
-            )
+        before, now = without_password(settings.get(name, value)), without_password(value)
+        if name not in MAY_CHANGE and before != now:
+            way_out = "give the same options to resume it, or another --out"
+            raise BadInput(f"{run.path} was begun with {name}={before!r}, got {now!r}; {way_out}.")
 
 
 def without_password(value: Any) -> Any:
