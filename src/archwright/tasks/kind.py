@@ -28,7 +28,7 @@ class TaskKind:
     """
 
     metric: str
-    """Of tasks that have no official one: one of objectives.error.ERRORS."""
+    """Of tasks that have no official one: one of statistics.METRICS or ANSWER_METRICS, or perplexity."""
     network: Reference
     """Class of its networks, a PrunedNetwork."""
     stock_head: Reference
@@ -36,7 +36,7 @@ class TaskKind:
     export: Reference
     """TaskExport: how its networks are exported and used."""
     outputs: Reference
-    """PrunedConfig, vectors of the norm after the last layer -> number of outputs and Outlet, for counting costs."""
+    """PrunedConfig, vectors of the norm after the last layer -> number of outputs and OutputHead, for counting costs."""
     scores: Reference
     """TaskData, network, batches -> metrics by name, for reports; higher is better but for perplexity."""
     export_batches: Reference = Reference("archwright.compression.export:mixed_batches")
