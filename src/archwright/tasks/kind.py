@@ -36,7 +36,7 @@ class TaskKind:
     export: Reference
     """TaskExport: how its networks are exported and used."""
     outputs: Reference
-    """PrunedConfig, vectors of the norm after the last layer -> number of outputs and OutputHead, for counting costs."""
+    """PrunedConfig, vectors of the norm after the last layer -> number of outputs and OutputHead, to count costs."""
     scores: Reference
     """TaskData, network, batches -> metrics by name, for reports; higher is better but for perplexity."""
     export_batches: Reference = Reference("archwright.compression.export:mixed_batches")
