@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches, median_length
+from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.tasks.rows import Rows
 from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput
@@ -141,7 +141,7 @@ def test_encoding_is_the_tokenizers(tokenizer: object, data_dir: Path, monkeypat
     assert len(encoded) == 200 and encoded.lengths.max() == 40 and encoded.pad_id == 0
     assert (encoded.ids.dtype, encoded.types.dtype) == (np.int32, np.int8)
     assert (encoded.targets == rows.targets).all()
-    assert median_length(encoded) == int(np.median(encoded.lengths)) <= 40
+    assert encoded.median_length == int(np.median(encoded.lengths)) <= 40
     for row in range(0, 200, 17):
         alone = tokenizer(rows.texts[row], rows.pairs[row], truncation=True, max_length=40)
         here = slice(encoded.offsets[row], encoded.offsets[row + 1])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archwright.data.batching import batches, encode, evaluation_batches, median_length
+from archwright.data.batching import batches, encode, evaluation_batches
 from archwright.data.tasks.task import Task, load_task
 from archwright.errors import BadInput
 from tests.data.generated import COLUMNS, choice_rows, write_choices
@@ -144,7 +144,7 @@ def test_rows_by_choices_by_time(tmp_path: Path, wordpiece: Any) -> None:
         assert batch.targets.tolist() == rows.targets[batch.rows].tolist()
         seen += batch.rows.tolist()
     assert sorted(seen) == list(range(28))
-    assert median_length(encoded) == int(np.median(encoded.lengths))
+    assert encoded.median_length == int(np.median(encoded.lengths))
 
 
 def test_evaluation_batches_count_all_choices(tmp_path: Path, wordpiece: Any) -> None:

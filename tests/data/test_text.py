@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archwright.data.batching import batches, encode, evaluation_batches, median_length
+from archwright.data.batching import batches, encode, evaluation_batches
 from archwright.data.tasks.passages import Passage
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.corpus import tokenize_text
@@ -58,7 +58,7 @@ def test_blocks_of_real_text(tokenizer: Any, data_dir: Path, tmp_path: Path) -> 
     tokens = one_call(tokenizer, files["test"].read_text(encoding="utf-8"))
     assert len(encoded) == encoded.rows == len(tokens) // 64 and set(encoded.lengths) == {64}
     assert encoded.ids.tolist() == tokens[: len(tokens) // 64 * 64]
-    assert median_length(encoded) == 64
+    assert encoded.median_length == 64
     seen = []
     for batch in evaluation_batches(encoded, tokens=1024):
         ids = batch.inputs["input_ids"]

@@ -13,7 +13,7 @@ from archwright.data.tasks.rows import Split
 from archwright.data.windows import Windows
 from archwright.errors import BadInput
 
-__all__ = ["Batch", "Encoded", "batch_of", "batches", "encode", "evaluation_batches", "median_length"]
+__all__ = ["Batch", "Encoded", "batch_of", "batches", "encode", "evaluation_batches"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,6 @@ class Batch:
 def encode(rows: Split, tokenizer: Any, *, max_length: int) -> Encoded:
     """Tokenized rows, cut to `max_length` tokens and not padded."""
     return rows.encode(tokenizer, max_length)
-
-
-def median_length(encoded: Encoded) -> int:
-    """The middle number of tokens per row, for timing a network at a typical length."""
-    return int(np.median(encoded.lengths))
 
 
 def batches(

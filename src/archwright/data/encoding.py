@@ -45,6 +45,11 @@ class Encoded:
         longest: NDArray[np.int64] = np.diff(self.offsets).reshape(-1, self.choices).max(axis=1)
         return longest
 
+    @property
+    def median_length(self) -> int:
+        """The middle number of tokens per row, for timing a network at a typical length."""
+        return int(np.median(self.lengths))
+
     def first(self, rows: int) -> "Encoded":
         """At most so many rows of plain text."""
         rows = min(rows, len(self))
@@ -69,9 +74,8 @@ class Tokenized:
 def tokenize(texts: list[str], pairs: list[str] | None, tokenizer: Any, max_length: int) -> Tokenized:
     """Flat ids, flat token types and lengths of texts or pairs of texts, cut to `max_length` tokens."""
     seconds = None if pairs is None else [separator(tokenizer) + pair for pair in pairs]
-    output = tokenizer(
-        texts, seconds, truncation=True, max_length=max_length, padding=False, return_attention_mask=False
-    )
+    options = {"truncation": True, "max_length": max_length, "padding": False, "return_attention_mask": False}
+    output = tokenizer(texts, seconds, **options)
     return Tokenized(flat(output["input_ids"], np.int32), token_types(output), token_lengths(output))
 
 

@@ -197,6 +197,5 @@ def published_stability() -> dict[str, Any] | None:
     table = {(row["id"], int(row["steps"])): row["glue"] for row in rows}
     scores = {step: [table[name, step] for name in names] for step in steps}
     copies = {step: other for step in steps for other in steps if step < other and scores[step] == scores[other]}
-    return stability_json(rank_stability({step: scores[step] for step in steps if step not in copies})) | {
-        "copies": copies
-    }
+    stability = rank_stability({step: scores[step] for step in steps if step not in copies})
+    return stability_json(stability) | {"copies": copies}

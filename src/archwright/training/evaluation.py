@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from archwright.data.batching import Batch, encode, evaluation_batches
-from archwright.data.tasks.glue_submission import FIRST_COLUMN, UnlabelledRows, format_answers
+from archwright.data.batching import Batch, evaluation_batches
+from archwright.data.tasks.glue_submission import FIRST_COLUMN
 from archwright.data.tasks.rows import Rows
 from archwright.data.windows import AnswerSpans, Windows
 from archwright.networks.pruned import PrunedNetwork
@@ -77,14 +77,5 @@ def perplexity_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Ba
 
 def evaluation_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Batch]:
     """Further rows of the task as batches for evaluation."""
-    return evaluation_batches(
-        encode(rows, task_data.tokenizer, max_length=max_length), tokens=task_data.evaluation_tokens
-    )
-
-
-def predict_test_rows(
-    task_data: TaskData, network: PrunedNetwork, unlabelled: UnlabelledRows, max_length: int
-) -> tuple[list[str], list[str]]:
-    """Numbers of rows without labels, and the answers as the leaderboard wants them."""
-    answers = predict(network, evaluation_rows(task_data, unlabelled.rows, max_length))
-    return unlabelled.index, format_answers(unlabelled.column, answers.tolist(), task_data.task.labels)
+    encoded = rows.encode(task_data.tokenizer, max_length)
+    return evaluation_batches(encoded, tokens=task_data.evaluation_tokens)

@@ -158,7 +158,10 @@ class TrainingStep:
         """The loss, its gradients left in the Parameters."""
         # The first process has the seeds of a process that is alone.
         streams = (self.seed, step, self.group.rank) if self.group.rank else (self.seed, step)
-        seed_dropout(int(np.random.SeedSequence(streams).generate_state(1)[0]), self.device)
+        dropout = int(np.random.SeedSequence(streams).generate_state(1)[0])
+        torch.default_generator.manual_seed(dropout)  # torch.manual_seed would seed every kind of device there is
+        if self.device.type != "cpu":
+            torch.get_device_module(self.device).manual_seed(dropout)
         rng, share = np.random.default_rng((self.seed, step)), step / self.schedule.steps
         with mixed_precision(self.device), self.group.step(own):
             return sum(self.update(batch, rng, share) for batch in own)
@@ -176,13 +179,6 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[Any]:
     """bfloat16 for the matrix products where the device is made for it; plain float32 on a CPU and on older GPUs."""
     fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.autocast(device.type, dtype=torch.bfloat16) if fast else nullcontext()
-
-
-def seed_dropout(seed: int, device: torch.device) -> None:
-    """Seeds this device alone: torch.manual_seed does it for every kind there is, half a millisecond."""
-    torch.default_generator.manual_seed(seed)
-    if device.type != "cpu":
-        torch.get_device_module(device).manual_seed(seed)
 
 
 def tokens_of(batch: Any) -> int:
@@ -244,22 +240,14 @@ def epoch_batches(data: Iterable[Any], positions: range, before: int) -> Generat
 
 
 def training_state(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    step: int,
-    carry: Carry | None,
-    group: ProcessGroup = SINGLE_PROCESS,
+    model: nn.Module, optimizer: torch.optim.Optimizer, step: int, carry: Carry | None, group: ProcessGroup
 ) -> dict[str, Any]:
     """Everything to go on with; what is carried is that of all processes, of which every one must ask."""
-    carried = group.gather(carry.state() if carry else {})
-    return {
-        "step": step,
-        "model": model_tensors(model),
-        "optimizer": optimizer.state_dict()["state"],
-        "carry": {
-            rank_prefix(rank) + name: value for rank, values in enumerate(carried) for name, value in values.items()
-        },
-    }
+    carried: dict[str, Any] = {}
+    for rank, values in enumerate(group.gather(carry.state() if carry else {})):
+        carried |= {rank_prefix(rank) + name: value for name, value in values.items()}
+    state = optimizer.state_dict()["state"]
+    return {"step": step, "model": model_tensors(model), "optimizer": state, "carry": carried}
 
 
 def rank_prefix(rank: int) -> str:
@@ -279,7 +267,7 @@ def load_state(
     optimizer: torch.optim.Optimizer,
     checkpoints: Checkpoints | None,
     carry: Carry | None,
-    group: ProcessGroup = SINGLE_PROCESS,
+    group: ProcessGroup,
 ) -> int:
     """The step to go on with, after the last checkpoint has been put into model, optimizer and carry."""
     state = checkpoints.load() if checkpoints else None

@@ -1,7 +1,6 @@
 """Losses of tasks and of distillation: means over the targets of all processes, in pieces where there are many."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -35,7 +34,12 @@ def distillation(
     count = group.count(size_of(flat), numbers_in)
     if logits.shape[-1] == 1:
         return squared_error(flat, targets) / count
-    return mean_in_pieces(partial(divergence, temperature=temperature), flat, targets, count=count)
+
+    def divergence(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
+        soft, target = (torch.log_softmax(x / temperature, dim=-1) for x in (logits, teacher))
+        return nn.functional.kl_div(soft, target, log_target=True, reduction="sum")
+
+    return mean_in_pieces(divergence, flat, targets, count=count)
 
 
 def targets_in(batch: Any) -> int:
@@ -58,11 +62,6 @@ def squared_error(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return nn.functional.cross_entropy(logits, targets, ignore_index=NO_TARGET, reduction="sum")
-
-
-def divergence(logits: torch.Tensor, teacher: torch.Tensor, *, temperature: float) -> torch.Tensor:
-    soft, target = (torch.log_softmax(x / temperature, dim=-1) for x in (logits, teacher))
-    return nn.functional.kl_div(soft, target, log_target=True, reduction="sum")
 
 
 Total = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from archwright.configs import compress as o
-from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches, median_length
+from archwright.data.batching import Batch, Encoded, batches, evaluation_batches
 from archwright.data.public_data import resolve_model
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
@@ -70,7 +70,7 @@ class TaskData:
 
     def length(self, tokens: int) -> int:
         """Tokens of the text that costs are about; 0: as many as a typical one has."""
-        return tokens or median_length(self.encoded["validation"])
+        return tokens or self.encoded["validation"].median_length
 
 
 def load_task_data(
@@ -94,7 +94,7 @@ def prepare_task_data(
         task = load_task(**options, labels=own)
     task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
     tokenizer = load_tokenizer(source)
-    encoded = {split: encode(rows, tokenizer, max_length=data.max_length) for split, rows in task.splits.items()}
+    encoded = {split: rows.encode(tokenizer, data.max_length) for split, rows in task.splits.items()}
     return TaskData(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, device)
 
 

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,9 +88,8 @@ def leaderboard_rows(task: str, data: Path) -> list[UnlabelledRows]:
 
 def read_leaderboard_rows(column: str, path: Path, task: GlueTask) -> UnlabelledRows:
     """Rows with their number in the first column; every one must be answered, so a broken one is an error."""
-    lines = [
-        line.split("\t") for line in decode_utf8(read_bytes(path), str(path)).replace("\r\n", "\n").split("\n") if line
-    ]
+    content = decode_utf8(read_bytes(path), str(path)).replace("\r\n", "\n")
+    lines = [line.split("\t") for line in content.split("\n") if line]
     header, rows = tuple(lines[0]) if lines else (), lines[1:]
     if not rows or any(len(row) != len(header) for row in rows):
         raise BadInput(f"{path} is empty or damaged; the original is at {task.address}")
@@ -108,8 +107,7 @@ def format_answers(column: str, answers: Sequence[float], labels: Sequence[str])
     if not official:
         return [f"{min(max(float(answer), SCORES[0]), SCORES[1]):.3f}" for answer in answers]
     names = [labels[int(answer)] for answer in answers]
-    form: Callable[[str], str] = str if SUBMISSION_FILES[column].words else lambda name: str(official.index(name))
-    return [form(name) for name in names]
+    return names if SUBMISSION_FILES[column].words else [str(official.index(name)) for name in names]
 
 
 def zip_submission(files: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> bytes:
@@ -117,9 +115,6 @@ def zip_submission(files: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> 
     raw = io.BytesIO()
     with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
         for column, (index, answers) in files.items():
-            lines = [
-                "index\tprediction",
-                *(f"{number}\t{answer}" for number, answer in zip(index, answers, strict=True)),
-            ]
+            lines = ["index\tprediction", *map("\t".join, zip(index, answers, strict=True))]
             archive.writestr(zipfile.ZipInfo(f"{column}.tsv", OLDEST), "\n".join(lines) + "\n")
     return raw.getvalue()

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,26 +108,19 @@ def value_of(line: Line, column: str, source: str) -> Any:
     return values[column]
 
 
-def csv_lines(content: str, source: str) -> Iterator[Line]:
-    """Rows of comma-separated values; quotes may enclose commas and line breaks."""
-    yield from table_lines(csv.reader(split_lines(content), strict=True), source)
-
-
-def tsv_lines(content: str, source: str) -> Iterator[Line]:
-    """Rows of tab-separated values; a quote is an ordinary character there, as in GLUE's files."""
-    yield from table_lines(csv.reader(split_lines(content), delimiter="\t", quoting=csv.QUOTE_NONE), source)
-
-
 def split_lines(content: str) -> list[str]:
     """Lines with their ends; `str.splitlines` would also break at characters that are text, such as U+2028."""
     return [f"{line}\n" for line in content.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
 
 
-def table_lines(reader: Any, source: str) -> Iterator[Line]:
+def table_lines(content: str, source: str, **dialect: Any) -> Iterator[Line]:
     """Rows under a header, each with as many fields as the header."""
+    reader = csv.reader(split_lines(content), **dialect)
     with long_fields():
         try:
-            header = header_of(next(filter(None, reader), []), source)
+            header = [name.strip() for name in next(filter(None, reader), [])]
+            if len(set(header)) < len(header):
+                raise BadInput(f"{source} names a column twice: {quote_all(header)}; rename one.")
             for fields in filter(None, reader):
                 if len(fields) != len(header):
                     counts = f"has {len(fields)} fields, the header {len(header)}"
@@ -137,14 +131,10 @@ def table_lines(reader: Any, source: str) -> Iterator[Line]:
 
 
 ROW_ADVICE = "quote texts with separators (CSV; a TSV file has no quotes, its texts neither tabs nor line breaks)"
-
-
-def header_of(fields: list[str], source: str) -> list[str]:
-    """Column names, each once."""
-    names = [field.strip() for field in fields]
-    if len(set(names)) < len(names):
-        raise BadInput(f"{source} names a column twice: {quote_all(names)}; rename one.")
-    return names
+csv_lines = partial(table_lines, strict=True)
+"""Rows of comma-separated values; quotes may enclose commas and line breaks."""
+tsv_lines = partial(table_lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+"""Rows of tab-separated values; a quote is an ordinary character there, as in GLUE's files."""
 
 
 @contextmanager

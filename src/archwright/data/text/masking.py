@@ -52,7 +52,9 @@ def mask_tokens(
     if attention is None:
         chosen = draws < share
     else:
-        chosen = choose_in_rows(draws, (attention != 0) & ~np.isin(ids, list(special)), share)
+        free = (attention != 0) & ~np.isin(ids, list(special))
+        ranks, count = np.where(free, draws, 2.0).argsort(axis=1).argsort(axis=1), free.sum(axis=1, keepdims=True)
+        chosen = ranks < np.clip(np.rint(share * count), np.minimum(count, 1), count)
     if rule.hidden + rule.random < 1:
         fate = rng.random(ids.shape)
         hidden, random = fate < rule.hidden, fate < rule.hidden + rule.random
@@ -63,10 +65,3 @@ def mask_tokens(
         others = others + (others >= taken)
     changed = np.where(hidden, mask_id, np.where(random, others, ids))
     return np.where(chosen, changed, ids), np.where(chosen, ids, NO_TARGET)
-
-
-def choose_in_rows(draws: NDArray[np.float64], free: NDArray[np.bool_], share: float) -> NDArray[np.bool_]:
-    """This share of the free places of every row, at least one of them: those with the lowest draws."""
-    ranks = np.where(free, draws, 2.0).argsort(axis=1).argsort(axis=1)
-    free_tokens = free.sum(axis=1, keepdims=True)
-    return ranks < np.clip(np.rint(share * free_tokens), np.minimum(free_tokens, 1), free_tokens)

@@ -13,15 +13,16 @@ from torch import nn
 
 from archwright.configs import compress as o
 from archwright.data.epochs import shuffled_epochs
-from archwright.data.tasks.glue_submission import extra_dev_rows, leaderboard_rows
+from archwright.data.tasks.glue_submission import extra_dev_rows, format_answers, leaderboard_rows
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
+from archwright.objectives.error import predict
 from archwright.random_streams import generator
 from archwright.subnet.supernet import plain_update
-from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, predict_test_rows, scores
+from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import PROJECTIONS_STREAM, layerwise_update
@@ -55,10 +56,8 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
     task, train = task_data.task, task_data.encoded["train"]
     check_positions(network, {"--max-length": max(int(rows.lengths.max()) for rows in task_data.encoded.values())})
     check_batch(len(train), context, task.name)
-    parts: dict[str, Any] = {
-        "model": network,
-        "update": plain_update(network, loss=partial(task_loss, group=context.group)),
-    }
+    update = plain_update(network, loss=partial(task_loss, group=context.group))
+    parts: dict[str, Any] = {"model": network, "update": update}
     if config.objective.teacher is not None:
         parts = teacher_parts(context, task_data, network)
     glue = config.task.data if task.name.startswith(GLUE_PREFIX) else None
@@ -77,8 +76,12 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
         return {**splits["test"], "rows": task_data.encoded["test"].rows, "splits": splits}
 
     def answer_test_rows() -> dict[str, Any]:
-        length = config.task.max_length
-        return {rows.column: predict_test_rows(task_data, network, rows, length) for rows in unlabelled}
+        """Numbers of the rows, and the answers as the leaderboard wants them."""
+        answers = {}
+        for test in unlabelled:
+            predictions = predict(network, evaluation_rows(task_data, test.rows, config.task.max_length)).tolist()
+            answers[test.column] = test.index, format_answers(test.column, predictions, task.labels)
+        return answers
 
     return TrainingPlan(
         network=network,
