@@ -5,7 +5,7 @@ import copy
 import torch
 
 from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
-from archwright.subnet.slicing import attention_slice
+from archwright.subnet.slicing import slice_layer
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 
 State = dict[str, torch.Tensor]
@@ -58,36 +58,17 @@ def clone_state(state: State) -> State:
 
 def layer_state(placed: PlacedLayer, config: PrunedConfig, part: LayerSpec) -> State:
     """What is left of a layer."""
-    rows, cols, removed = kept_features(placed, config, part)
+    cut, parts = slice_layer(config, placed, part), placed.parts
+    removed = [] if count(part.heads) else list(parts.without_attention)
+    removed += [] if count(part.units) else list(parts.without_ffn)
     state = {}
     for name, tensor in placed.layer.state_dict().items():
         owner = name.rpartition(".")[0]
         if any(owner == path or owner.startswith(f"{path}.") for path in removed):
             continue
-        if owner in rows:
-            tensor = tensor[rows[owner]]
-        elif owner in cols and tensor.dim() > 1:
-            tensor = tensor[:, cols[owner]]
+        if owner in cut.outputs:
+            tensor = tensor[list(positions(cut.outputs[owner]))]
+        elif owner in cut.inputs and tensor.dim() > 1:
+            tensor = tensor[:, list(positions(cut.inputs[owner]))]
         state[name] = tensor.detach().clone()
     return state
-
-
-def kept_features(
-    placed: PlacedLayer, config: PrunedConfig, part: LayerSpec
-) -> tuple[dict[str, list[int]], dict[str, list[int]], list[str]]:
-    """By path: the outputs and the inputs that linears keep; and the paths of what is removed."""
-    parts = placed.parts
-    rows: dict[str, list[int]] = {}
-    cols: dict[str, list[int]] = {}
-    if count(part.heads):
-        cut = attention_slice(config, placed.shape, part.heads)
-        queries, keys = list(positions(cut.queries)), list(positions(cut.keys))
-        rows |= {parts.query: queries, parts.key: keys, parts.value: keys}
-        cols[parts.mix] = queries
-    if count(part.units):
-        units = list(positions(part.units))
-        rows |= dict.fromkeys(filter(None, (parts.up, parts.gate)), units)
-        cols[parts.down] = units
-    removed = [] if count(part.heads) else list(parts.without_attention)
-    removed += [] if count(part.units) else list(parts.without_ffn)
-    return rows, cols, removed

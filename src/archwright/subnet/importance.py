@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.slicing import attention_slice, head_owners, subnetwork
-from archwright.subnet.spec import LayerSpec, Part
+from archwright.subnet.slicing import head_owners, slice_layer, subnetwork
+from archwright.subnet.spec import LayerSpec
 
 SHALLOW = 6
 """Layers of a network whose layer order is found with all batches."""
@@ -122,23 +122,13 @@ def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[i
 def reorder(model: PrunedNetwork, order: ImportanceOrder) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
     for placed, heads, units in zip(model.placed_layers(), order.heads, order.units, strict=True):
-        layer, parts = placed.layer, placed.parts
-        if heads:
-            kept = attention_slice(model.config, placed.shape, heads)
-            permute(layer.get_submodule(parts.query), rows=kept.queries)
-            permute(layer.get_submodule(parts.key), rows=kept.keys)
-            permute(layer.get_submodule(parts.value), rows=kept.keys)
-            permute(layer.get_submodule(parts.mix), cols=kept.queries)
-        if units:
-            for path in filter(None, (parts.up, parts.gate)):
-                permute(layer.get_submodule(path), rows=units)
-            permute(layer.get_submodule(parts.down), cols=units)
-
-
-def permute(linear: nn.Module, *, rows: Part = 0, cols: Part = 0) -> None:
-    """Put outputs (rows) or inputs (cols) into this order; a number leaves all as they are."""
-    if not isinstance(rows, int):
-        for tensor in (t for t in (linear.weight, linear.bias) if t is not None):
-            tensor.copy_(tensor[torch.tensor(rows)])
-    if not isinstance(cols, int):
-        linear.weight.copy_(linear.weight[:, torch.tensor(cols)])
+        cut = slice_layer(model.config, placed, LayerSpec(heads, units))
+        for path, features in cut.outputs.items():
+            if not isinstance(features, int):  # a number: all of them, in the order they have
+                linear = placed.layer.get_submodule(path)
+                for tensor in (t for t in (linear.weight, linear.bias) if t is not None):
+                    tensor.copy_(tensor[torch.tensor(features)])
+        for path, features in cut.inputs.items():
+            if not isinstance(features, int):
+                weight = placed.layer.get_submodule(path).weight
+                weight.copy_(weight[:, torch.tensor(features)])

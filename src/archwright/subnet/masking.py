@@ -7,28 +7,24 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.slicing import attention_slice, remove_layers, replace_removed
-from archwright.subnet.spec import SubnetSpec, count, positions
+from archwright.subnet.slicing import put_stand_ins, remove_layers, slice_layer
+from archwright.subnet.spec import Part, SubnetSpec, positions
 
 
 @contextmanager
 def masked_subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The model with heads and units outside `spec` set to zero just before the linear that reads them."""
-    config = model.config
     with ExitStack() as undo:
         for placed, part in remove_layers(model, spec, undo):
-            if count(part.heads):
-                features = positions(attention_slice(config, placed.shape, part.heads).queries)
-                mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)
-            if count(part.units):
-                mask_input(placed.layer.get_submodule(placed.parts.down), positions(part.units), undo)
-            replace_removed(placed, part, undo)
+            for path, features in slice_layer(model.config, placed, part).inputs.items():
+                mask_input(placed.layer.get_submodule(path), features, undo)
+            put_stand_ins(placed, part, undo)
         yield model
 
 
-def mask_input(linear: nn.Module, kept: tuple[int, ...], undo: ExitStack) -> None:
+def mask_input(linear: nn.Module, features: Part, undo: ExitStack) -> None:
     mask = torch.zeros(linear.in_features, dtype=linear.weight.dtype)
-    mask[list(kept)] = 1
+    mask[list(positions(features))] = 1
     handle = linear.register_forward_pre_hook(lambda _, inputs: (inputs[0] * mask.to(inputs[0].device),))
     undo.callback(handle.remove)
 
@@ -41,8 +37,7 @@ def zeroed_subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[Pruned
     """
     with ExitStack() as undo:
         for placed, part in zip(model.placed_layers(), spec, strict=True):
-            if placed.heads:
-                features = positions(attention_slice(model.config, placed.shape, part.heads).queries)
-                mask_input(placed.layer.get_submodule(placed.parts.mix), features, undo)
-            mask_input(placed.layer.get_submodule(placed.parts.down), positions(part.units), undo)
+            left = slice_layer(model.config, placed, part).inputs
+            for path in ([placed.parts.mix] if placed.heads else []) + [placed.parts.down]:
+                mask_input(placed.layer.get_submodule(path), left.get(path, 0), undo)
         yield model

@@ -49,10 +49,9 @@ class AttentionSlice(NamedTuple):
 def attention_slice(config: PrunedConfig, shape: AttentionShape, heads: Part) -> AttentionSlice:
     """The features of these removable heads in a layer of this shape."""
     rule, chosen = config.heads_go_by, positions(heads)
-    queries, keys = (as_part(find(shape, chosen)) for find in (rule.query_heads, rule.key_heads))
-    return AttentionSlice(
-        head_features(queries, shape.size), head_features(keys, shape.size), rule.with_units(shape, len(chosen))
-    )
+    heads_of = (as_part(find(shape, chosen)) for find in (rule.query_heads, rule.key_heads))
+    queries, keys = (head_features(heads, shape.size) for heads in heads_of)
+    return AttentionSlice(queries, keys, rule.with_units(shape, len(chosen)))
 
 
 def head_features(heads: Part, head_size: int) -> Part:
@@ -71,25 +70,45 @@ def head_owners(config: PrunedConfig, shape: AttentionShape) -> list[int]:
     return owners
 
 
-def as_index(part: Part, full: int, device: torch.device) -> int | torch.Tensor | None:
-    if part == full:
-        return None
-    return part if isinstance(part, int) else torch.tensor(part, device=device)
+class LayerSlice(NamedTuple):
+    """What the linears of a layer keep, by path: features they write and features they read."""
+
+    outputs: dict[str, Part]
+    inputs: dict[str, Part]
+    shape: AttentionShape | None
+    """Of the attention that is left."""
+
+
+def slice_layer(config: PrunedConfig, placed: PlacedLayer, part: LayerSpec) -> LayerSlice:
+    """The linears that write and read these heads and units; those of a sub-layer with nothing left are not in it."""
+    parts, shape = placed.parts, None
+    outputs: dict[str, Part] = {}
+    inputs: dict[str, Part] = {}
+    if count(part.heads):
+        queries, keys, shape = attention_slice(config, placed.shape, part.heads)
+        outputs |= {parts.query: queries, parts.key: keys, parts.value: keys}
+        inputs[parts.mix] = queries
+    if count(part.units):
+        outputs |= dict.fromkeys(filter(None, (parts.up, parts.gate)), part.units)
+        inputs[parts.down] = part.units
+    return LayerSlice(outputs, inputs, shape)
 
 
 @contextmanager
 def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork]:
     """The model computes only what `spec` names; gradients reach the super-network's own Parameters."""
-    config = model.config
     with ExitStack() as undo:
         for placed, part in remove_layers(model, spec, undo):
-            if count(part.heads):
-                slice_attention(placed, attention_slice(config, placed.shape, part.heads), undo)
-            if count(part.units):
-                for path in filter(None, (placed.parts.up, placed.parts.gate)):
-                    slice_outputs(placed.layer, path, part.units, undo)
-                slice_inputs(placed.layer, placed.parts.down, part.units, undo)
-            replace_removed(placed, part, undo)
+            outputs, inputs, shape = slice_layer(model.config, placed, part)
+            for path, features in outputs.items():
+                slice_linear(placed.layer.get_submodule(path), undo, outputs=features)
+            for path, features in inputs.items():
+                slice_linear(placed.layer.get_submodule(path), undo, inputs=features)
+            if shape is not None:
+                for path, number in placed.parts.follows.items():
+                    owner, _, name = path.rpartition(".")
+                    set_until(placed.layer.get_submodule(owner), name, number(shape), undo)
+            put_stand_ins(placed, part, undo)
         yield model
 
 
@@ -136,7 +155,7 @@ def claim(model: PrunedNetwork, undo: ExitStack) -> None:
     undo.callback(model.__dict__.pop, "claimed")
 
 
-def replace_removed(placed: PlacedLayer, part: LayerSpec, undo: ExitStack) -> None:
+def put_stand_ins(placed: PlacedLayer, part: LayerSpec, undo: ExitStack) -> None:
     """Put stand-ins where nothing of a sub-layer is left."""
     for path, module in placed.parts.without_attention.items() if not count(part.heads) else ():
         swap(placed.layer, path, module(), undo)
@@ -144,31 +163,17 @@ def replace_removed(placed: PlacedLayer, part: LayerSpec, undo: ExitStack) -> No
         swap(placed.layer, path, module(), undo)
 
 
-def slice_attention(placed: PlacedLayer, kept: AttentionSlice, undo: ExitStack) -> None:
-    layer, parts = placed.layer, placed.parts
-    slice_outputs(layer, parts.query, kept.queries, undo)
-    slice_outputs(layer, parts.key, kept.keys, undo)
-    slice_outputs(layer, parts.value, kept.keys, undo)
-    slice_inputs(layer, parts.mix, kept.queries, undo)
-    for path, number in parts.follows.items():
-        owner, _, name = path.rpartition(".")
-        set_until(layer.get_submodule(owner), name, number(kept.shape), undo)
-
-
-def slice_outputs(layer: nn.Module, path: str, part: Part, undo: ExitStack) -> None:
-    linear = layer.get_submodule(path)
-    slice_linear(linear, as_index(part, linear.out_features, linear.weight.device), None, undo)
-
-
-def slice_inputs(layer: nn.Module, path: str, part: Part, undo: ExitStack) -> None:
-    linear = layer.get_submodule(path)
-    slice_linear(linear, None, as_index(part, linear.in_features, linear.weight.device), undo)
-
-
 def slice_linear(
-    linear: nn.Module, rows: int | torch.Tensor | None, cols: int | torch.Tensor | None, undo: ExitStack
+    linear: nn.Module, undo: ExitStack, *, outputs: Part | None = None, inputs: Part | None = None
 ) -> None:
     """Turn an ordinary linear into a sliced one until `undo`; nothing is copied and nothing is registered."""
+
+    def index(part: Part | None, full: int) -> int | torch.Tensor | None:
+        if part is None or part == full:
+            return None
+        return part if isinstance(part, int) else torch.tensor(part, device=linear.weight.device)
+
+    rows, cols = index(outputs, linear.out_features), index(inputs, linear.in_features)
     if rows is None and cols is None:
         return
     if torch.is_grad_enabled():
