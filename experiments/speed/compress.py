@@ -21,8 +21,7 @@ from archwright.search import sample
 from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.masking import zeroed_subnetwork
-from archwright.subnet.slicing import subnetwork
+from archwright.subnet.slicing import subnetwork, zeroed_subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops
 from archwright.subnet.supernet import plain_update
 from archwright.tasks.kind import EVALUATION_TOKENS

@@ -8,8 +8,7 @@ import torch
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedForCausalLM
 from archwright.subnet.extract import extract
-from archwright.subnet.masking import masked_subnetwork
-from archwright.subnet.slicing import subnetwork
+from archwright.subnet.slicing import masked_subnetwork, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.tiny import DECODERS, ENCODERS, shared_tiny, text_batch
 

@@ -6,7 +6,7 @@ import torch
 
 from archwright.data.batching import Encoded
 from archwright.subnet.anatomy import read_anatomy
-from archwright.subnet.masking import masked_subnetwork, zeroed_subnetwork
+from archwright.subnet.slicing import masked_subnetwork, zeroed_subnetwork
 from archwright.subnet.spec import LayerSpec, flops
 from experiments.speed.compress import PADDED_LENGTH, encoded_part, half_of, padded_batch
 from experiments.speed.ratios import Ratio, ratio

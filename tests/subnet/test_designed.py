@@ -16,7 +16,6 @@ from archwright.spaces.subnetwork import SPACES, large_config, subnet_space
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import reorder, taylor_order
-from archwright.subnet.masking import masked_subnetwork
 from archwright.subnet.pruning.baselines import (
     drop_layers,
     head_pruning,
@@ -25,7 +24,7 @@ from archwright.subnet.pruning.baselines import (
     random_pruning,
 )
 from archwright.subnet.pruning.tuning import fold
-from archwright.subnet.slicing import subnetwork
+from archwright.subnet.slicing import masked_subnetwork, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops, nonembedding_parameters, parameters, sizes
 from archwright.training.losses import task_loss
 from tests.designed import DESIGNED, designed, padded_batch

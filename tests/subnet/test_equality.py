@@ -15,8 +15,7 @@ from archwright.search.choices import largest, middle, smallest
 from archwright.spaces.subnetwork import SPACES, subnet_space
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.masking import masked_subnetwork
-from archwright.subnet.slicing import FrozenSlice, SlicedLinear, subnetwork
+from archwright.subnet.slicing import FrozenSlice, SlicedLinear, masked_subnetwork, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, positions
 from tests.subnet import oracle
 from tests.tiny import BATCHES, DECODERS, ENCODERS, STOCK, TinyBatch, shared_tiny, tiny, tiny_batch

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.masking import masked_subnetwork
-from archwright.subnet.slicing import subnetwork
+from archwright.subnet.slicing import masked_subnetwork, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.tiny import STOCK, TinyBatch, shared_tiny, tiny, tiny_batch
 

@@ -10,7 +10,7 @@ from torch import nn
 from archwright.search.choices import largest, sample, smallest
 from archwright.spaces.subnetwork import subnet_space
 from archwright.subnet.anatomy import read_anatomy
-from archwright.subnet.masking import masked_subnetwork
+from archwright.subnet.slicing import masked_subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws, SubnetUpdate
 from archwright.subnet.supernet import plain_update, supernet_update

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.subnet.pruning.baselines import drop_layers, head_pruning, magnitude_pruning, random_pruning
-from archwright.subnet.pruning.selection import select_by_scores, select_heads, select_randomly
+from archwright.subnet.pruning.scores import select_by_scores, select_heads, select_randomly
 from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, count, nonembedding_parameters, positions
 from archwright.training.losses import task_loss
 from tests.anatomies import encoder

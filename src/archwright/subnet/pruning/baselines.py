@@ -10,8 +10,14 @@ from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import Loss
 from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import mask_gradients
-from archwright.subnet.pruning.scores import as_array, head_scores, magnitude_scores
-from archwright.subnet.pruning.selection import select_by_scores, select_heads, select_randomly
+from archwright.subnet.pruning.scores import (
+    as_array,
+    head_scores,
+    magnitude_scores,
+    select_by_scores,
+    select_heads,
+    select_randomly,
+)
 from archwright.subnet.pruning.streams import record_streams
 from archwright.subnet.pruning.tuning import TunedSubnet, tune_masks
 from archwright.subnet.spec import LayerSpec, SubnetSpec

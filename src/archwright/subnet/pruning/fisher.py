@@ -1,7 +1,6 @@
 """Masks by the Fisher information of the loss: retraining-free pruning's first two phases (Kwon et al. 2022)."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -9,11 +8,8 @@ from numpy.typing import NDArray
 
 from archwright.errors import BadInput
 from archwright.subnet.pruning.gradients import MaskGradients
-from archwright.subnet.pruning.scores import as_array, fisher_diagonal
-from archwright.subnet.pruning.selection import spec_from_masks
+from archwright.subnet.pruning.scores import Arrays, as_array, fisher_diagonal, spec_from_masks
 from archwright.subnet.spec import Anatomy, LayerSpec, Part, SubnetSpec, as_part, flops, positions
-
-Arrays = Sequence[NDArray[np.float64]]
 
 ROUNDS = 50
 """Most rounds of swaps in a layer; usually fewer than ten change something."""
