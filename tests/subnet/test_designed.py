@@ -77,7 +77,7 @@ def test_costs_are_those_of_the_extracted_network(name: str, space: str, seed: i
     assert (parameters(of, spec), nonembedding_parameters(of, spec)) == (total, total - embeddings)
     linears = [m for n, m in small.named_modules() if isinstance(m, nn.Linear | nn.Conv1d) and not n.startswith("head")]
     rows = zip(of.full_layers, sizes(spec), strict=True)
-    mixing = sum(layer.mixed(heads, units, 7) for layer, (heads, units) in rows)
+    mixing = sum(layer.mixing_flops(heads, units, 7) for layer, (heads, units) in rows)
     assert flops(of, spec, length=7) == round(
         14 * sum(m.weight.numel() for m in linears) + mixing + 2 * of.head_matrices
     )

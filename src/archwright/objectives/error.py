@@ -1,7 +1,7 @@
 """How wrong a network, or a sub-network inside it, is on data."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.statistics import ANSWER_METRICS, METRICS, perplexity
+from archwright.subnet.importance import evaluating
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
 
@@ -111,15 +112,3 @@ def in_row_order(values: Sequence[torch.Tensor], batches: Sequence[Batch]) -> ND
     """One value per row, sorted by the rows' positions in the data."""
     rows = np.concatenate([batch.rows for batch in batches])
     return torch.cat(list(values)).numpy()[np.argsort(rows)]
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; afterwards every module is in the mode it was in."""
-    before = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in before:
-            module.training = mode

@@ -67,13 +67,14 @@ def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> t
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout, and afterwards in the mode of before."""
-    was_training = model.training
+    """Evaluation mode inside; afterwards every module is in the mode it was in."""
+    before = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        for module, mode in before:
+            module.training = mode
 
 
 def record_inputs(

@@ -17,7 +17,7 @@ from archwright.random_streams import generator as random_generator
 from archwright.spaces.checkpoints import space_of_model
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
-from archwright.training.losses import task_loss
+from archwright.training.losses import targets_in, task_loss
 from archwright.training.objectives.mlm import masked_token_logits
 from archwright.training.objectives.pretraining import (
     Losses,
@@ -44,15 +44,11 @@ def plan_electra(context: TrainingContext) -> TrainingPlan:
     batches, validation = masked_epochs(context, corpus, ELECTRA)
 
     def losses(batch: Batch, rng: np.random.Generator) -> Losses:
-        hidden, tokens = batch.targets != NO_TARGET, int(batch.inputs["attention_mask"].sum())
-        logits = masked_token_logits(generator, batch.inputs, hidden)
-        generator_loss = float(task_loss(logits, batch.targets[hidden]))
-        filled, replaced = fill_in(batch, sample_tokens(logits, rng))
-        inputs = {**batch.inputs, "input_ids": filled}
-        detection_loss = float(replaced_token_loss(discriminator, inputs, replaced, SINGLE_PROCESS))
+        both_losses = electra_losses(generator, discriminator, batch, rng, SINGLE_PROCESS)
+        (generator_loss, detection_loss), tokens = map(float, both_losses), int(batch.inputs["attention_mask"].sum())
         return {
             "loss": (weights[0] * generator_loss + weights[1] * detection_loss, tokens),
-            "generator_loss": (generator_loss, int(hidden.sum())),
+            "generator_loss": (generator_loss, targets_in(batch)),
             "discriminator_loss": (detection_loss, tokens),
         }
 
@@ -107,19 +103,27 @@ def electra_update(
     """
 
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
-        batch = batch.to(discriminator.device)
-        hidden = batch.targets != NO_TARGET
-        logits = masked_token_logits(generator, batch.inputs, hidden)
-        generator_loss = task_loss(logits, batch.targets[hidden], group)
         # Every process draws its own tokens; the first one those of a process alone.
         draws = rng if group.first else np.random.default_rng((*rng.integers(2**32, size=4), group.rank))
-        filled, replaced = fill_in(batch, sample_tokens(logits.detach(), draws))
-        detection_loss = replaced_token_loss(discriminator, {**batch.inputs, "input_ids": filled}, replaced, group)
+        batch = batch.to(discriminator.device)
+        generator_loss, detection_loss = electra_losses(generator, discriminator, batch, draws, group)
         loss = weights[0] * generator_loss + weights[1] * detection_loss
         loss.backward()
         return loss.detach()
 
     return update
+
+
+def electra_losses(
+    generator: Any, discriminator: Any, batch: Any, rng: np.random.Generator, group: ProcessGroup
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The generator's, of the hidden tokens, and the discriminator's, of which tokens the generator replaced."""
+    hidden = batch.targets != NO_TARGET
+    logits = masked_token_logits(generator, batch.inputs, hidden)
+    generator_loss = task_loss(logits, batch.targets[hidden], group)
+    filled, replaced = fill_in(batch, sample_tokens(logits, rng))
+    inputs = {**batch.inputs, "input_ids": filled}
+    return generator_loss, replaced_token_loss(discriminator, inputs, replaced, group)
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from archwright.data.encoding import NO_TARGET
 from archwright.data.text.masking import BERT
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
-from archwright.training.losses import task_loss
+from archwright.training.losses import targets_in, task_loss
 from archwright.training.objectives.pretraining import (
     Losses,
     evaluate_losses,
@@ -29,9 +29,7 @@ def plan_mlm(context: TrainingContext) -> TrainingPlan:
     batches, validation = masked_epochs(context, corpus, BERT)
 
     def losses(batch: Batch, rng: np.random.Generator) -> Losses:
-        hidden = batch.targets != NO_TARGET
-        loss = task_loss(masked_token_logits(network, batch.inputs, hidden), batch.targets[hidden])
-        return {"loss": (float(loss), int(hidden.sum()))}
+        return {"loss": (float(mlm_loss(network, batch, SINGLE_PROCESS)), targets_in(batch))}
 
     return pretraining_plan(
         context,
@@ -62,13 +60,16 @@ def mlm_update(network: Any, *, group: ProcessGroup = SINGLE_PROCESS) -> Update:
     """
 
     def update(batch: Any, rng: np.random.Generator, share: float) -> torch.Tensor:
-        batch = batch.to(network.device)
-        hidden = batch.targets != NO_TARGET
-        loss = task_loss(masked_token_logits(network, batch.inputs, hidden), batch.targets[hidden], group)
+        loss = mlm_loss(network, batch.to(network.device), group)
         loss.backward()
         return loss.detach()
 
     return update
+
+
+def mlm_loss(network: Any, batch: Any, group: ProcessGroup) -> torch.Tensor:
+    hidden = batch.targets != NO_TARGET
+    return task_loss(masked_token_logits(network, batch.inputs, hidden), batch.targets[hidden], group)
 
 
 def masked_token_logits(network: Any, inputs: dict[str, torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:

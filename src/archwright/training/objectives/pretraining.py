@@ -16,9 +16,9 @@ from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.masking import MaskingRule
 from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer, train_tokenizer
 from archwright.errors import BadInput, Failed
-from archwright.objectives.error import evaluating
 from archwright.progress import progress
 from archwright.statistics import perplexity
+from archwright.subnet.importance import evaluating
 from archwright.training.plan import TrainingContext, TrainingPlan, check_batch
 from archwright.training.students import (
     StudentDesign,
