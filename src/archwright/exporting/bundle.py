@@ -1,15 +1,15 @@
 """Classes of the project as one Python file that needs nothing of it: what a checkpoint carries to load anywhere.
 
 Only what the classes need is taken, module by module in the order in which they import each other; imports of the
-project are dropped, all others stand once at the top. A name can mean only one thing in one file, so two definitions of
-it are refused.
+project are dropped, all others stand once at the top. A class of another package is taken with what it needs of that
+package. A name can mean only one thing in one file, so two definitions of it are refused.
 """
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 
 PROJECT = __name__.partition(".")[0]
@@ -28,12 +28,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class SourceModule:
-    """A module of the project."""
+    """A module of the project, or of a package that adds to it."""
 
     name: str
     statements: tuple[Statement, ...]
     ours: dict[str, tuple[str, str]]
-    """Names that come from the project: module and name there."""
+    """Names that come from the project or from its own package: module and name there."""
     theirs: dict[str, str]
     """Names that come from elsewhere: the line that imports each."""
 
@@ -56,7 +56,10 @@ class Bundle:
         """Takes a name as a module sees it, with everything it needs in turn."""
         source = read_module(module)
         if name in source.ours:
-            self.take(*source.ours[name])
+            origin, there = source.ours[name]
+            if name != there:
+                raise ValueError(f"a bundle keeps names as they are, got {name!r} imported under another in {module}.")
+            self.take(origin, there)
         elif name in source.theirs:
             self.claim(name, source.theirs[name])
         elif (number := source.definition(name)) is not None:
@@ -139,16 +142,18 @@ def read_module(module: str) -> SourceModule:
     ours: dict[str, tuple[str, str]] = {}
     theirs: dict[str, str] = {}
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == PROJECT:
-            ours |= {alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names}
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        origin = ""
+        if isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), module.rpartition(".")[0])
+        if origin.partition(".")[0] in (PROJECT, module.partition(".")[0]):
+            ours |= {alias.asname or alias.name: (origin, alias.name) for alias in node.names}
+        else:
             start = f"from {node.module} import " if isinstance(node, ast.ImportFrom) else "import "
             for alias in node.names:
                 end = f" as {alias.asname}" if alias.asname else ""
                 theirs[alias.asname or alias.name.partition(".")[0]] = start + alias.name + end
-    for name, (_, there) in ours.items():
-        if name != there:
-            raise ValueError(f"a bundle keeps names as they are, got {name!r} imported under another in {module}.")
     return SourceModule(module, tuple(split_statements(tree, text.splitlines())), ours, theirs)
 
 
