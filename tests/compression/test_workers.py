@@ -64,6 +64,7 @@ def check_shared(tmp_path: Path, bert: Path, rows: dict[str, Any], store: str | 
     assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) == TRIALS
 
 
+@pytest.mark.slow  # the tables are those of PostgreSQL, by the same code
 def test_sqlite_one_of_two_killed(tmp_path: Path, bert: Path, slow_rows: dict[str, Any]) -> None:
     check_shared(tmp_path, bert, slow_rows, f"sqlite:///{tmp_path / 'trials.db'}")
 
