@@ -5,7 +5,25 @@ from xdist.scheduler import LoadFileScheduling
 
 TOGETHER = "tests/golden/"
 """Files that share runs, each of which a process makes once."""
-LONGEST = (TOGETHER,)
+LONGEST = (
+    TOGETHER,
+    "tests/compression/test_rung_workers.py",
+    "tests/compression/test_workers.py",
+    "tests/compression/test_kill.py",
+    "tests/compression/test_ray.py",
+    "tests/reports/test_report_browser.py",
+    "tests/reports/test_rank_browser.py",
+    "tests/reports/test_panels_browser.py",
+    "tests/search/test_workers.py",
+    "tests/training/test_kill.py",
+    "tests/training/test_distributed.py",
+    "tests/exporting/test_generation.py",
+    "tests/exporting/test_minilm.py",
+    "tests/exporting/test_export.py",
+    "tests/exporting/test_trained.py",
+    "tests/compression/test_kinds.py",
+    "tests/compression/test_methods.py",
+)
 """Work that takes longest, longest first; the rest follows by number of tests."""
 
 

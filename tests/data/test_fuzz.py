@@ -48,7 +48,7 @@ def test_any_bytes(header: bytes, body: bytes, data: st.DataObject) -> None:
     check(header + body, data.draw(st.sampled_from([".csv", ".tsv", ".jsonl"])))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(st.lists(OBJECT | JSON, max_size=20))
 def test_any_json(objects: list[object]) -> None:
     check("\n".join(map(json.dumps, objects)).encode(), ".jsonl")
@@ -57,7 +57,7 @@ def test_any_json(objects: list[object]) -> None:
 LABELS = st.sampled_from(["a", "b", "0", "1", "0.5", "nan", "", "1e999", "x_1"])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(st.lists(st.tuples(TEXT, LABELS), min_size=8, max_size=20))
 def test_any_table(rows: list[tuple[str, str]]) -> None:
     file = io.StringIO()
@@ -65,7 +65,7 @@ def test_any_table(rows: list[tuple[str, str]]) -> None:
     check(file.getvalue().encode("utf-8", "ignore"), ".csv")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.text(min_size=1, max_size=9), st.sampled_from("ab")), min_size=10, max_size=40),
     st.integers(0, 9),

@@ -49,7 +49,7 @@ CHOICE = st.fixed_dictionaries({}, optional={"text": JSON, "label": JSON, "a": J
 GOOD_CHOICE = st.fixed_dictionaries({"text": st.just("t"), "label": SMALL, "a": SMALL, "b": SMALL})
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(st.lists(CHOICE, max_size=15) | st.lists(GOOD_CHOICE, min_size=10, max_size=15))
 def test_any_choices(wordpiece: Any, rows: list[object]) -> None:
     files = {"t.jsonl": b"\n".join(map(bytes_of, rows))}
@@ -76,7 +76,7 @@ GOOD = {
 GOOD["data"][0]["paragraphs"][0]["qas"] = [{"question": "?", "answers": [{"text": "blue", "answer_start": 6}]}] * 6
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(DOCUMENT | JSON | st.just(GOOD), st.lists(PARAGRAPH, min_size=1, max_size=4))
 def test_any_questions(wordpiece: Any, train: Any, more: list[Any]) -> None:
     dev = {"data": [*GOOD["data"], {"paragraphs": more}]}

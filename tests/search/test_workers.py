@@ -146,11 +146,12 @@ def test_four_workers_on_postgresql_one_dies(postgres: str) -> None:
 
 
 @pytest.mark.server
-def test_killed_on_postgresql_ends_as_undisturbed(postgres: str) -> None:
+@pytest.mark.parametrize("pauses", [(0.3, 0.05), pytest.param((0.3, 0.05, 0.5), marks=pytest.mark.slow)], ids=len)
+def test_killed_on_postgresql_ends_as_undisturbed(postgres: str, pauses: tuple[float, ...]) -> None:
     optuna.delete_study(study_name="search", storage=postgres)
     whole = open_study(None, MIXED, sampler="nsga2", seed=3, first=corners(MIXED))
     search(whole, Designs(MIXED), OBJECTIVES, trials=25)
-    for pause in (0.3, 0.05):
+    for pause in pauses:
         worker = start(postgres, "mixed", "nsga2", trials=25, seconds=0.01)
         time.sleep(pause)
         kill(worker)
