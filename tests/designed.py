@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from archwright.networks.flexibert import FlexiBertConfig, FlexiBertModel
+from archwright.networks.flexibert.config import FlexiBertConfig
+from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.load import network_class, supernet_config
-from archwright.networks.nlu import NluConfig, NluModel
+from archwright.networks.nlu.config import NluConfig
+from archwright.networks.nlu.network import NluModel
 from archwright.networks.pruned import PrunedNetwork
 from tests.tiny import LABELS, TinyBatch, randomise
 

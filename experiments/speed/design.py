@@ -15,7 +15,7 @@ import numpy as np
 import optuna
 
 from archwright.configs import design as do
-from archwright.designing.evaluation import EvaluationCost
+from archwright.designing import EvaluationCost
 from archwright.designing.limits import DesignLimits, LatencyMeter
 from archwright.designing.prefix_cache import CACHES, LayerRuns, prefix_pool
 from archwright.designing.proxy_evaluator import ProxyEvaluator, proxy_setup

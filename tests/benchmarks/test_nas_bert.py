@@ -15,7 +15,7 @@ from transformers.initialization import no_init_weights
 from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
 from archwright.benchmarks.nas_bert import ABLATIONS, METRICS, TABLE, TARGETS, load_nas_bert, read_ablation
 from archwright.errors import BadInput
-from archwright.networks.flexibert import FlexiBertModel
+from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.roles import Roles
 
 Entries = list[dict[str, Any]]

@@ -10,9 +10,11 @@ from transformers import AutoTokenizer, PreTrainedModel
 from archwright.compression.studies.preview import preview_spaces
 from archwright.errors import BadInput
 from archwright.exporting.compact import save_checkpoint
-from archwright.networks.flexibert import FlexiBertConfig, FlexiBertNetwork
+from archwright.networks.flexibert.config import FlexiBertConfig
+from archwright.networks.flexibert.network import FlexiBertNetwork
 from archwright.networks.load import load_supernet
-from archwright.networks.nlu import NluConfig, NluNetwork
+from archwright.networks.nlu.config import NluConfig
+from archwright.networks.nlu.network import NluNetwork
 from tests.compression.runs import POSITIONS, compressed
 
 SMALL = {"embedding_size": 12, "max_position_embeddings": POSITIONS}

@@ -7,12 +7,12 @@ from types import ModuleType
 import pytest
 
 from archwright.exporting.bundle import Bundle, bundle_classes, merge_imports, read_module
-from archwright.networks.cells import CellForCausalLM
+from archwright.networks.cells.model import CellForCausalLM
 from archwright.networks.families import FAMILIES
-from archwright.networks.flexibert import FlexiBertNetwork
+from archwright.networks.flexibert.network import FlexiBertNetwork
 from archwright.networks.load import network_class
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
-from archwright.networks.nlu import NluModel, NluNetwork
+from archwright.networks.nlu.network import NluModel, NluNetwork
 from archwright.networks.pruned import PrunedForQuestionAnswering
 from archwright.tasks import TASK_KINDS
 

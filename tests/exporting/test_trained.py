@@ -19,10 +19,10 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from archwright.exporting.compact import MODELING, save_checkpoint
-from archwright.networks.cells import CellConfig, CellForCausalLM
-from archwright.networks.flexibert import FlexiBertNetwork
+from archwright.networks.cells.model import CellConfig, CellForCausalLM
+from archwright.networks.flexibert.network import FlexiBertNetwork
 from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM
-from archwright.networks.nlu import NluNetwork
+from archwright.networks.nlu.network import NluNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec
 from archwright.tasks import TASK_KINDS

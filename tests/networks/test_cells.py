@@ -9,7 +9,8 @@ from torch import nn
 from torch.nn.functional import leaky_relu
 
 from archwright.errors import BadInput
-from archwright.networks.cells import CellConfig, CellForCausalLM, Recipe, build_cells, check_recipe, order, states_of
+from archwright.networks.cells.model import CellConfig, CellForCausalLM, build_cells
+from archwright.networks.cells.recipe import Recipe, check_recipe, order, states_of
 
 LSTM: Recipe = {
     "i": {"op": "linear", "input": ["x", "h_prev_0"]},

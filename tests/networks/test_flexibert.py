@@ -9,15 +9,9 @@ import torch
 from scipy.fft import dctn
 from torch import nn
 
-from archwright.networks.flexibert import (
-    HEADS,
-    MIXERS,
-    FlexiBertConfig,
-    FlexiBertNetwork,
-    build_flexibert,
-    flexibert_counts,
-)
-from archwright.networks.flexibert.mixers import cosine, fourier
+from archwright.networks.flexibert.config import FlexiBertConfig
+from archwright.networks.flexibert.mixers import MIXERS, cosine, fourier
+from archwright.networks.flexibert.network import HEADS, FlexiBertNetwork, build_flexibert, flexibert_counts
 
 torch.set_num_threads(1)
 ROWS, TIME, VOCABULARY, WIDTH = 3, 12, 50, 32

@@ -8,12 +8,12 @@ from torch import nn
 from transformers import AutoModel
 
 from archwright.networks import load  # noqa: F401  it registers our classes
-from archwright.networks.flexibert import FlexiBertConfig, FlexiBertModel, FlexiBertNetwork
-from archwright.networks.nlu import (
+from archwright.networks.flexibert.config import FlexiBertConfig
+from archwright.networks.flexibert.network import FlexiBertModel, FlexiBertNetwork
+from archwright.networks.nlu.config import BlockPlan, NluConfig
+from archwright.networks.nlu.network import (
     BLOCKS,
     HEADS,
-    BlockPlan,
-    NluConfig,
     NluModel,
     NluNetwork,
     build_block,

@@ -7,12 +7,11 @@ import torch
 from torch import nn
 
 from archwright.errors import BadInput, Failed
-from archwright.networks.nlu import (
-    BlockPlan,
-    NluConfig,
+from archwright.networks.nlu.config import BlockPlan, NluConfig
+from archwright.networks.nlu.network import build_nlu
+from archwright.networks.nlu.supernet import (
     NluSupernet,
     NluSupernetConfig,
-    build_nlu,
     build_nlu_supernet,
     extract_path,
     extract_path_body,

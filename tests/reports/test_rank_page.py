@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from archwright.reports.numbers import DASH
-from archwright.reports.page import EXPLORE, EXPLORE_STYLES, render_page
+from archwright.reports.page import render_page
 from archwright.reports.rank.axes import depth_groups, large_cells, rank_axes, round_digits
 from archwright.reports.rank.bars import bar_figures, xray_figures
 from archwright.reports.rank.page import render_rank_page
@@ -114,7 +114,7 @@ def test_hostile_names_never_become_markup(ranking: dict[str, Any]) -> None:
     ranking["architectures"][0] |= {"id": HOSTILE, "cell": HOSTILE}
     for row in ranking["rows"][:9]:
         row |= {"proxy": HOSTILE, "verdict": HOSTILE, "missing": {"count": 1, "reason": HOSTILE}}
-    plain = render_page("x", [], command="", lead="", styles=EXPLORE_STYLES, scripts=EXPLORE)
+    plain = render_page("x", [], command="", lead="", explore=True)
     for page in (
         render_rank_page(ranking),
         render_score_page({"space": HOSTILE, "rows": [{"id": HOSTILE, "scores": {HOSTILE: 1}}]}),
@@ -125,7 +125,7 @@ def test_hostile_names_never_become_markup(ranking: dict[str, Any]) -> None:
 
 def test_a_thousand_architectures_stay_small() -> None:
     page = render_rank_page(rank_document(1000))
-    empty = render_page("x", [], command="", lead="", styles=EXPLORE_STYLES, scripts=EXPLORE)
+    empty = render_page("x", [], command="", lead="", explore=True)
     assert len(page) - len(empty) < 900_000
 
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.cells import Recipe, canonical_recipe, check_recipe, rename_nodes
-from archwright.networks.cells.recipe import OPS
+from archwright.networks.cells.canonical import canonical_recipe, rename_nodes
+from archwright.networks.cells.recipe import OPS, Recipe, check_recipe
 from archwright.search import Config, crossover, largest, middle, mutate, sample, smallest
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.cell_encoding import decode, encode, missing_effects

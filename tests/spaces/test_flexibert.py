@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archwright.errors import BadInput
-from archwright.networks.flexibert import MIXERS
+from archwright.networks.flexibert.mixers import MIXERS
 from archwright.search import Config, enumerate_configs, largest, mutate, sample, smallest
 from archwright.spaces.flexibert import VARIANTS, FlexiBertSpace
 

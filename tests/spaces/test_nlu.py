@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.nlu import HEADS, NluNetwork, build_block, build_embeddings, path
+from archwright.networks.nlu.network import HEADS, NluNetwork, build_block, build_embeddings
+from archwright.networks.nlu.supernet import path
 from archwright.probe import record
 from archwright.proxies import PROXIES, passes_of
 from archwright.search import Config, largest, sample, smallest

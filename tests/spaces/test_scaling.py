@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.flexibert import FlexiBertConfig
+from archwright.networks.flexibert.config import FlexiBertConfig
 from archwright.networks.lts_gpt2 import LtsGpt2Config
-from archwright.networks.nlu import NluConfig
+from archwright.networks.nlu.config import NluConfig
 from archwright.spaces.architectures import ArchitectureSpace
 from archwright.spaces.cells import CELLS
 from archwright.spaces.flexibert import FLEXIBERT as FLEXIBERT_SPACE

@@ -9,7 +9,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from archwright.networks import cells, flexibert, lts_gpt2, nlu
+from archwright.networks import lts_gpt2
+from archwright.networks.cells.model import CellConfig, build_cells
+from archwright.networks.flexibert.config import FlexiBertConfig
+from archwright.networks.flexibert.network import build_flexibert
+from archwright.networks.nlu.config import NluConfig
+from archwright.networks.nlu.network import build_nlu
 from archwright.spaces.checkpoints import space_of_model
 from archwright.subnet.spec import LayerSpec
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws
@@ -85,7 +90,7 @@ def both(one: Rows, other: Rows) -> Rows:
     return Rows(inputs, torch.cat([one.targets, other.targets]), (*one.rows, *other.rows))
 
 
-FLEXI = flexibert.FlexiBertConfig(
+FLEXI = FlexiBertConfig(
     layers=[["SA/SDP", 2, [12]], ["DSC/5", 4, [8, 8]], ["SA/WMA", 4, [12]]],
     hidden_size=16,
     embedding_size=8,
@@ -93,7 +98,7 @@ FLEXI = flexibert.FlexiBertConfig(
     max_position_embeddings=16,
     loss="mlm",
 )
-NLU = nlu.NluConfig(
+NLU = NluConfig(
     layers=[["base", 12], ["mobile", 8], ["mobile", 12]],
     hidden_size=48,
     heads=4,
@@ -105,7 +110,7 @@ NLU = nlu.NluConfig(
 GPT2 = lts_gpt2.LtsGpt2Config(
     n_head=[2, 4], d_inner=[12, 8], d_model=16, d_embed=16, n_token=WORDS, n_positions=16, cutoffs=[20, 30]
 )
-CELLS = cells.CellConfig(vocab_size=WORDS, embedding_size=8, hidden_size=10, num_hidden_layers=2)
+CELLS = CellConfig(vocab_size=WORDS, embedding_size=8, hidden_size=10, num_hidden_layers=2)
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -113,7 +118,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def mlm_network(config: Any = FLEXI) -> Any:
-    made = {flexibert.FlexiBertConfig: flexibert.build_flexibert, nlu.NluConfig: nlu.build_nlu}
+    made = {FlexiBertConfig: build_flexibert, NluConfig: build_nlu}
     return spread(made[type(config)](config, generator=seeded(0)))
 
 
@@ -162,7 +167,7 @@ def causal(group: ProcessGroup) -> Case:
 
 def recurrent(group: ProcessGroup) -> Case:
     """Four windows of three streams in a row: the states go on from each to the next."""
-    model, states = spread(cells.build_cells(CELLS, seeded(0))), RecurrentStates()
+    model, states = spread(build_cells(CELLS, seeded(0))), RecurrentStates()
     data = [next_tokens(seed, first=(seed, 10 + seed, 20 + seed)) for seed in range(4)]
     return Case(model, causal_update(model, states=states, group=group), data, carry=states)
 
@@ -175,7 +180,7 @@ def generator_network(discriminator: Any, size: float = 0.25) -> Any:
 
 
 def electra(group: ProcessGroup) -> Case:
-    discriminator = flexibert.FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
+    discriminator = FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
     told, generator = mlm_network(discriminator), spread(generator_network(discriminator))
     model = share_embeddings(generator, told)
     return Case(model, electra_update(generator, told, group=group), [masked(seed) for seed in range(4)])

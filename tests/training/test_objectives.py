@@ -7,7 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from archwright.networks import cells, flexibert, lts_gpt2
+from archwright.networks import lts_gpt2
+from archwright.networks.cells.model import build_cells
+from archwright.networks.flexibert.config import FlexiBertConfig
 from archwright.spaces.flexibert import FLEXIBERT
 from archwright.spaces.nlu import NLU_SMALL
 from archwright.training.distributed import SINGLE_PROCESS
@@ -92,7 +94,7 @@ def streams(rows: int, windows: int, time: int = 6) -> tuple[torch.Tensor, list[
 
 
 def test_a_recurrent_network_reads_on_from_batch_to_batch() -> None:
-    network, states = spread(cells.build_cells(CELLS, seeded(0))), RecurrentStates()
+    network, states = spread(build_cells(CELLS, seeded(0))), RecurrentStates()
     ids, windows = streams(3, 3)
     whole = task_loss(network(input_ids=ids[:, :-1]).logits, ids[:, 1:])
     update = causal_update(network, states=states)
@@ -105,7 +107,7 @@ def test_a_recurrent_network_reads_on_from_batch_to_batch() -> None:
 
 
 def test_what_was_read_survives_being_saved() -> None:
-    network, one, other = spread(cells.build_cells(CELLS, seeded(0))), RecurrentStates(), RecurrentStates()
+    network, one, other = spread(build_cells(CELLS, seeded(0))), RecurrentStates(), RecurrentStates()
     _, windows = streams(2, 3)
     update = causal_update(network, states=one)
     update(windows[0], RNG, 0.0)
@@ -148,7 +150,7 @@ def test_detection_is_the_mean_over_real_tokens() -> None:
 
 
 def pair() -> tuple[Any, Any, nn.ModuleDict]:
-    config = flexibert.FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
+    config = FlexiBertConfig(**{**FLEXI.to_dict(), "loss": "electra"})
     told, generator = mlm_network(config), spread(generator_network(config))
     return generator, told, share_embeddings(generator, told)
 
@@ -177,7 +179,7 @@ def test_generator_and_discriminator_share_their_tokens() -> None:
 
 
 def test_the_generator_is_a_quarter_as_wide() -> None:
-    wide = flexibert.FlexiBertConfig(layers=[["DSC/5", 4, [1024, 512]], ["LT/DFT", 2, [512], True]])
+    wide = FlexiBertConfig(layers=[["DSC/5", 4, [1024, 512]], ["LT/DFT", 2, [512], True]])
     small: Any = FLEXIBERT.generator_plan(wide)
     assert (small.hidden_size, small.embedding_size, small.loss) == (64, 128, "mlm")
     assert small.layers == [["DSC/5", 2, [256, 128]], ["LT/DFT", 2, [128], True]]

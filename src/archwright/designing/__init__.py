@@ -1,21 +1,59 @@
 """The pipeline of `archwright design`: limits, evaluation of many designs, the searches, and the report."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from archwright.registry import Lazy, Registry
 
 if TYPE_CHECKING:
-    from archwright.designing.evaluation import Evaluation, EvaluationRequest
+    from archwright.configs import design as do
+    from archwright.search.loop import EvaluateBatch
+    from archwright.spaces.architectures import ArchitectureSpace
+    from archwright.store import ScoreStore
 
 
-class DesignMethod(Protocol):
-    """What designs are evaluated by."""
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """What designs are to be evaluated by."""
 
-    def __call__(self, request: "EvaluationRequest") -> "AbstractContextManager[Evaluation]": ...
+    space: "ArchitectureSpace"
+    goal: "do.GoalOptions"
+    scoring: "do.DesignScoringOptions"
+    one_shot: "do.OneShotOptions"
+    known: "ScoreStore"
+    """Results of this run and of runs before it in the same folder."""
 
 
-METHODS: Registry[DesignMethod] = Registry(
+@dataclass
+class EvaluationCost:
+    """What the evaluation of designs took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Processor seconds by design, also of those that an earlier run evaluated."""
+    evaluated: list[str] = field(default_factory=list)
+    """Designs that this run evaluated, and not known before."""
+
+    @property
+    def core_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Evaluators of one method."""
+
+    objectives: tuple[str, ...]
+    """Names of what is maximised."""
+    evaluator: "Callable[[int], EvaluateBatch]"
+    """For the repeat of this number."""
+    cost: EvaluationCost
+    details: dict[str, Any]
+    """What a reader should know about how designs were evaluated."""
+
+
+METHODS: Registry[Callable[[EvaluationRequest], AbstractContextManager[Evaluation]]] = Registry(
     "method",
     {
         "proxy": Lazy("archwright.designing.proxy_evaluator:evaluate_by_proxy", "scores of untrained networks"),
@@ -27,3 +65,4 @@ METHODS: Registry[DesignMethod] = Registry(
     },
     group="archwright.design_methods",
 )
+"""What designs are evaluated by."""

@@ -18,7 +18,7 @@ from torch import nn
 from archwright.configs import design as do
 from archwright.configs.validation import changed_flags, refuse_options
 from archwright.data.batching import Batch
-from archwright.designing.evaluation import Evaluation, EvaluationCost, EvaluationRequest
+from archwright.designing import Evaluation, EvaluationCost, EvaluationRequest
 from archwright.designing.one_shot_objectives import SupernetObjective, load_objective
 from archwright.errors import BadInput
 from archwright.networks.nlu.supernet import path

@@ -9,8 +9,7 @@ import numpy as np
 
 from archwright.configs import design as do
 from archwright.configs.yaml_file import write_config
-from archwright.designing import METHODS
-from archwright.designing.evaluation import EvaluationRequest
+from archwright.designing import METHODS, EvaluationRequest
 from archwright.designing.limits import DesignLimits, LatencyMeter
 from archwright.designing.report import Document, describe_best, describe_search
 from archwright.designing.search import DesignTask, search_designs

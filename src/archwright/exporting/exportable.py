@@ -8,11 +8,11 @@ from transformers import PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.exporting.kinds import WITHOUT_TASK
-from archwright.networks.cells import CellForCausalLM
-from archwright.networks.flexibert import FlexiBertModel, FlexiBertNetwork
+from archwright.networks.cells.model import CellForCausalLM
+from archwright.networks.flexibert.network import FlexiBertModel, FlexiBertNetwork
 from archwright.networks.load import max_length_of, supernet_config
 from archwright.networks.lts_gpt2 import LtsGpt2ForCausalLM
-from archwright.networks.nlu import NluModel, NluNetwork
+from archwright.networks.nlu.network import NluModel, NluNetwork
 from archwright.networks.pruned import PrunedNetwork
 from archwright.networks.stock_heads import stock_head
 

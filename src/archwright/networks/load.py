@@ -17,11 +17,11 @@ from transformers.utils import cached_file
 
 from archwright.errors import BadInput
 from archwright.logs import quiet_libraries
-from archwright.networks.cells import CellConfig
+from archwright.networks.cells.model import CellConfig
 from archwright.networks.families import FAMILIES
-from archwright.networks.flexibert import FlexiBertModel
+from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.lts_gpt2 import LtsGpt2Config
-from archwright.networks.nlu import NluModel
+from archwright.networks.nlu.network import NluModel
 from archwright.networks.pruned import POOLINGS, PrunedConfig, PrunedNetwork, first_token
 from archwright.networks.stock_heads import has_head, stock_head
 from archwright.tasks import TASK_KINDS

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-import torch
 from torch import nn
 
 
@@ -49,23 +47,8 @@ class LayerRoles:
 
 @dataclass(frozen=True)
 class Roles:
-    """A whole network."""
+    """A whole network: what `roles()` of a network that can be probed returns."""
 
     embeddings: nn.Module
     """Gives the input of the first layer, batch x time x width; input gradients are taken here."""
     layers: Sequence[LayerRoles]
-
-
-class Roled(Protocol):
-    """A network that can be probed: a Hugging Face module that also tells its roles."""
-
-    def roles(self) -> Roles: ...
-
-    def __call__(self, input_ids: torch.Tensor, labels: torch.Tensor | None = None) -> "Answered": ...
-
-
-class Answered(Protocol):
-    """What such a network answers."""
-
-    loss: torch.Tensor | None
-    last_hidden_state: torch.Tensor

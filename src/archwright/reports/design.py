@@ -20,7 +20,7 @@ from archwright.reports.figures.panels import (
     scatter,
 )
 from archwright.reports.numbers import DASH, millions, milliseconds, number, significant
-from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Picture, Section, facts, plot, render_page, section, text
+from archwright.reports.page import Picture, Section, facts, plot, render_page, section, text
 from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
@@ -100,8 +100,7 @@ def render_design_page(document: Document) -> str:
         lead=f"{scored} {preference(leanings)}",
         cards=[(name, value, "") for name, value in design_facts(document).items()],
         schema=str(document.get("schema", DASH)),
-        styles=EXPLORE_STYLES,
-        scripts=EXPLORE,
+        explore=True,
     )
 
 

@@ -24,9 +24,6 @@ from archwright.reports.tables import ReportTable
 
 Card = tuple[str, str, str]
 """Label, number, detail."""
-EXPLORE = ("explore.js",)
-"""Scripts of pages with clouds of architectures and with plots to save."""
-EXPLORE_STYLES = ("explore.css",)
 PLOTLY = "plotly.min.js"
 
 
@@ -136,6 +133,7 @@ def render_page(
     context: Mapping[str, Any] | None = None,
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
+    explore: bool = False,
     plotly: bool = True,
 ) -> str:
     """One HTML file.
@@ -143,6 +141,7 @@ def render_page(
     `command` stands above the title, `schema` (of the document, with a version if it has one) in the last line, `tab`
     is the title of the window if it differs. None among the sections is a section whose data is missing. `data` is
     further JSON for `scripts`, which come after base.js and blocks.js; `context` is for a template of its own.
+    `explore`: the page has clouds of architectures, or plots to save.
     """
     shown = [each for each in sections if each]
     blocks = {place: block for each in shown for place, block in each.interactive.items()}
@@ -158,8 +157,8 @@ def render_page(
             sections=shown,
             footer=f"{schema}. This file needs no network." if schema else "",
             data=embed({"blocks": blocks, **(data or {})}),
-            styles=("base.css", *styles),
-            scripts=("base.js", "blocks.js", *scripts),
+            styles=("base.css", *styles, *(("explore.css",) if explore else ())),
+            scripts=("base.js", "blocks.js", *scripts, *(("explore.js",) if explore else ())),
             plotly=plotly,
             **(context or {}),
         )

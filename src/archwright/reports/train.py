@@ -6,7 +6,7 @@ from typing import Any
 
 from archwright.reports.figures.panels import Figure, Panel, assign_styles, figure, level, line
 from archwright.reports.numbers import DASH, significant
-from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Section, facts, plot, render_page, section
+from archwright.reports.page import Section, facts, plot, render_page, section
 from archwright.reports.tables import table
 
 Document = Mapping[str, Any]
@@ -101,8 +101,7 @@ def render_train_page(document: Document) -> str:
         command="archwright train",
         lead=f"{lead}.",
         schema=str(document.get("schema", DASH)),
-        styles=EXPLORE_STYLES,
-        scripts=EXPLORE,
+        explore=True,
     )
 
 

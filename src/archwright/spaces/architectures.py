@@ -15,7 +15,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from archwright.errors import BadInput
-from archwright.networks.roles import Counts, LayerRoles
+from archwright.networks.roles import Counts
 from archwright.search import Bits, Choices, Config, sample
 
 
@@ -27,12 +27,6 @@ class LayerSummary(TypedDict):
     width: int
     """What is drawn."""
     label: str
-
-
-class LayerModule(Protocol):
-    """A layer that tells a probe its roles; called with hidden states, batch x time x width."""
-
-    def roles(self) -> LayerRoles: ...
 
 
 class PrefixLayers(Protocol):
@@ -49,7 +43,7 @@ class PrefixLayers(Protocol):
         """What every layer of this design is, in order."""
 
     def layer(self, place: int, word: str) -> Any:
-        """A `LayerModule`, new at every call."""
+        """A module with `roles()`, called with hidden states, batch x time x width; new at every call."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +146,7 @@ class ArchitectureSpace(ABC):
     ) -> Any:
         """Untrained network in evaluation mode with the head of this loss; `vocabulary` rows instead of all of them.
 
-        It is a `Roled` Hugging Face model.
+        It is a Hugging Face model that also tells its `roles()`, for a probe.
         """
 
     def build(self, config: Config) -> Any:

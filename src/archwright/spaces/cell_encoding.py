@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from archwright.networks.cells import OPS, Recipe, canonical_recipe, reachable, rename_nodes, renumber_states, states_of
-from archwright.networks.cells.recipe import INPUT, MOST_STATES, entering, leaving
+from archwright.networks.cells.canonical import canonical_recipe, rename_nodes, renumber_states
+from archwright.networks.cells.recipe import INPUT, MOST_STATES, OPS, Recipe, entering, leaving, reachable, states_of
 from archwright.search import Config
 
 MOST_NODES = 24

@@ -7,18 +7,9 @@ import numpy as np
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.cells import (
-    OPS,
-    CellConfig,
-    CellForCausalLM,
-    Recipe,
-    build_cells,
-    canonical_recipe,
-    check_recipe,
-    effective_nodes,
-    longest_path,
-    states_of,
-)
+from archwright.networks.cells.canonical import canonical_recipe
+from archwright.networks.cells.model import CellConfig, CellForCausalLM, build_cells
+from archwright.networks.cells.recipe import OPS, Recipe, check_recipe, effective_nodes, longest_path, states_of
 from archwright.networks.roles import Counts
 from archwright.search import Config, sample
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary

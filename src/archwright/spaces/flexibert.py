@@ -9,15 +9,9 @@ import numpy as np
 import torch
 
 from archwright.errors import BadInput
-from archwright.networks.flexibert import (
-    MIXERS,
-    FlexiBertConfig,
-    FlexiBertModel,
-    FlexiBertNetwork,
-    LayerPlan,
-    build_flexibert,
-    flexibert_counts,
-)
+from archwright.networks.flexibert.config import FlexiBertConfig, LayerPlan
+from archwright.networks.flexibert.mixers import MIXERS
+from archwright.networks.flexibert.network import FlexiBertModel, FlexiBertNetwork, build_flexibert, flexibert_counts
 from archwright.networks.roles import Counts
 from archwright.search import Config, Value, sample
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers

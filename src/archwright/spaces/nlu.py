@@ -9,23 +9,20 @@ import torch
 from torch import nn
 
 from archwright.errors import BadInput
-from archwright.networks.nlu import (
+from archwright.networks.nlu.config import BlockPlan, NluConfig, nlu_counts
+from archwright.networks.nlu.network import (
     BLOCKS,
+    HEAD,
     HEADS,
-    BlockPlan,
-    NluConfig,
     NluLayer,
     NluModel,
     NluNetwork,
-    NluSupernet,
-    NluSupernetConfig,
     build_block,
     build_embeddings,
     build_nlu,
-    build_nlu_supernet,
-    nlu_counts,
+    draw_weights,
 )
-from archwright.networks.nlu.network import HEAD, draw_weights
+from archwright.networks.nlu.supernet import NluSupernet, NluSupernetConfig, build_nlu_supernet
 from archwright.networks.roles import Counts
 from archwright.search import Config
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, most_heads, narrow, repeat_layers

@@ -19,7 +19,7 @@ from archwright.reports.figures.panels import (
     scatter,
 )
 from archwright.reports.numbers import DASH, decimal, estimate, number, shorten
-from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Block, Card, Section, facts, plot, render_page, section
+from archwright.reports.page import Block, Card, Section, facts, plot, render_page, section
 from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
@@ -96,8 +96,7 @@ def render_discover_page(document: Document) -> str:
         lead=discover_headline(document),
         cards=cards,
         schema=str(document.get("schema", DASH)),
-        styles=EXPLORE_STYLES,
-        scripts=EXPLORE,
+        explore=True,
     )
 
 

@@ -6,8 +6,6 @@ from typing import Any
 from archwright.reports.figures.panels import Figure
 from archwright.reports.numbers import DASH, decimal, number
 from archwright.reports.page import (
-    EXPLORE,
-    EXPLORE_STYLES,
     Card,
     Interactive,
     Section,
@@ -104,8 +102,7 @@ def render_rank_page(document: Document) -> str:
         cards=cards(document),
         schema=str(document.get("schema", DASH)),
         data={"axes": axes, "points": rank_points(document)},
-        styles=EXPLORE_STYLES,
-        scripts=EXPLORE,
+        explore=True,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from archwright.reports.figures.panels import COLOURS, SYMBOLS
 from archwright.reports.numbers import DASH, count, join_few, number, plural, shorten, significant
-from archwright.reports.page import EXPLORE, EXPLORE_STYLES, Interactive, Section, facts, render_page, section
+from archwright.reports.page import Interactive, Section, facts, render_page, section
 from archwright.reports.rank.axes import Axis, score_axis
 from archwright.reports.rank.page import PAIR
 from archwright.reports.rank.tables import word_cell
@@ -83,8 +83,7 @@ def render_score_page(document: Document) -> str:
         lead="No architecture was scored." if not rows else missing if gaps else "No score is missing.",
         schema=str(document.get("schema", DASH)),
         data={"axes": axes, "points": {"hover": hover, "cells": [], "groups": [everything]}},
-        styles=EXPLORE_STYLES,
-        scripts=EXPLORE,
+        explore=True,
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from archwright.data.batching import Batch
 from archwright.data.encoding import NO_TARGET
 from archwright.data.epochs import Epoch, shuffled_epochs, stream_epochs
-from archwright.networks.cells import CellForCausalLM
+from archwright.networks.cells.model import CellForCausalLM
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.losses import targets_in, task_loss

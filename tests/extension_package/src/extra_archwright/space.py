@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from archwright.networks.nlu import NluConfig, NluModel, NluNetwork, build_nlu, nlu_counts
+from archwright.networks.nlu.config import NluConfig, nlu_counts
+from archwright.networks.nlu.network import NluModel, NluNetwork, build_nlu
 from archwright.networks.roles import Counts
 from archwright.search import Choices, Config
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary
