@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import pytest
 
 from archwright.compression.studies.protocol import compare_runs
-from archwright.reports.figures.fronts import fidelity_figure, fidelity_panel, pareto_front, quantization_figure
+from archwright.reports.figures.fronts import fidelity_panel, pareto_front, quantization_panels
 from archwright.reports.figures.panels import assign_styles
 from archwright.reports.figures.panels import figure as panel_figure
 from archwright.reports.figures.paper import FIGURES, volume_curves
@@ -110,14 +110,14 @@ def test_names_stay_text() -> None:
 
 
 def test_perplexities_have_a_logarithmic_axis() -> None:
-    figure = fidelity_figure({"pairs": [[40.0, 35.0, 0.3]]}, PERPLEXITY)
+    figure = panel_figure([fidelity_panel({"pairs": [[40.0, 35.0, 0.3]]}, PERPLEXITY)])
     assert figure["layout"]["yaxis"]["type"] == figure["layout"]["xaxis"]["type"] == "log"
     assert "perplexity" in figure["layout"]["xaxis"]["title"]["text"]
 
 
 def test_quantized_points_without_latency_or_test_error() -> None:
     points = [{"name": "a", "bits": 8, "validation_error": 0.2, "bytes": 100, "trial": None, "latency_ms": None}]
-    figure = quantization_figure({"points": points}, SHARE)
+    figure = panel_figure(quantization_panels({"points": points}, SHARE))
     go.Figure(figure)
     assert figure["data"][0]["y"] == [0.2] and figure["data"][1]["x"] == [None]
     assert figure["data"][0]["legendgroup"] == "unpruned, 8 bit"
@@ -125,7 +125,7 @@ def test_quantized_points_without_latency_or_test_error() -> None:
 
 def test_the_joint_front_is_a_line_over_memory() -> None:
     points = [{"bits": b, "validation_error": e, "bytes": s, "trial": 1} for b, e, s in ((8, 0.2, 50), (4, 0.3, 30))]
-    figure = quantization_figure({"points": points, "joint_front": [0, 1]}, SHARE)
+    figure = panel_figure(quantization_panels({"points": points, "joint_front": [0, 1]}, SHARE))
     (line,) = named(figure, "joint front")
     assert (line["x"], line["y"], line["xaxis"]) == ([30, 50], [0.3, 0.2], "x")
 

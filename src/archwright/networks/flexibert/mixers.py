@@ -145,15 +145,13 @@ def fourier_matrices(places: torch.Tensor, length: torch.Tensor) -> list[torch.T
 
 
 def cosine(rows: torch.Tensor) -> torch.Tensor:
-    """Discrete cosine transform (type II) over time and features."""
-    time, features = (cosines(size, rows) for size in rows.shape[-2:])
+    """Discrete cosine transform (type II) over time and features, by matrices 2 cos(pi k (2 n + 1) / (2 size))."""
+    matrices = []
+    for size in rows.shape[-2:]:
+        places = torch.arange(size, dtype=torch.float64, device=rows.device)
+        matrices.append((2 * torch.cos(math.pi / size * torch.outer(places, places + 0.5))).to(rows.dtype))
+    time, features = matrices
     return time @ rows @ features.mT
-
-
-def cosines(size: int, like: torch.Tensor) -> torch.Tensor:
-    """The matrix of a transform of this length: 2 cos(pi k (2 n + 1) / (2 size))."""
-    places = torch.arange(size, dtype=torch.float64, device=like.device)
-    return (2 * torch.cos(math.pi / size * torch.outer(places, places + 0.5))).to(like.dtype)
 
 
 def cosine_matrices(places: torch.Tensor, length: torch.Tensor) -> list[torch.Tensor]:

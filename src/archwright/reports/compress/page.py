@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from archwright.reports.compress.summary import error_words, half_size_member, headline, loss, member_commands
-from archwright.reports.figures.fronts import fidelity_figure, quantization_figure
+from archwright.reports.figures.fronts import fidelity_panel, quantization_panels
+from archwright.reports.figures.panels import figure
 from archwright.reports.numbers import (
     DASH,
     bounds,
@@ -158,7 +159,7 @@ def fidelity_section(result: Mapping[str, Any]) -> Section:
         "honesty",
         "Does the super-network tell the truth?",
         FIDELITY.format(k=study.get("k", len(study["pairs"]))),
-        plot(fidelity_figure(study, error_format(result))),
+        plot(figure([fidelity_panel(study, error_format(result))], columns=1, height=440, width=620)),
         table(("", "correlation", "interval"), rows),
     )
 
@@ -185,6 +186,6 @@ def quantization_section(result: Mapping[str, Any]) -> Section:
         "quantized",
         "Pruning and quantization",
         QUANTIZATION,
-        plot(quantization_figure(study, errors)),
+        plot(figure(quantization_panels(study, errors), columns=2, height=380)),
         table((*head, f"validation {errors.word}", f"test {errors.word}"), rows, left=(0, 2)),
     )

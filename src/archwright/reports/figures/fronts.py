@@ -207,10 +207,6 @@ def fidelity_panel(study: Mapping[str, Any], errors: ErrorFormat, name: str = ""
     return Panel(name, [scatter(ends, ends, mode="lines", hoverinfo="skip", **dotted), dots], x, y)
 
 
-def fidelity_figure(study: Mapping[str, Any], errors: ErrorFormat) -> Figure:
-    return figure([fidelity_panel(study, errors)], columns=1, height=440, width=620)
-
-
 def quantization_panels(study: Mapping[str, Any], errors: ErrorFormat, name: str = "") -> list[Panel]:
     """Error against the memory of the weights, and against measured latency."""
     kinds: dict[str, list[Mapping[str, Any]]] = {}
@@ -277,10 +273,6 @@ def latency_bars(points: Sequence[Mapping[str, Any]], colour: str) -> dict[str, 
         above.append(abs(high - median) if known else None)  # type: ignore[operator]
     look = {"type": "data", "symmetric": False, "thickness": 1, "width": 2, "color": colour}
     return {"error_x": {**look, "array": above, "arrayminus": below}}
-
-
-def quantization_figure(study: Mapping[str, Any], errors: ErrorFormat) -> Figure:
-    return figure(quantization_panels(study, errors), columns=2, height=380)
 
 
 def quantization_figures(protocol: Mapping[str, Any]) -> Figure | None:

@@ -86,15 +86,15 @@ def box_panels(document: Document, proxy: str, kind: str) -> list[Panel]:
 
 
 def scree_figure(spectra: Mapping[str, Any]) -> Figure:
-    """Eigenvalues of every layer, and how many of them reach the share eta of the variance."""
+    """Eigenvalues of every layer, and the smallest number of them whose share of the variance exceeds eta."""
     eta = number(spectra, "eta") or ETA
     left, right, sizes = [], [], []
     for place, layer in enumerate(spectra["layers"]):
         eigenvalues = sorted((float(v) for v in layer if v is not None and v > 0), reverse=True)
-        shares = cumulative_shares(eigenvalues)
+        shares = [value / (sum(eigenvalues) or 1.0) for value in accumulate(eigenvalues)]
         left.append(eigenvalue_curve(eigenvalues, place))
         right.append(eigenvalue_curve(shares, place))
-        sizes.append(rank_at(shares, eta))
+        sizes.append(next((n for n, share in enumerate(shares, 1) if share > eta), len(shares)))
     terms = f"{' + '.join(map(str, sizes))} = " if 1 < len(sizes) <= FEW else ""
     variance = axis_title("variance", type="log", exponentformat="power", dtick=1)
     share = axis_title("share of the variance", tickformat=".0%", range=[0, 1.03])
@@ -104,17 +104,6 @@ def scree_figure(spectra: Mapping[str, Any]) -> Figure:
         Panel(heading, right, x, share, [level(eta)]),
     ]
     return figure(panels, columns=2, height=380)
-
-
-def cumulative_shares(eigenvalues: Sequence[float]) -> list[float]:
-    """Of the variance."""
-    total = sum(eigenvalues) or 1.0
-    return [value / total for value in accumulate(eigenvalues)]
-
-
-def rank_at(shares: Sequence[float], eta: float) -> int:
-    """The smallest number of eigenvalues whose share exceeds eta."""
-    return next((place for place, share in enumerate(shares, 1) if share > eta), len(shares))
 
 
 def eigenvalue_curve(values: Sequence[float], layer: int) -> Trace:
