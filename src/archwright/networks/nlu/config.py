@@ -1,6 +1,6 @@
 """What an NLU network is made of, as a Hugging Face config, and its sizes by arithmetic: nothing is built."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedConfig
@@ -92,8 +92,8 @@ TOKENS = 64
 """Length of a row for which operations are counted."""
 
 
-class Numbers(NamedTuple):
-    """Of one layer."""
+class LayerCounts(NamedTuple):
+    """Parameters of one layer, and what it computes."""
 
     attention: int
     ffn: int
@@ -108,9 +108,8 @@ def nlu_counts(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> C
     What narrows a mobile block counts as attention, what widens it as FFN; norms count as neither. `plans` stand for
     the layers of the config where many designs of one config are counted.
     """
-    chosen = config.plans if plans is None else plans
-    wide, narrow = config.hidden_size, config.inner_size
-    layers = [LAYERS[plan.block](wide, narrow, plan.units) for plan in chosen]
+    wide = config.hidden_size
+    layers = [layer_counts(plan, wide, config.inner_size) for plan in (config.plans if plans is None else plans)]
     attention, ffn, norms, products = (sum(layer[field] for layer in layers) for field in range(4))
     joining = linear(3 * config.embedding_size, wide) + norm(wide)
     rows = config.max_position_embeddings + config.type_vocab_size
@@ -126,17 +125,18 @@ def nlu_counts(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> C
     )
 
 
-def base(wide: int, narrow: int, units: int) -> Numbers:
-    return Numbers(
-        attention=4 * linear(wide, wide),
-        ffn=linear(wide, units) + linear(units, wide),
-        norms=2 * norm(wide),
-        products=4 * wide * wide + 2 * wide * units + 2 * TOKENS * wide,
-    )
-
-
-def mobile(wide: int, narrow: int, units: int) -> Numbers:
-    return Numbers(
+def layer_counts(plan: BlockPlan, wide: int, narrow: int) -> LayerCounts:
+    units = plan.units
+    if plan.block == "base":
+        return LayerCounts(
+            attention=4 * linear(wide, wide),
+            ffn=linear(wide, units) + linear(units, wide),
+            norms=2 * norm(wide),
+            products=4 * wide * wide + 2 * wide * units + 2 * TOKENS * wide,
+        )
+    if plan.block != "mobile":
+        raise KeyError(plan.block)
+    return LayerCounts(
         attention=4 * linear(wide, narrow) + linear(narrow, narrow),
         ffn=linear(narrow, units) + linear(units, narrow) + linear(narrow, wide),
         norms=3 * norm(narrow) + norm(wide),
@@ -144,11 +144,8 @@ def mobile(wide: int, narrow: int, units: int) -> Numbers:
     )
 
 
-LAYERS: dict[str, Callable[[int, int, int], Numbers]] = {"base": base, "mobile": mobile}
-
-
-def linear(given: int, made: int) -> int:
-    return given * made + made
+def linear(inputs: int, outputs: int) -> int:
+    return inputs * outputs + outputs
 
 
 def norm(width: int) -> int:
