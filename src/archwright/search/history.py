@@ -35,23 +35,23 @@ class PastTrial:
 def valid_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that have a place in the order; `trials` are sorted by number."""
     retries = first_retries(trials)
-    found = []
+    valid = []
     for trial in trials:
         origin = trial.user_attrs.get(RETRY_OF)
         surplus = origin is not None and retries[origin] != trial.number
         if trial.state is not TrialState.FAIL and trial.number not in retries and not surplus:
-            found.append(trial)
-    return found
+            valid.append(trial)
+    return valid
 
 
 def first_retries(trials: Sequence[FrozenTrial]) -> dict[int, int]:
     """Number of a lost trial -> number of the one trial that tries it again."""
-    found: dict[int, int] = {}
+    retries: dict[int, int] = {}
     for trial in trials:
         origin = trial.user_attrs.get(RETRY_OF)
         if origin is not None:
-            found.setdefault(origin, trial.number)
-    return found
+            retries.setdefault(origin, trial.number)
+    return retries
 
 
 def trials_before(study: Study, number: int) -> list[FrozenTrial]:

@@ -139,23 +139,21 @@ def ceiling(kind: str, pairs: int, overall: float, within: float) -> Ceiling:
 
 
 def by_twins(truth: Values, keys: Codes, cells: Codes) -> float:
-    """Reliability of the ranks from rows of one network: mean over cells, weighted by how much twins tell of each."""
-    inside = rows_by_cell(cells)
-    weights = np.array([len(rows) - len(np.unique(keys[rows])) for rows in inside], dtype=np.float64)
-    return float(weighted_mean(np.array([[reliability(truth[rows], keys[rows])] for rows in inside]), weights)[0])
+    """Reliability of the ranks from rows of one network: mean over cells, weighted by how much twins tell of each.
 
-
-def reliability(truth: Values, keys: Codes) -> float:
-    """1 - variance of the ranks between twins / variance of the ranks of all rows; NaN without twins.
-
-    The variance of all rows, not of those with a twin: small networks have most of the twins, and among them alone
-    chance would weigh more than in the benchmark.
+    In a cell 1 - variance of the ranks between twins / variance of the ranks of all rows; NaN without twins. Of all
+    rows, not of those with a twin: small networks have most of the twins, and among them alone chance would weigh more
+    than in the benchmark.
     """
-    ranks = RankOrder.of(truth).ranks(np.ones((1, len(truth))))[0]
-    _, place, size = np.unique(keys, return_inverse=True, return_counts=True)
-    chance = ((ranks - (np.bincount(place, ranks) / size)[place]) ** 2).sum()
-    with np.errstate(all="ignore"):
-        return float(1 - np.divide(chance, len(truth) - len(size)) / ranks.var(ddof=1))
+    values, weights = [], []
+    for rows in rows_by_cell(cells):
+        ranks = RankOrder.of(truth[rows]).ranks(np.ones((1, len(rows))))[0]
+        _, place, size = np.unique(keys[rows], return_inverse=True, return_counts=True)
+        chance, twins = ((ranks - (np.bincount(place, ranks) / size)[place]) ** 2).sum(), len(rows) - len(size)
+        with np.errstate(all="ignore"):
+            values.append([float(1 - np.divide(chance, twins) / ranks.var(ddof=1))])
+        weights.append(float(twins))
+    return float(weighted_mean(np.array(values), np.array(weights))[0])
 
 
 def by_halves(tasks: Values, cells: Codes) -> float:

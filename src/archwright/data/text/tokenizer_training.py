@@ -8,13 +8,7 @@ from archwright.data.files import read_bytes
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 
-SPECIAL = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
+SPECIAL = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
 FEWEST_TOKENS = 300
 """Of a vocabulary made from a text: all bytes, the special tokens, and a few more."""
 GPT2_FILES = ("encoder.json", "vocab.bpe")
@@ -39,11 +33,9 @@ def train_bpe(lines: Sequence[str], size: int) -> Any:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
+    special, alphabet = list(SPECIAL.values()), pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        special_tokens=list(SPECIAL.values()),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+        vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(lines, trainer)
     return tokenizer
@@ -51,8 +43,6 @@ def train_bpe(lines: Sequence[str], size: int) -> Any:
 
 TOKENIZER_TRAINERS: dict[str, Callable[[Sequence[str], int], Any]] = {"words": train_words, "bpe": train_bpe}
 """Tokenizers that are learnt from a text: lines and size of the vocabulary -> tokenizer."""
-
-
 USUAL_SIZES = {"words": 10**7, "bpe": 16384}
 """Of vocabularies where none is asked for: all words."""
 

@@ -37,10 +37,7 @@ class Ehvi(ProposalRule):
         worst = np.array(scored).max(axis=0)
         seed = seed_from(rng)
         sampler = GPSampler(
-            seed=seed,
-            independent_sampler=RandomSampler(seed=seed),
-            n_startup_trials=2,
-            warn_independent_sampling=False,
+            seed=seed, independent_sampler=RandomSampler(seed), n_startup_trials=2, warn_independent_sampling=False
         )
         with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
             study = optuna.create_study(sampler=sampler, directions=["minimize"] * len(worst))

@@ -53,10 +53,6 @@ def unit_reader(network: PrunedNetwork, place: int) -> Reader:
     return Reader(down, torch.arange(placed.units), placed.units)
 
 
-def layers_of(network: PrunedNetwork) -> list[nn.Module]:
-    return list(network.backbone.get_submodule(network.config.family.layers))
-
-
 def mask_gradients(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> MaskGradients:
     """Gradients with respect to the masks of all heads and units of a network, text by text."""
     places = range(len(network.config.layers))

@@ -8,7 +8,7 @@ import torch
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
-from archwright.subnet.pruning.gradients import Reader, layers_of
+from archwright.subnet.pruning.gradients import Reader
 from archwright.subnet.pruning.streams import (
     ATTENTION,
     FFN,
@@ -54,7 +54,7 @@ def tune_masks(network: PrunedNetwork, spec: SubnetSpec, original: StreamRecordi
         for sub, size in ((ATTENTION, count(part.heads)), (FFN, count(part.units))):
             values[sub].append(tune(small, left, sub, hidden, original, place) if size else ())
         if count(part.heads) or count(part.units):
-            layer = layers_of(small)[left]
+            layer = small.placed_layers()[left].layer
             hidden = [run_layer(layer, x, call.given[place]) for x, call in zip(hidden, original.calls, strict=True)]
             left += 1
     return TunedSubnet(spec, tuple(values[ATTENTION]), tuple(values[FFN]))
