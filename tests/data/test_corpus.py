@@ -8,12 +8,7 @@ import pytest
 
 from archwright.data.batching import batches
 from archwright.data.text.corpus import encode_corpus, frame_lines, pack_lines, read_corpus
-from archwright.data.text.tokenizer_training import (
-    TOKENIZER_TRAINERS,
-    gpt2_tokenizer,
-    read_tokenizer,
-    train_tokenizer,
-)
+from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, gpt2_tokenizer, read_tokenizer, train_tokenizer
 from archwright.errors import BadInput
 
 LINES = [np.array(line, dtype=np.int32) for line in ([1, 2, 3], [4], [5, 6, 7, 8])]

@@ -13,7 +13,7 @@ from archwright.benchmarks.nas_bert import ORIGIN, read_ablation
 from archwright.configs import training as to
 from archwright.configs.training import TrainConfig
 from archwright.data.public_data import public_data
-from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS
+from archwright.data.text.tokenizer import TOKENIZER_TRAINERS
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.reports.train import render_train_page

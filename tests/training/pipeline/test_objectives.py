@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from archwright.data.text.tokenizer_training import read_tokenizer
+from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
-from archwright.data.tasks.examples import Examples, RawTask
+from archwright.data.tasks.tables import Examples, RawTask
 from archwright.errors import BadInput
 
 TRAIN_FILES = ("train.tsv", "train_subset.tsv")

@@ -6,8 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from archwright.data.files import quote, quote_all
-from archwright.data.tasks.examples import Examples, RawTask
-from archwright.data.tasks.tables import SHARES, Columns, collect
+from archwright.data.tasks.tables import SHARES, Columns, Examples, RawTask, collect
 from archwright.errors import BadInput
 
 PREFIX = "hf:"

@@ -7,11 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
-from archwright.data.tasks.examples import Examples, RawTask
 from archwright.data.tasks.glue import GLUE, load_glue
 from archwright.data.tasks.hub import PREFIX, load_hub
 from archwright.data.tasks.rows import Rows, UnsplitTask
-from archwright.data.tasks.tables import Columns, csv_lines
+from archwright.data.tasks.tables import Columns, Examples, RawTask, csv_lines
 from archwright.data.tasks.targets import (
     Targets,
     check_measurements,

@@ -1,20 +1,53 @@
-"""A user's own CSV, TSV and JSONL files."""
+"""Labelled texts as they are read, labels still strings and nothing split yet; a user's own CSV, TSV and JSONL."""
 
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from archwright.data.files import decode_utf8, is_unicode, quote, quote_all, read_bytes
-from archwright.data.tasks.examples import Examples, RawTask
 from archwright.errors import BadInput
 
 Line = tuple[int, Mapping[str, Any]]
 """Line number in the file, and column name -> value."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """One file's worth of labelled texts."""
+
+    source: str
+    """Where they come from, for messages."""
+    texts: list[str]
+    pairs: list[str] | None
+    labels: list[str]
+    choices: Mapping[str, list[str]] = field(default_factory=dict)
+    """Multiple choice: column -> the choices it holds; none for other tasks."""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclass(frozen=True)
+class RawTask:
+    """What a source of data knows about a task before it is split and its labels are numbered."""
+
+    name: str
+    train: Examples
+    shares: Mapping[str, float]
+    """Which splits are cut from `train`, and how much of it each takes."""
+    validation: Examples | None = None
+    test: Examples | None = None
+    labels: tuple[str, ...] | None = None
+    """Official names in id order; none: the sorted labels of `train`."""
+    regression: bool | None = None
+    """None: decided by the labels."""
+    metric: str | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.files import quote, quote_all
-from archwright.data.tasks.examples import Examples, RawTask
+from archwright.data.tasks.tables import Examples, RawTask
 from archwright.errors import BadInput
 
 Targets = NDArray[np.int64] | NDArray[np.float32]

@@ -7,7 +7,7 @@ from typing import Any
 
 from archwright.data.public_data import GPT2_ORIGIN, public_data, resolve_model
 from archwright.data.text.snippets import TextEncoder, checkpoint_encoder, gpt2_encoder, word_encoder
-from archwright.data.text.tokenizer_training import read_tokenizer, train_tokenizer
+from archwright.data.text.tokenizer import read_tokenizer, train_tokenizer
 
 
 @dataclass(frozen=True)

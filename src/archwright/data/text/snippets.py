@@ -10,8 +10,7 @@ from archwright.data.encoding import NO_TARGET
 from archwright.data.files import read_bytes
 from archwright.data.text.corpus import UNKNOWN, cached_lines
 from archwright.data.text.masking import BERT, REPLACED, Ids, mask_tokens
-from archwright.data.text.tokenizer import load_tokenizer
-from archwright.data.text.tokenizer_training import GPT2_FILES
+from archwright.data.text.tokenizer import GPT2_FILES, load_tokenizer
 from archwright.errors import BadInput
 
 CHARACTERS = 8

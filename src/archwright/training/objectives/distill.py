@@ -9,7 +9,7 @@ from torch import nn
 
 from archwright.data.batching import Batch
 from archwright.data.epochs import shuffled_epochs
-from archwright.data.text.tokenizer_training import read_tokenizer
+from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
 from archwright.random_streams import generator
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup

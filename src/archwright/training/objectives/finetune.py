@@ -15,7 +15,7 @@ from archwright.configs import compress as o
 from archwright.data.epochs import shuffled_epochs
 from archwright.data.tasks.glue_submission import extra_dev_rows, format_answers, leaderboard_rows
 from archwright.data.text.kinds import TEXT_KINDS
-from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer
+from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork

@@ -14,7 +14,7 @@ from archwright.data.epochs import Epoch, masking, shuffled_epochs
 from archwright.data.text.corpus import encode_corpus, read_corpus
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.masking import MaskingRule
-from archwright.data.text.tokenizer_training import TOKENIZER_TRAINERS, read_tokenizer, train_tokenizer
+from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer, train_tokenizer
 from archwright.errors import BadInput, Failed
 from archwright.progress import progress
 from archwright.statistics import perplexity
