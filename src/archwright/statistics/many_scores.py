@@ -89,8 +89,8 @@ class RowSets:
 def sorted_places(scores: Values) -> tuple[Codes, Mask]:
     """Places of the networks from the smallest score up, and which of them have another score than the one before.
 
-    The place is written into the last bits of its score, because sorting numbers is many times faster than sorting
-    places by numbers.
+    The place is written into the last bits of its score: of 256 x 500 numbers `np.sort` takes half the time of
+    `np.argsort`, and a quarter of that of a stable one.
     """
     keys = (scores + 0.0).view(np.int64)  # + 0.0: minus zero is zero
     bits = np.int64((1 << (scores.shape[1] - 1).bit_length()) - 1)

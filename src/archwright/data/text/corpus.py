@@ -20,7 +20,7 @@ from archwright.progress import progress
 
 SUFFIXES = (".txt", ".text", ".raw", ".tokens")
 PIECE = 2**20
-"""Characters tokenized at once: what the tokenizer returns is a hundred times as large as the text."""
+"""Characters tokenized at once: what the tokenizer returns is far larger than the text."""
 MARGIN = 2000
 """Characters tokenized beyond both ends of a piece and then dropped: far enough that the ends do not matter."""
 HELD_OUT = 0.05

@@ -42,7 +42,7 @@ class Ehvi(ProposalRule):
         with quiet_libraries():  # Optuna reports every study it creates; the model's is nobody's business
             study = optuna.create_study(sampler=sampler, directions=["minimize"] * len(worst))
         study.add_trials([self._copy(trial, worst.tolist()) for trial in tried])
-        with limit_threads_in_optimization():  # Optuna limits only parts of it; on tiny tensors threads are a brake
+        with limit_threads_in_optimization():  # Optuna limits only parts of it; on tiny tensors threads do not help
             return config_of(self.choices, study.ask(self._space))
 
     def redraw(self, config: Config, tried: Sequence[PastTrial], rng: np.random.Generator) -> Config:
