@@ -52,16 +52,14 @@ class AttentionSlice(NamedTuple):
 def attention_slice(config: PrunedConfig, shape: AttentionShape, heads: Part) -> AttentionSlice:
     """The features of these removable heads in a layer of this shape."""
     rule, chosen = config.heads_go_by, positions(heads)
-    heads_of = (as_part(find(shape, chosen)) for find in (rule.query_heads, rule.key_heads))
-    queries, keys = (head_features(heads, shape.size) for heads in heads_of)
+
+    def features(heads: Part) -> Part:
+        if isinstance(heads, int):
+            return heads * shape.size
+        return tuple(head * shape.size + i for head in heads for i in range(shape.size))
+
+    queries, keys = (features(as_part(find(shape, chosen))) for find in (rule.query_heads, rule.key_heads))
     return AttentionSlice(queries, keys, rule.with_units(shape, len(chosen)))
-
-
-def head_features(heads: Part, head_size: int) -> Part:
-    """The features that belong to these heads."""
-    if isinstance(heads, int):
-        return heads * head_size
-    return tuple(head * head_size + i for head in heads for i in range(head_size))
 
 
 def head_owners(config: PrunedConfig, shape: AttentionShape) -> list[int]:
