@@ -9,8 +9,8 @@ from pytest import approx
 from archwright.search import SAMPLERS, Bits, Candidate, Choices, Config, Objective, config_of, search
 from archwright.search.choices import mutate_each
 from archwright.search.history import PastTrial
-from archwright.search.samplers.generations import Generations
 from archwright.search.samplers.genetic import Genetic
+from archwright.search.samplers.nsga2 import Generations
 from archwright.search.samplers.sampler import Bounds
 
 LAYERS: Choices = {f"block.{place}": tuple(range(12)) for place in range(12)}

@@ -3,8 +3,7 @@
 from pytest import approx
 
 from archwright.search.history import PastTrial
-from archwright.search.samplers.generations import Generations, survivors
-from archwright.search.samplers.nsga2 import POPULATION
+from archwright.search.samplers.nsga2 import POPULATION, Generations, survivors
 
 
 def tried(*losses: float, violation: tuple[int, float] = (0, 0.0), finished: bool = True, name: int = 0) -> PastTrial:

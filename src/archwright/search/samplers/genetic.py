@@ -8,7 +8,7 @@ import numpy as np
 
 from archwright.search.choices import Choices, Config, crossover, mutate_each, sample
 from archwright.search.history import PastTrial
-from archwright.search.samplers.generations import Generations
+from archwright.search.samplers.nsga2 import Generations
 from archwright.search.samplers.sampler import ProposalRule, Sampler
 
 POPULATION = 50
