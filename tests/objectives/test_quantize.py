@@ -130,6 +130,7 @@ def expected_bytes(network: PrunedNetwork, bits: int) -> int:
     return total
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bits", PACKINGS)
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_every_family_computes_from_packed_weights(any_family: PrunedNetwork, bits: int, product: str) -> None:

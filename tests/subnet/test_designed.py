@@ -51,6 +51,7 @@ def test_what_can_go_from_a_layer() -> None:
     assert sizes(of["flexibert-bare"].full) == [(0, 6), (0, 5), (2, 4)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", DESIGNED)
 @settings(max_examples=4, deadline=None, derandomize=True)
@@ -65,6 +66,7 @@ def test_masked_sliced_and_extracted_agree(name: str, space: str, seed: int) -> 
     torch.testing.assert_close(sliced, logits(extract(network, spec)), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("name", DESIGNED)
 @settings(max_examples=4, deadline=None, derandomize=True)

@@ -151,6 +151,7 @@ def own_answers(model: PrunedNetwork, name: str) -> list[TinyBatch]:
         return [TinyBatch(b.inputs, model(**b.inputs).logits.squeeze(-1)) for b in batches]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "qwen3"])
 def test_a_layer_that_does_nothing_comes_last(name: str, place: int) -> None:

@@ -134,6 +134,7 @@ def test_folding_is_multiplying(name: str) -> None:
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("spec", [PARTS, HOLES])
 @pytest.mark.parametrize("name", ["bert", "distilbert", "gpt2", "llama-groups"])
 def test_factors_of_one_change_nothing(name: str, spec: SubnetSpec) -> None:
@@ -168,6 +169,7 @@ def cut(found: TunedSubnet, upto: int) -> TunedSubnet:
     return TunedSubnet(found.spec, heads, units)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("spec", [PARTS, HOLES], ids=["parts", "holes"])
 @pytest.mark.parametrize("name", STOCK)
 def test_every_fit_brings_its_own_stream_closer_to_the_original(name: str, spec: SubnetSpec) -> None:
