@@ -34,6 +34,8 @@ TIMING_BATCHES = 9
 STUDENT_WEIGHTS = 11
 DISTILLATION_PROJECTIONS = 12
 VALIDATION_BATCHES = 13
+"""Of pre-training: the order of the rows, their masks, the generator's draws."""
+ABLATION_ARCHITECTURES = 14
 
 
 def generator(*seed: int) -> "torch.Generator":

@@ -15,11 +15,10 @@ from archwright.commands import COMMANDS, call
 from archwright.configs.discover import FormulaOptions
 from archwright.configs.scoring import BenchmarkOptions, RecordingOptions
 from archwright.discovery import lazy_table, statistics
-from archwright.discovery.context import DiscoveryContext, open_context
+from archwright.discovery.context import DiscoveryContext, Phases, open_context
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve
 from archwright.discovery.evolution_runs import run_search
 from archwright.discovery.lazy_table import FILE, LazyTable, StatisticsFile
-from archwright.discovery.phases import Phases
 from archwright.discovery.statistics import LazyStatistics, open_tensors
 from archwright.errors import Failed
 from archwright.proxies import Unscored

@@ -73,10 +73,6 @@ Repeats = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 """Published metrics over other "seeds" and "batches": kind, id of the row, one entry per repeat."""
 
 
-def no_repeats(folder: Path) -> Repeats:
-    return {}
-
-
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark before its files are read: everything the program must know about it.
@@ -96,7 +92,7 @@ class Benchmark:
     """How a config becomes a network; the default first."""
     metrics: tuple[PublishedMetric, ...] = ()
     """A column may be there twice, with two readings of its definition."""
-    read_repeats: Callable[[Path], Repeats] = no_repeats
+    read_repeats: Callable[[Path], Repeats] = lambda folder: {}
     description: str = ""
     """One line for `--help`; ours stand in the registry, because their modules load torch."""
 

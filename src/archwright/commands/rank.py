@@ -30,7 +30,7 @@ class RankResult:
         """One entry per proxy, with the columns of the report."""
         return list(self.document["rows"])
 
-    def without_normalised(self) -> dict[str, Any]:
+    def terminal_document(self) -> dict[str, Any]:
         """For a terminal: a form that only divides by a number of modules stands on the page."""
         rows = [row for row in self.document["rows"] if not row["proxy"].endswith(NORMALISED)]
         left = len(self.document["rows"]) - len(rows)
@@ -41,7 +41,7 @@ class RankResult:
         return dict(self.document)
 
     def show(self, console: "Console") -> None:
-        shown = self.without_normalised()
+        shown = self.terminal_document()
         console.print(rank_table(shown))
         if self.judging.xray:
             console.print(xray_table(self.document))

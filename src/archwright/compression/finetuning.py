@@ -10,6 +10,7 @@ from archwright.compression.context import RunContext
 from archwright.configs import compress as o
 from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
+from archwright.random_streams import FINETUNING_BATCHES, RECOVERY_BATCHES, STAND_ALONE_BATCHES, TIMING_BATCHES
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import plain_update
@@ -21,7 +22,6 @@ from archwright.training.task_data import TaskData, load_checkpoint, save_networ
 ORIGINAL_SHARE = 0.25
 """Part of --minutes that the timed steps of the original's fine-tuning may take."""
 TIMED_STEPS = 6
-ORIGINAL_STREAM, RECOVERY_STREAM, STANDALONE_STREAM = 0, 3, 4
 
 
 class TimeUp(Exception):
@@ -40,7 +40,7 @@ def finetune_original(context: RunContext) -> PrunedNetwork:
         train_phase(
             *(context, network, plain_update(network, loss=task_loss)),
             phase="original",
-            stream=ORIGINAL_STREAM,
+            stream=FINETUNING_BATCHES,
             steps=steps,
             title="fine-tuning the original",
         )
@@ -75,7 +75,7 @@ def plan_steps(context: RunContext, phase: str, count: Callable[[], int]) -> int
 
 def seconds_per_step(update: Update, task_data: TaskData, batch_size: int) -> float:
     """Measured over a few steps, after one that warms up."""
-    rng, batches = np.random.default_rng(0), iter(task_data.training(batch_size, stream=9)(0))
+    rng, batches = np.random.default_rng(0), iter(task_data.training(batch_size, stream=TIMING_BATCHES)(0))
     update(next(batches), rng, 0.5)
     start, steps = perf_counter(), 0
     for batch, _ in zip(batches, range(TIMED_STEPS), strict=False):
@@ -143,7 +143,7 @@ def finetune(
     steps_per_epoch = task_data.steps_per_epoch(options.batch_size)
     train_network(
         network,
-        task_data.training(options.batch_size, stream=STANDALONE_STREAM),
+        task_data.training(options.batch_size, stream=STAND_ALONE_BATCHES),
         update,
         Schedule(steps=round(steps_per_epoch * options.epochs), learning_rate=options.learning_rate),
         seed=task_data.seed,
@@ -168,7 +168,7 @@ def recover_subnet(
     steps = max(1, round(task_data.steps_per_epoch(options.batch_size) * recovery.recover_epochs))
     train_network(
         network,
-        task_data.training(options.batch_size, stream=RECOVERY_STREAM),
+        task_data.training(options.batch_size, stream=RECOVERY_BATCHES),
         plain_update(
             network,
             loss=task_loss,

@@ -7,6 +7,7 @@ from archwright.compression.context import RunContext
 from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
+from archwright.random_streams import CALIBRATION_BATCHES
 from archwright.subnet.importance import ImportanceOrder, reorder, taylor_order
 from archwright.training.losses import task_loss
 from archwright.training.task_data import load_checkpoint
@@ -45,7 +46,7 @@ def sample_batches(context: RunContext) -> list[Batch]:
     """About 512 training rows, fewer when they are long, for measuring importance."""
     task_data, batch_size = context.task_data, context.config.supernet.batch_size
     batches, tokens = [], 0
-    for batch in islice(task_data.training(batch_size, stream=2)(0), -(-SAMPLE_ROWS // batch_size)):
+    for batch in islice(task_data.training(batch_size, stream=CALIBRATION_BATCHES)(0), -(-SAMPLE_ROWS // batch_size)):
         if tokens >= SAMPLE_TOKENS:
             break
         batches.append(batch.to(task_data.device))

@@ -7,6 +7,7 @@ from archwright.compression.finetuning import plan_steps, seconds_per_step, trai
 from archwright.configs import compress as o
 from archwright.networks.load import freeze_embeddings
 from archwright.networks.pruned import PrunedNetwork
+from archwright.random_streams import SUPERNET_BATCHES
 from archwright.search import smallest
 from archwright.spaces.frontier import Frontier
 from archwright.spaces.subnetwork import SubnetSpace
@@ -19,7 +20,6 @@ from archwright.training.task_data import load_checkpoint, save_network
 
 TRAINING_SHARE = 0.75
 """Part of --minutes after which the super-network's training ends; the search has the rest."""
-SUPERNET_STREAM = 1
 
 
 def train_supernet(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
@@ -43,7 +43,7 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
         train_phase(
             *(context, network, supernet_step(network, space, options, frontier)),
             phase="supernet",
-            stream=SUPERNET_STREAM,
+            stream=SUPERNET_BATCHES,
             steps=steps,
             title="training the super-network",
             carry=frontier,

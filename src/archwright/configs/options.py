@@ -267,3 +267,17 @@ def option_docs(group: type) -> dict[str, str]:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     docs[name] = " ".join(text.split())
     return docs
+
+
+def changed_flags(options: Any) -> set[str]:
+    """Flags of the options of a group that are not at their defaults."""
+    defaults = type(options)()
+    names = (f.name for f in fields(options) if getattr(options, f.name) != getattr(defaults, f.name))
+    return {f"--{name.replace('_', '-')}" for name in names}
+
+
+def refuse_options(flags: Iterable[str], when: str) -> None:
+    """Raises BadInput where there are any; `when` says why they have no effect."""
+    if names := sorted(flags):
+        has, it = ("has", "it") if len(names) == 1 else ("have", "them")
+        raise BadInput(f"{', '.join(names)} {has} no effect {when}; leave {it} out.")

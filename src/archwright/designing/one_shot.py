@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from archwright.configs import design as do
-from archwright.configs.validation import changed_flags, refuse_options
+from archwright.configs.options import changed_flags, refuse_options
 from archwright.data.batching import Batch
 from archwright.designing import Evaluation, EvaluationCost, EvaluationRequest
 from archwright.designing.one_shot_objectives import SupernetObjective, load_objective

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from archwright.configs import design as do
 from archwright.configs import scoring as so
-from archwright.configs.validation import changed_flags, refuse_options
+from archwright.configs.options import changed_flags, refuse_options
 from archwright.designing import Evaluation, EvaluationCost, EvaluationRequest
 from archwright.designing.prefix_cache import prefix_pool
 from archwright.errors import BadInput

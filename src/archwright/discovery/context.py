@@ -1,5 +1,8 @@
-"""What every search of a command shares: trained rows with folds, statistics of their networks, and a worker pool."""
+"""What every search of a command shares: rows with folds, statistics of their networks, workers, and what it takes."""
 
+import resource
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +14,6 @@ from archwright.configs.discover import PUBLISHED, FormulaOptions
 from archwright.configs.scoring import BenchmarkOptions, ProxyOptions, RecordingOptions
 from archwright.discovery.fitness import FoldedRows
 from archwright.discovery.lazy_table import LazyTable
-from archwright.discovery.phases import Phases
 from archwright.discovery.score_table import StatisticsTable
 from archwright.discovery.statistics import StatisticsRequest, take_statistics
 from archwright.parallel.pool import WorkerPool, worker_pool
@@ -26,6 +28,8 @@ from archwright.store import ScoreStore, digest
 
 TABLED = 2
 """Unary operations up to which statistics of all chains can be taken before a search."""
+PER_MB = 1024 if sys.platform.startswith("linux") else 1024**2
+"""Linux counts memory in kilobytes, macOS in bytes."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,32 @@ class DiscoveryContext:
     def digest(self) -> str:
         """Name of the rows and statistics."""
         return digest(self.table.content, self.rows.truth.tobytes(), repr(self.rows.groups))
+
+
+class Phases:
+    """Seconds of every phase of a command; one that comes again goes on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._start = time.monotonic()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
+
+    def summary(self) -> dict[str, float]:
+        whole = time.monotonic() - self._start
+        return {name: round(value, 2) for name, value in {**self.seconds, "total": whole}.items()}
+
+
+def peak_mb(workers: int) -> float:
+    """Most memory of this process, and of so many others like the largest of those it has started and ended."""
+    own, theirs = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round((own + workers * theirs) / PER_MB, 1)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from time import perf_counter
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 from archwright.discovery.cross_fitting import best_first
 from archwright.discovery.fitness import Fitness, FitnessFunction, canonical_formula
 from archwright.discovery.offspring import (
+    FRESH,
     Offspring,
     Proposer,
     Refusals,
     child_proposer,
     draw_offspring,
     random_proposer,
-    with_random_fallback,
 )
 from archwright.proxies.formulas.formula import Formula
 from archwright.search.front import standing
@@ -164,7 +165,7 @@ class Search:
     def _next_offspring(self, population: Population, generation: int) -> Offspring:
         offspring = self._make_offspring(population, generation, set(), self.refusals)
         if self.fitness.table.lazy and canonical_formula(offspring.formula) not in self.fitness.known:
-            self.fitness.prefetch(self._look_ahead(population, generation))
+            self.fitness.prefetch(self._foresee(population, generation))
         return offspring
 
     def _make_offspring(
@@ -174,22 +175,27 @@ class Search:
         rng = np.random.default_rng((self.seed, generation))
         parents = max(2, round(self.settings.parents * len(population)))
         pool = [individual.formula for individual in population[:parents]]
-        propose = with_random_fallback(self.proposer, self.space) if self.settings.distinct else self.proposer
-        return self._draw(lambda: propose(pool, rng), foreseen, refusals)
+        tries = count()
 
-    def _draw(self, draw: Callable[[], Offspring], also_seen: set[Formula], refusals: Refusals) -> Offspring:
+        def draw() -> Offspring:  # at random once the pool seems to have no new children
+            fresh = not self.settings.distinct or next(tries) < FRESH
+            return (self.proposer if fresh else random_proposer(self.space))(pool, rng)
+
+        return self._draw(draw, foreseen, refusals)
+
+    def _draw(self, draw: Callable[[], Offspring], also_known: set[Formula], refusals: Refusals) -> Offspring:
         """The next draw that is allowed; what is refused on the way is added to the refusals."""
         known, distinct = self.fitness.known, self.settings.distinct
 
-        def seen(formula: Formula) -> bool:
-            return distinct and (canonical_formula(formula) in known or canonical_formula(formula) in also_seen)
+        def is_known(formula: Formula) -> bool:
+            return distinct and (canonical_formula(formula) in known or canonical_formula(formula) in also_known)
 
-        offspring, refused = draw_offspring(draw, pps=self.settings.pps, seen=seen)
+        offspring, refused = draw_offspring(draw, pps=self.settings.pps, is_known=is_known)
         refusals.rejected += refused.rejected
         refusals.repeated += refused.repeated
         return offspring
 
-    def _look_ahead(self, population: Population, generation: int) -> list[Formula]:
+    def _foresee(self, population: Population, generation: int) -> list[Formula]:
         """New formulas of the next generations, as long as none of them gets among the parents."""
         foreseen: dict[Formula, None] = {}
         last = min(self.settings.generations, generation + 4 * self.ahead)

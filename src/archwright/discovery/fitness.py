@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from archwright import random_streams
 from archwright.discovery.score_table import LEAST_SHARE, FormulaScorer
 from archwright.proxies.formulas.formula import Formula
 from archwright.proxies.formulas.reductions import Mask, Values
@@ -63,7 +64,7 @@ class FoldedRows:
     def split(
         cls, truth: Values, groups: Sequence[str], cells: Sequence[str], *, seed: int, fitness: str
     ) -> "FoldedRows":
-        fold = folds(cells, groups, rng=np.random.default_rng((seed, 7)), count=FOLDS)
+        fold = folds(cells, groups, rng=np.random.default_rng((seed, random_streams.FOLDS)), count=FOLDS)
         return cls(truth, tuple(groups), tuple(cells), fold, fitness)
 
     @property

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -64,12 +63,6 @@ def child_proposer(space: FormulaSpace, crossover: float, mutation: float) -> Pr
     return propose
 
 
-def with_random_fallback(proposer: Proposer, space: FormulaSpace) -> Proposer:
-    """Children of the pool, and random formulas once it seems to have no new ones."""
-    tries, at_random = count(), random_proposer(space)
-    return lambda pool, rng: (proposer if next(tries) < FRESH else at_random)(pool, rng)
-
-
 def cross(space: FormulaSpace, first: Formula, second: Formula, rng: np.random.Generator) -> Formula:
     """Each of (input, chain, input, chain, binary) from either parent; drawn again where both inputs are the same."""
 
@@ -89,15 +82,15 @@ def cross(space: FormulaSpace, first: Formula, second: Formula, rng: np.random.G
 
 
 def draw_offspring(
-    draw: Callable[[], Offspring], *, pps: bool, seen: Callable[[Formula], bool]
+    draw: Callable[[], Offspring], *, pps: bool, is_known: Callable[[Formula], bool]
 ) -> tuple[Offspring, Refusals]:
-    """The next one that the pruning strategy lets through and that was not seen before, and what was refused."""
+    """The next one that the pruning strategy lets through and that is not known, and what was refused."""
     refusals = Refusals()
     for _ in range(PATIENCE):
         offspring = draw()
         if pps and reject(offspring.formula) is not None:
             refusals.rejected += 1
-        elif seen(offspring.formula):
+        elif is_known(offspring.formula):
             refusals.repeated += 1
         else:
             return offspring, refusals

@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from archwright.configs.discover import DiscoverConfig
+from archwright.configs.options import changed_flags, refuse_options
 from archwright.configs.scoring import BenchmarkOptions, RecordingOptions
-from archwright.configs.validation import changed_flags, refuse_options
-from archwright.discovery.context import TABLED, DiscoveryContext, open_context
+from archwright.discovery.context import TABLED, DiscoveryContext, Phases, open_context, peak_mb
 from archwright.discovery.cross_fitting import FormulaSearchResult, judge_choice
 from archwright.discovery.evolution_runs import evolution_settings, run_evolution
 from archwright.discovery.exhaustive import rank_all
 from archwright.discovery.fitness import FITNESS
-from archwright.discovery.phases import Phases, peak_mb
 from archwright.discovery.transfer import BenchmarkSearch, compare_transfer
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
 from archwright.proxies.formulas.discovered import SCHEMA as PROXY_SCHEMA
 from archwright.proxies.formulas.discovered import proxy_folder
+from archwright.random_streams import RESAMPLING
 from archwright.reports.discover.page import render_discover_page
 from archwright.scoring.setup import check_page
 from archwright.spaces.formulas import MOST_UNARY
@@ -80,7 +80,7 @@ def search_benchmark(
     ):
         result = rank_all(context) if config.formulas.exhaustive else run_evolution(context, config.evolution)
     with phases.phase("judging"):
-        rng = np.random.default_rng((recording.seed, 0))
+        rng = np.random.default_rng((recording.seed, RESAMPLING))
         against = context.benchmark_rows.resample(rng=rng, samples=config.findings.samples)
         best = [judge_choice(choice, context.table, context.rows, against) for choice in result.chosen]
     return BenchmarkSearch(context, against, best), result

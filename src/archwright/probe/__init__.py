@@ -1,7 +1,6 @@
 """What is recorded of an untrained network: named passes, each run once and only when needed."""
 
-from archwright.probe.losses import LOSSES
-from archwright.probe.passes import PASSES
+from archwright.probe.passes import LOSSES, PASSES
 from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight
 from archwright.probe.record import record
 

@@ -44,24 +44,13 @@ def forward_hooks(modules: Iterable[nn.Module], hook: Callable[[nn.Module, Any, 
 
 
 @contextmanager
-def outputs(modules: Iterable[nn.Module]) -> Iterator[Calls]:
-    """What the modules give while the block runs."""
+def calls_of(modules: Iterable[nn.Module], *, inputs: bool = False) -> Iterator[Calls]:
+    """What the modules give while the block runs, or what they are given (their first argument, detached)."""
     calls: Calls = {}
 
     def note(module: nn.Module, given: Any, output: Any) -> None:
-        calls.setdefault(module, []).append(output[0] if isinstance(output, tuple) else output)
-
-    with forward_hooks(modules, note):
-        yield calls
-
-
-@contextmanager
-def first_inputs(modules: Iterable[nn.Module]) -> Iterator[Calls]:
-    """What the modules are given while the block runs."""
-    calls: Calls = {}
-
-    def note(module: nn.Module, given: Any, output: Any) -> None:
-        calls.setdefault(module, []).append(given[0].detach())
+        result = output[0] if isinstance(output, tuple) else output
+        calls.setdefault(module, []).append(given[0].detach() if inputs else result)
 
     with forward_hooks(modules, note):
         yield calls

@@ -1,6 +1,6 @@
 """The passes: each runs the network once (noise: once per level) and writes down what it gave."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +11,38 @@ from torch.func import functional_call
 
 from archwright.errors import BadInput, Failed
 from archwright.networks.roles import LayerRoles, Roles
-from archwright.probe.hooks import Calls, evaluating, first_inputs, forward_hooks, outputs, replaced_embeddings
-from archwright.probe.losses import LOSSES, Batch
+from archwright.probe.hooks import Calls, calls_of, evaluating, forward_hooks, replaced_embeddings
 from archwright.probe.probe import NOISE_LEVELS
 
+Batch = Mapping[str, torch.Tensor]
+"""input_ids and labels, batch x time each, without padding."""
 NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.modules.batchnorm._BatchNorm)
 GRADED = ("output", "activations", "context")
 """Roles whose gradient the loss pass writes down."""
+
+
+def own_loss(network: Any, batch: Batch) -> torch.Tensor:
+    """The loss the network itself gives for these labels; its head was chosen when it was built."""
+    loss = network(batch["input_ids"], batch["labels"]).loss
+    if loss is None:
+        raise BadInput("The network gives no loss for these labels; build it with the head of the loss wanted.")
+    return loss
+
+
+def summed_state(network: Any, batch: Batch) -> torch.Tensor:
+    """Sum of the last hidden state, as the public scoring script of the FlexiBERT benchmark has it.
+
+    Where a LayerNorm comes last its true gradient is zero and what comes out is rounding noise. That script also
+    left dropout on; here it is off, as everywhere.
+    """
+    return network(batch["input_ids"]).last_hidden_state.sum()
+
+
+LOSSES: dict[str, Callable[[Any, Batch], torch.Tensor]] = {
+    **dict.fromkeys(("electra", "mlm", "lm"), own_loss), "published": summed_state,
+}  # fmt: skip
+"""What the loss pass goes back from: replaced-token detection, masked and causal language modelling, and the sum that
+the public script takes."""
 
 
 @dataclass
@@ -63,7 +88,8 @@ def modules_of(layer: LayerRoles, role: str) -> Sequence[nn.Module]:
 @contextmanager
 def listening(notes: Notes) -> Iterator[Calls]:
     """Outputs of the modules that are kept, and inputs of the first linears of FFNs."""
-    with outputs(notes.kept_modules()) as calls, first_inputs(notes.modules("pre_activation")) as notes.given:
+    inputs = calls_of(notes.modules("pre_activation"), inputs=True)
+    with calls_of(notes.kept_modules()) as calls, inputs as notes.given:
         yield calls
 
 
@@ -156,7 +182,7 @@ def input_embeddings(notes: Notes, ids: torch.Tensor) -> torch.Tensor:
     """Embeddings of these first tokens of the batch, from an earlier pass if there was one."""
     if notes.embeddings is not None:
         return notes.embeddings[: len(ids)]
-    with evaluating(notes.network, gradients=False), torch.no_grad(), outputs([notes.roles.embeddings]) as calls:
+    with evaluating(notes.network, gradients=False), torch.no_grad(), calls_of([notes.roles.embeddings]) as calls:
         notes.network(ids)
     return calls[notes.roles.embeddings][0]
 

@@ -8,8 +8,7 @@ from torch import nn
 
 from archwright.errors import BadInput, Failed
 from archwright.networks.roles import Counts, LayerRoles
-from archwright.probe.losses import LOSSES, Batch
-from archwright.probe.passes import PASSES, Notes, modules_of
+from archwright.probe.passes import LOSSES, PASSES, Batch, Notes, modules_of
 from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight
 
 

@@ -45,7 +45,7 @@ class SourceFunction:
     def __call__(self, probe: "Probe") -> float:
         function = run_source(self.name, self.source)
         try:
-            with torch_settings_restored():
+            with restore_torch_settings():
                 score = function(probe)
                 try:
                     return float(score)
@@ -62,7 +62,7 @@ def run_source(name: str, source: str) -> Callable[..., Any]:
     """Runs the source once per process; its function of this name, or BadInput where there is none that could be."""
     namespace: dict[str, Any] = {"__name__": name}
     try:
-        with torch_settings_restored():
+        with restore_torch_settings():
             exec(compile(source, f"<proxy {name}>", "exec"), namespace)
     except (Exception, SystemExit) as failure:  # somebody else's code: whatever it raises, its author should read it
         raise BadInput(f"The file with {name} cannot be run: {type(failure).__name__}: {failure}") from failure
@@ -78,7 +78,7 @@ def run_source(name: str, source: str) -> Callable[..., Any]:
 
 
 @contextmanager
-def torch_settings_restored() -> Iterator[None]:
+def restore_torch_settings() -> Iterator[None]:
     """Afterwards torch has the settings and random numbers it had: listed proxies are scored in this process too."""
     import torch
 

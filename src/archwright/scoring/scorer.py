@@ -48,7 +48,7 @@ class Scorer:
         self, missing: Mapping[str, ScoreRequest], title: str | None, on_new: Callable[[str], None] | None = None
     ) -> None:
         keys, requests = list(missing), list(missing.values())
-        with progress(title, len(requests), "looks") if title else nullcontext() as bar:
+        with progress(title, len(requests), "networks") if title else nullcontext() as bar:
             for index, result in self.pool.map_unordered(requests):
                 self.kept.add(keys[index], cache_entry(requests[index], result))
                 if on_new:

@@ -16,6 +16,7 @@ from archwright.data.public_data import public_data
 from archwright.data.text.tokenizer import TOKENIZER_TRAINERS
 from archwright.environment import environment
 from archwright.errors import BadInput
+from archwright.random_streams import ABLATION_ARCHITECTURES
 from archwright.reports.train import render_train_page
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
@@ -37,8 +38,6 @@ from archwright.training.validation import check_folder
 
 FEWEST = 3
 """Architectures that can be ranked."""
-ARCHITECTURES_STREAM = 14
-"""Stream of random numbers of the architectures."""
 
 
 def ablate_steps(config: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -97,7 +96,7 @@ def check_steps(config: TrainConfig) -> list[int]:
 def sample_architectures(config: TrainConfig) -> list[Config]:
     """Different architectures of the space, the same for the same seed."""
     space = ARCHITECTURES[str(config.student.space)].with_variant(config.student.variant)
-    rng = np.random.default_rng((config.output.seed, ARCHITECTURES_STREAM))
+    rng = np.random.default_rng((config.output.seed, ABLATION_ARCHITECTURES))
     configs: list[Config] = []
     while len(configs) < config.checks.random:
         candidate = space.canonical(space.sample(rng))

@@ -13,7 +13,7 @@ from archwright.configs import training as to
 from archwright.data.public_data import resolve_model
 from archwright.errors import BadInput
 from archwright.networks.load import UNREADABLE, first_line
-from archwright.random_streams import generator
+from archwright.random_streams import STUDENT_WEIGHTS, generator
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace, change_plan, read_configs
@@ -21,8 +21,6 @@ from archwright.spaces.checkpoints import space_of_model
 
 MODEL = "model"
 """Folder of the trained network inside a run folder."""
-WEIGHTS_STREAM = 11
-"""Stream of random numbers of a new network's first weights."""
 CAUSAL_HEAD = "lm"
 """Head of networks in which a token sees those before it alone."""
 
@@ -92,7 +90,7 @@ def build_student(design: StudentDesign, head: str, *, vocabulary: int, seed: in
     if head not in design.space.losses:
         known = ", ".join(design.space.losses)
         raise BadInput(f"networks of {design.space.name} learn by {known} or from a teacher, not by {head}.")
-    draws = generator(seed, WEIGHTS_STREAM)
+    draws = generator(seed, STUDENT_WEIGHTS)
     if design.plan is not None:
         words = {"vocab_size": vocabulary} | ({"loss": head} if hasattr(design.plan, "loss") else {})
         return design.space.plan_network(change_plan(design.plan, words), generator=draws)

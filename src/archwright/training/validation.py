@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from archwright.configs.options import changed_flags, refuse_options
 from archwright.configs.training import TrainConfig
-from archwright.configs.validation import changed_flags, refuse_options
 from archwright.errors import BadInput
 from archwright.store import RunFolder, is_run
 from archwright.training.objectives import OBJECTIVES, objective_name

@@ -11,13 +11,13 @@ from archwright.compression.order import sample_batches
 from archwright.compression.weights import SharedWeights
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
+from archwright.random_streams import RANDOM_SUBNETS
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
 from archwright.training.losses import task_loss
 
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(9, 0, -1))
 """Of the non-embedding parameters: the sizes that the rules prune to."""
-RANDOM_STREAM = 7
 
 
 def prune_heads(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
@@ -35,7 +35,7 @@ def prune_by_magnitude(context: RunContext, original: PrunedNetwork, order: Impo
 
 def prune_at_random(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """As many sub-networks as there are trials, of sizes between nothing and everything."""
-    rng = np.random.default_rng((context.seed, RANDOM_STREAM))
+    rng = np.random.default_rng((context.seed, RANDOM_SUBNETS))
     shares = rng.uniform(min(SHARES), max(SHARES), size=context.config.search.trials - 1).tolist()
     write_subnets(context, original, random_pruning(original, shares, rng).values())
 

@@ -11,6 +11,7 @@ from archwright.compression.finetuning import extract_trainable, finetune
 from archwright.compression.order import load_reordered_network
 from archwright.errors import BadInput
 from archwright.progress import progress
+from archwright.random_streams import FIDELITY
 from archwright.search import Config, sample
 from archwright.search.encoding import config_key
 from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace
@@ -18,8 +19,6 @@ from archwright.statistics.bootstrap import CORRELATIONS, bootstrap_correlation
 from archwright.subnet.spec import sizes
 
 NOTE = "honesty"
-STREAM = 5
-"""Of the seed, for drawing the sub-networks."""
 PATIENCE = 200
 """Draws per sub-network before a space counts as too small."""
 
@@ -55,7 +54,7 @@ def supernet_epochs(context: RunContext) -> float:
 
 def draw_subnets(space: SubnetSpace | TrainedSpace, count: int, seed: int) -> list[Config]:
     """The first `count` different sub-networks of a random stream; one without any layer has nothing to train."""
-    rng = np.random.default_rng((seed, STREAM))
+    rng = np.random.default_rng((seed, FIDELITY))
     configs: dict[str, Config] = {}
     for _ in range(PATIENCE * count):
         if len(configs) == count:
@@ -87,7 +86,7 @@ def correlations(pairs: list[list[float]], seed: int) -> dict[str, Any]:
     """Each rank correlation with its interval; None where one of the two errors is always the same."""
     shared, alone, _ = zip(*pairs, strict=True)
     values = {
-        name: bootstrap_correlation(shared, alone, statistic, rng=np.random.default_rng((seed, STREAM)))
+        name: bootstrap_correlation(shared, alone, statistic, rng=np.random.default_rng((seed, FIDELITY)))
         for name, statistic in CORRELATIONS.items()
     }
     return {name: None if value is None else value._asdict() for name, value in values.items()}

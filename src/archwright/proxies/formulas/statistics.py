@@ -55,21 +55,21 @@ class Node:
     """The tensor after some operations, what has to be summed of it, and the operations that follow."""
 
     prefix: Chain
-    turn: int
+    sweep: int
     """Pass over the tensor in which its moments are summed: those of whole tensors before it come in earlier ones."""
     sums: dict[Accumulate, None] = field(default_factory=dict)
     children: "dict[str, Node]" = field(default_factory=dict)
 
     @property
-    def turns(self) -> set[int]:
+    def sweeps(self) -> set[int]:
         """Passes in which it, or what comes after it, is needed."""
-        return {self.turn}.union(*(node.turns for node in self.children.values()))
+        return {self.sweep}.union(*(node.sweeps for node in self.children.values()))
 
     def child(self, name: str) -> "Node":
         """The node after one more operation."""
         whole = UNARY[name].whole
         if name not in self.children:
-            self.children[name] = Node((*self.prefix, name), self.turn + (whole is not None))
+            self.children[name] = Node((*self.prefix, name), self.sweep + (whole is not None))
             self.sums |= dict.fromkeys(whole or ())
         return self.children[name]
 
@@ -118,7 +118,7 @@ class ChainTree:
     def __init__(self, chains: Iterable[Chain]) -> None:
         self.root = Node((), 0)
         self.ends = {chain: self._insert(chain) for chain in dict.fromkeys(chains)}
-        self._passes = [plan(self.root, turn) for turn in range(max(self.root.turns) + 1)]
+        self._passes = [plan(self.root, sweep) for sweep in range(max(self.root.sweeps) + 1)]
         self._subtrees: dict[tuple[Chain, ...], ChainTree] = {}
 
     def _insert(self, chain: Chain) -> End:
@@ -162,13 +162,13 @@ class ChainTree:
         return moments
 
 
-def plan(node: Node, turn: int) -> list[Step]:
+def plan(node: Node, sweep: int) -> list[Step]:
     """Nodes that are needed in this pass, parents first."""
-    if turn not in node.turns:
+    if sweep not in node.sweeps:
         return []
-    after = [step for child in node.children.values() for step in plan(child, turn)]
+    after = [step for child in node.children.values() for step in plan(child, sweep)]
     kernel = UNARY[node.prefix[-1]].kernel if node.prefix else None
-    return [Step(node, kernel, node.turn == turn), *after]
+    return [Step(node, kernel, node.sweep == sweep), *after]
 
 
 def add_block(block: torch.Tensor, steps: list[Step], moments: dict[Chain, Moments]) -> None:

@@ -11,7 +11,7 @@ from archwright.data.batching import Batch
 from archwright.data.epochs import shuffled_epochs
 from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
-from archwright.random_streams import generator
+from archwright.random_streams import DISTILLATION_PROJECTIONS, VALIDATION_BATCHES, generator
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
 from archwright.training.losses import mean_in_pieces, numbers_in, size_of, squared_error
@@ -25,7 +25,6 @@ from archwright.training.objectives.layers import (
     run_network,
 )
 from archwright.training.objectives.pretraining import (
-    VALIDATION,
     VALIDATION_BATCH,
     Losses,
     check_same_tokens,
@@ -36,9 +35,6 @@ from archwright.training.objectives.pretraining import (
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan
 from archwright.training.students import checkpoint_source, load_teacher
 
-PROJECTIONS_STREAM = 12
-"""Stream of random numbers of the projections' first values."""
-
 
 def plan_distillation(context: TrainingContext) -> TrainingPlan:
     """Gamma 0: only states, no tokens."""
@@ -47,7 +43,7 @@ def plan_distillation(context: TrainingContext) -> TrainingPlan:
         raise BadInput("--lesson distil needs --teacher, for example minilm.")
     student, teacher = corpus.network, load_teacher(checkpoint_source(name)).to(context.device)
     check_same_tokens(corpus.tokenizer, read_tokenizer(checkpoint_source(name)), name)
-    projections = build_projections(student, teacher, generator=generator(context.seed, PROJECTIONS_STREAM))
+    projections = build_projections(student, teacher, generator=generator(context.seed, DISTILLATION_PROJECTIONS))
     pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
 
     def losses(batch: Batch, rng: np.random.Generator) -> Losses:
@@ -59,7 +55,7 @@ def plan_distillation(context: TrainingContext) -> TrainingPlan:
         loss = state_loss(states, targets, projections, pairs, real, SINGLE_PROCESS)
         return {"loss": (float(loss), int(real.sum()))}
 
-    validation = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION))(0)
+    validation = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION_BATCHES))(0)
     return pretraining_plan(
         context,
         corpus,

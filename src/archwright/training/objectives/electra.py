@@ -13,6 +13,7 @@ from archwright.data.batching import Batch
 from archwright.data.encoding import NO_TARGET
 from archwright.data.text.masking import ELECTRA
 from archwright.errors import BadInput
+from archwright.random_streams import STUDENT_WEIGHTS
 from archwright.random_streams import generator as random_generator
 from archwright.spaces.checkpoints import space_of_model
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -27,7 +28,7 @@ from archwright.training.objectives.pretraining import (
     pretraining_plan,
 )
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan
-from archwright.training.students import WEIGHTS_STREAM, checkpoint_source, load_student
+from archwright.training.students import checkpoint_source, load_student
 
 GENERATOR = "generator"
 """Folder of the generator inside a run folder."""
@@ -81,7 +82,7 @@ def load_generator(context: TrainingContext, discriminator: Any) -> Any:
     if space is None or plan is None:
         name = type(discriminator.config).__name__
         raise BadInput(f"ELECTRA needs a network of the spaces with an encoder, got {name}.")
-    return space.plan_network(plan, generator=random_generator(seed, WEIGHTS_STREAM, 1))
+    return space.plan_network(plan, generator=random_generator(seed, STUDENT_WEIGHTS, 1))
 
 
 def share_embeddings(generator: Any, discriminator: Any) -> nn.ModuleDict:

@@ -20,12 +20,12 @@ from archwright.errors import BadInput
 from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.objectives.error import predict
-from archwright.random_streams import generator
+from archwright.random_streams import DISTILLATION_PROJECTIONS, generator
 from archwright.subnet.supernet import plain_update
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
-from archwright.training.objectives.distill import PROJECTIONS_STREAM, layerwise_update
+from archwright.training.objectives.distill import layerwise_update
 from archwright.training.objectives.layers import build_projections
 from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan, check_batch
@@ -166,7 +166,7 @@ def teacher_parts(context: TrainingContext, task_data: TaskData, network: Pruned
     source = checkpoint_source(name)
     check_same_tokens(task_data.tokenizer, read_tokenizer(source), name)
     teacher, tuned = load_task_teacher(source, task_data)
-    draws = generator(context.seed, PROJECTIONS_STREAM)
+    draws = generator(context.seed, DISTILLATION_PROJECTIONS)
     projections = build_projections(network, teacher, generator=draws).to(context.device)
     return {
         "model": nn.ModuleDict({"student": network, "projections": projections}),

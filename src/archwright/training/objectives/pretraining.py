@@ -17,6 +17,7 @@ from archwright.data.text.masking import MaskingRule
 from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer, train_tokenizer
 from archwright.errors import BadInput, Failed
 from archwright.progress import progress
+from archwright.random_streams import VALIDATION_BATCHES
 from archwright.statistics import perplexity
 from archwright.subnet.importance import evaluating
 from archwright.training.plan import TrainingContext, TrainingPlan, check_batch
@@ -29,8 +30,6 @@ from archwright.training.students import (
     student_design,
 )
 
-VALIDATION = 13
-"""Stream of random numbers of the validation rows: their order, their masks, the generator's draws."""
 VALIDATION_BATCH = 32
 Losses = dict[str, tuple[float, int]]
 """Of one batch by name: mean, and over how many targets."""
@@ -112,7 +111,9 @@ def masked_epochs(context: TrainingContext, corpus: CorpusData, rule: MaskingRul
     """Epoch number -> masked batches to learn from, and validation batches, masked in the same way every time."""
     mask = masking(corpus.tokenizer, rule)
     train = shuffled_epochs(corpus.train, context.recipe.batch_size, (context.seed, 0), mask)
-    validation: Epoch = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION), mask)(0)
+    validation: Epoch = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION_BATCHES), mask)(
+        0
+    )
     return train, validation
 
 
@@ -128,7 +129,7 @@ def evaluate_losses(
     parts: list[Losses] = []
     with evaluating(model), torch.no_grad(), progress("validation", len(rows), "batches") as bar:
         for number, batch in enumerate(rows):
-            parts.append(losses(batch.to(device), np.random.default_rng((VALIDATION, number))))
+            parts.append(losses(batch.to(device), np.random.default_rng((VALIDATION_BATCHES, number))))
             bar.advance()
     means = {name: weighted_mean([part[name] for part in parts]) for name in parts[0]}
     return means | ({"perplexity": perplexity(means["loss"])} if tokens else {})
