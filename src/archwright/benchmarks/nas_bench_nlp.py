@@ -212,6 +212,11 @@ def finite(line: Mapping[str | None, Any]) -> Iterator[tuple[str, float]]:
 
 
 PENN_TREEBANK = "our batch is WikiText-2 and the vocabulary that of the batch, theirs Penn Treebank"
+SAME_NAME = (
+    "Activation Distance", "Synaptic Saliency", "Jacobian Covariance", "Jacobian Cosine", "Large Noise Jacobian",
+    "Large Noise Jacobian Cosine", "More Noised Jacobian", "More Noised Jacobian Cosine",
+)  # fmt: skip
+"""Columns that are called like our proxies."""
 NAS_BENCH_NLP = Benchmark(
     "nas-bench-nlp",
     load_nas_bench_nlp,
@@ -219,22 +224,16 @@ NAS_BENCH_NLP = Benchmark(
     origin=ORIGIN,
     licence=LICENCE,
     metrics=(
-        PublishedMetric("Activation Distance", "activation_distance", PENN_TREEBANK),
-        PublishedMetric("Synaptic Saliency", "synaptic_saliency", PENN_TREEBANK),
-        PublishedMetric("Jacobian Covariance", "jacobian_covariance", PENN_TREEBANK),
-        PublishedMetric("Jacobian Cosine", "jacobian_cosine", PENN_TREEBANK),
-        PublishedMetric("Large Noise Jacobian", "large_noise_jacobian", PENN_TREEBANK),
-        PublishedMetric("Large Noise Jacobian Cosine", "large_noise_jacobian_cosine", PENN_TREEBANK),
-        PublishedMetric("More Noised Jacobian", "more_noised_jacobian", PENN_TREEBANK),
-        PublishedMetric("More Noised Jacobian Cosine", "more_noised_jacobian_cosine", PENN_TREEBANK),
+        *(PublishedMetric(column, column.lower().replace(" ", "_"), PENN_TREEBANK) for column in SAME_NAME),
         PublishedMetric(
             "Hidden Synaptic Saliency",
             "hidden_saliency",
             f"not defined in the paper, ours is sum |h dL/dh|; {PENN_TREEBANK}",
         ),
-        PublishedMetric("Layer 1 Hidden Covariance", "hidden_covariance_entering_1", PENN_TREEBANK),
-        PublishedMetric("Layer 2 Hidden Covariance", "hidden_covariance_entering_2", PENN_TREEBANK),
-        PublishedMetric("Layer 3 Hidden Covariance", "hidden_covariance_entering_3", PENN_TREEBANK),
+        *(
+            PublishedMetric(f"Layer {n} Hidden Covariance", f"hidden_covariance_entering_{n}", PENN_TREEBANK)
+            for n in (1, 2, 3)
+        ),
         *(
             PublishedMetric(
                 f"Layer {layer} Hidden Covariance",

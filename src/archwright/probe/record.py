@@ -33,7 +33,10 @@ def record(
     notes = Notes(network, batch, loss, network.roles(), frozenset(keep), generator)
     needed = frozenset(passes).union(*(PASSES[name].needs for name in passes))
     failures = run_passes(notes, needed)
-    weights = {parameter: weight_of(notes, parameter) for parameter in network.parameters()}
+    weights = {
+        p: Weight(p.detach(), notes.gradients.get(p), notes.curvatures.get(p), notes.flows.get(p))
+        for p in network.parameters()
+    }
     return Probe(
         passes=needed,
         failures=failures,
@@ -91,12 +94,6 @@ def layer_of(notes: Notes, roles: LayerRoles, weights: Mapping[nn.Parameter, Wei
         context=only(signals_of(notes, roles, "context")),
         probabilities=only(signals_of(notes, roles, "probabilities")),
         heads=roles.heads,
-    )
-
-
-def weight_of(notes: Notes, parameter: nn.Parameter) -> Weight:
-    return Weight(
-        parameter.detach(), notes.gradients.get(parameter), notes.curvatures.get(parameter), notes.flows.get(parameter)
     )
 
 

@@ -93,17 +93,18 @@ def fisher_product(probe: Probe) -> list[float]:
     return [float(p.sum()) for p in activation_products(probe)]
 
 
-def flows(probe: Probe) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """|w| and dR/d|w| of every linear, R the summed output at absolute weights and ones."""
-    pairs = ((w.value.abs(), w.flow) for w in probe.linears if w.flow is not None)
-    return require(pairs, "Nothing flows from the embeddings through the linears to the last hidden state.")
+def synflow(probe: Probe, log: bool) -> list[float]:
+    """|w| dR/d|w|, R the summed output at absolute weights and ones; the logarithm keeps the flow from exploding."""
+    pairs = require(
+        ((w.value.abs(), w.flow) for w in probe.linears if w.flow is not None),
+        "Nothing flows from the embeddings through the linears to the last hidden state.",
+    )
+    return [float((weight * (flow.abs().log1p() if log else flow)).sum()) for weight, flow in pairs]
 
 
-@proxy("|w| dR/d|w| over linears", "Tanaka et al. 2020", ("synflow",), join=total)
-def synflow(probe: Probe) -> list[float]:
-    return [float((weight * flow).sum()) for weight, flow in flows(probe)]
-
-
+proxy(
+    "|w| dR/d|w| over linears", "Tanaka et al. 2020", ("synflow",), join=total, arguments=(False,), name="synflow",
+)(synflow)  # fmt: skip
 proxy("w g over linears, the same as plain", f"{LPZERO} Table 1", LOSS, join=total, name="synflow_loss")(plain)
 
 
@@ -120,20 +121,20 @@ def log_products(probe: Probe) -> list[tuple[float, float]]:
     return sums
 
 
-@proxy("w log|g| over linears", f"{LPZERO} Table 1", LOSS, join=total)
-def logsynflow(probe: Probe) -> list[float]:
-    return [signed for signed, _ in log_products(probe)]
+def logsynflow(probe: Probe, absolute: bool) -> list[float]:
+    return [sums[absolute] for sums in log_products(probe)]
 
 
-@proxy("w |log|g|| over linears", f"{LPZERO} Eq. 16", LOSS, join=total)
-def logsynflow_absolute(probe: Probe) -> list[float]:
-    return [absolute for _, absolute in log_products(probe)]
-
-
-@proxy("|w| log(1 + dR/d|w|) over linears", "Cavagnero et al. 2023", ("synflow",), join=total)
-def logsynflow_freerea(probe: Probe) -> list[float]:
-    """The logarithm keeps the flow from exploding."""
-    return [float((weight * flow.abs().log1p()).sum()) for weight, flow in flows(probe)]
+proxy(
+    "w log|g| over linears", f"{LPZERO} Table 1", LOSS, join=total, arguments=(False,), name="logsynflow",
+)(logsynflow)  # fmt: skip
+proxy(
+    "w |log|g|| over linears", f"{LPZERO} Eq. 16", LOSS, join=total, arguments=(True,), name="logsynflow_absolute",
+)(logsynflow)  # fmt: skip
+proxy(
+    "|w| log(1 + dR/d|w|) over linears", "Cavagnero et al. 2023", ("synflow",), join=total,
+    name="logsynflow_freerea", arguments=(True,),
+)(synflow)  # fmt: skip
 
 
 @proxy("w g over all parameters", f"Tanaka et al. 2020; {SERIANNI}, Eq. 1", LOSS, join=total)

@@ -5,7 +5,7 @@ Modules with proxies use `lazy_torch`, so that names, descriptions and needs of 
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -115,12 +115,6 @@ def proxy(
         return function
 
     return record
-
-
-def mean_form(proxy: Proxy) -> Proxy:
-    """The same divided by the number of modules (layers, linears, heads) it sums over."""
-    description = f"{proxy.description}; mean instead of sum"
-    return replace(proxy, name=f"{proxy.name}_normalised", join=average, description=description)
 
 
 def once_per_probe(function: "Callable[[Probe], Result]") -> "Callable[[Probe], Result]":

@@ -106,11 +106,6 @@ def logarithm(x: Tensor) -> Tensor:
     return x.masked_fill(x <= 0, 1).log()
 
 
-def standardise(x: Tensor) -> Tensor:
-    """(x - mean) / standard deviation; 0 where all are equal."""
-    return (x - x.mean()) / spread(x) if bool(x.max() > x.min()) else x * 0
-
-
 def scale(x: Tensor) -> Tensor:
     """From 0 at the smallest to 1 at the largest; 0 where all are equal."""
     low, high = x.min(), x.max()
@@ -173,7 +168,7 @@ UNARY: dict[str, UnaryOperation] = {
     "zscore": UnaryOperation(
         number="f06", latex=r"\operatorname{z}(x)",
         python="(x - x.mean()) / x.std(correction=0) if x.max() > x.min() else x * 0",
-        apply=standardise, of_number=zero_of_number,
+        apply=lambda x: (x - x.mean()) / spread(x) if bool(x.max() > x.min()) else x * 0, of_number=zero_of_number,
         mean=lambda m: 0.0, kernel=kernels.standardise_into, whole=(), fix=kernels.fix_zscore, differences=True,
         squares=True,
         constant_of_number=0.0,
