@@ -5,12 +5,15 @@ import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.formulas.formula import from_json
+from archwright.proxies.formulas.formula import from_json, parse
 from archwright.proxies.formulas.operations import STATISTICS_REVISION
 from archwright.proxies.proxy import Proxy
+
+if TYPE_CHECKING:
+    from archwright.probe import Probe
 
 SCHEMA = "archwright/proxy/1"
 GALLERY = "discovered.json"
@@ -47,6 +50,10 @@ def as_proxy(entry: Mapping[str, Any]) -> Proxy:
     formula = from_json(entry["json"])
     text = str(formula)
     return Proxy(
-        str(entry["name"]), entry.get("summary") or text, formula.measure, (), "archwright discover",
+        str(entry["name"]), entry.get("summary") or text, measure_formula, (text,), "archwright discover",
         formula.passes, formula.roles, "discovered", content=text, revision=STATISTICS_REVISION,
     )  # fmt: skip
+
+
+def measure_formula(probe: "Probe", text: str) -> float:
+    return parse(text).measure(probe)
