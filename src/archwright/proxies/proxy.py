@@ -106,12 +106,17 @@ def proxy(
     origin: str = "published",
     name: str = "",
     arguments: tuple[Any, ...] = (),
+    revision: int = 1,
 ) -> Callable[[Function], Function]:
-    """Records the function that is defined below it as the proxy of its name, or of another with these arguments."""
+    """Records the function that is defined below it as the proxy of its name, or of another with these arguments.
+
+    Raise `revision` whenever the numbers change: kept scores of other revisions are then taken anew.
+    """
 
     def record(function: Function) -> Function:
         named = name or function.__name__
-        RECORDS.append(Proxy(named, description, function, arguments, citation, passes, roles, origin, join))
+        values = (named, description, function, arguments, citation, passes, roles, origin, join, revision)
+        RECORDS.append(Proxy(*values))
         return function
 
     return record
