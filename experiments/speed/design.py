@@ -22,6 +22,7 @@ from archwright.designing.proxy_evaluator import ProxyEvaluator, proxy_setup
 from archwright.designing.search import DesignTask, search_designs
 from archwright.errors import Failed
 from archwright.scoring.request import ScoreRequest, score_network
+from archwright.scoring.scorer import Scorer
 from archwright.search import Candidate
 from archwright.search.loop import ObjectiveValues
 from archwright.spaces import ARCHITECTURES
@@ -54,7 +55,7 @@ def bench_design(settings: BenchConfig, search: do.DesignSearchOptions = SEARCH,
     with TemporaryDirectory() as folder, prefix_pool(1) as pool:
         scoring = do.DesignScoringOptions(out=Path(folder), seed=settings.seed)
         setup = proxy_setup(ARCHITECTURES[space], (PROXY,), scoring)
-        evaluator = ProxyEvaluator(setup, ScoreStore(scoring.out), pool, 0, EvaluationCost())
+        evaluator = ProxyEvaluator(setup, Scorer(ScoreStore(scoring.out), pool), 0, EvaluationCost())
         rounds = time_search(evaluator, search, settings.seed)
     runs = next(iter(CACHES.values())).runs
     CACHES.clear()
@@ -75,8 +76,8 @@ def time_search(evaluator: ProxyEvaluator, search: do.DesignSearchOptions, seed:
         return scores
 
     limits = DesignLimits.from_options(setup.space, do.LimitOptions())
-    latency = LatencyMeter(setup.space, setup.length, evaluator.known)
-    task = DesignTask(setup.space, setup.proxies, limits, latency, search)
+    latency = LatencyMeter(setup.space, setup.length, evaluator.scorer.kept)
+    task = DesignTask(setup.space, tuple(setup.proxies), limits, latency, search)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     search_designs(task, evaluate, sampler=search.sampler, repeat=0, seed=seed, title="bench: search")
     return rounds

@@ -133,10 +133,11 @@ def test_tasks_have_one_thread_and_print_to_stderr(capfd: pytest.CaptureFixture[
 
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 from archwright.parallel.pool import ProcessPool
 from tests.parallel.test_pool import Sleep, Square
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test process of xdist ignores it, and so would this one
 with ProcessPool(2) as pool:  # no `if __name__ == "__main__"`: the processes must not run this script
     pids = {pid for _, (_, pid) in pool.map_unordered([Square(number) for number in range(20)])}
     print(*pids, flush=True)

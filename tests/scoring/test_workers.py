@@ -59,16 +59,16 @@ def test_a_worker_that_is_killed_is_replaced(scored: dict[str, Any], tmp_path: P
 HANGING = """
 import sys, time
 from archwright.cli.main import main
-from archwright.store import Scores
+from archwright.store import ScoreStore
 
-usual, added = Scores.add, []
+usual, added = ScoreStore.add, []
 
 def add(self, key, seen):
     usual(self, key, seen)
     added.append(key)
     time.sleep(3600 if len(added) == 8 else 0)
 
-Scores.add = add
+ScoreStore.add = add
 main(sys.argv[1:])
 """
 
@@ -82,6 +82,7 @@ def test_a_killed_command_goes_on_where_it_was(scored: dict[str, Any], tmp_path:
     lines = out / "scores.jsonl"
     while process.poll() is None and (not lines.exists() or len(lines.read_bytes().splitlines()) < 4):
         time.sleep(0.01)
+    assert process.poll() is None, "the command ended before it could be killed"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     kept = lines.read_bytes()

@@ -1,4 +1,4 @@
-"""ScoreStore of many networks: equal requests are computed once, and what a folder keeps is not computed again."""
+"""Scores of many networks: equal requests are computed once, and what a folder keeps is not computed again."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from archwright.store import ScoreStore, digest
 
 @dataclass(frozen=True)
 class Scorer:
-    """ScoreStore requests with the workers and the kept scores of one command."""
+    """Scores requests with the workers and the kept scores of one command."""
 
     kept: ScoreStore
     pool: WorkerPool

@@ -26,6 +26,8 @@ PRIVATE = 0o600
 """For the file with the options: the address of a store may hold a password."""
 BESIDE = ".*.????????"
 """What a file or folder is called while it is being written."""
+HALF_WRITTEN = ".tmp??????"
+"""What safetensors calls a file while it writes it."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class RunFolder:
             yield
 
     def sweep(self) -> None:
-        for left in self.path.glob(BESIDE):
+        for left in (*self.path.glob(BESIDE), *self.path.glob(HALF_WRITTEN)):
             if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left)
             else:

@@ -77,7 +77,7 @@ def test_a_full_disk_is_one_line(
 
     words = {**QUICK, "steps": 3, "lesson": "mlm", "corpus": text}
     with monkeypatch.context() as patch:
-        patch.setattr("archwright.networks.flexibert.FlexiBertNetwork.save_pretrained", full)
+        patch.setattr("archwright.networks.flexibert.network.FlexiBertNetwork.save_pretrained", full)
         with pytest.raises(OSError, match="No space left"):
             trained(tmp_path / "run", **encoder, **words)
     assert not (tmp_path / "run" / "model").exists()
