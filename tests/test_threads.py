@@ -68,3 +68,14 @@ def test_a_command_leaves_the_callers_threads_alone() -> None:
     before = torch.get_num_threads()
     assert run_command(lambda config: choose_threads(config), before + 1) == before + 1
     assert torch.get_num_threads() == before
+
+
+def test_a_measured_choice_is_told_without_asking(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("archwright.threads.default_threads", lambda: {torch.get_num_threads()})
+    monkeypatch.setattr("archwright.threads.fastest_threads", lambda most: (1, "measured"))
+    with threads.restore_threads():
+        threads.choose_threads(0)
+        assert [record.levelname for record in caplog.records if "measured" in record.message] == ["WARNING"]

@@ -1,6 +1,7 @@
 """How many threads torch computes with: as the user or the caller says, else whatever is fastest right now."""
 
 import json
+import logging
 import os
 import sys
 import time
@@ -28,6 +29,7 @@ def choose_threads(requested: int, processes: int = 1, *, note: Path | None = No
     """
     import torch
 
+    level = logging.INFO
     environment, current = os.environ.get("OMP_NUM_THREADS", "").split(",")[0], torch.get_num_threads()
     if requested:
         threads, why = requested, "--threads says so"
@@ -39,7 +41,8 @@ def choose_threads(requested: int, processes: int = 1, *, note: Path | None = No
         threads, why = int(json.loads(note.read_text())["threads"]), "the run began with so many"
     else:
         threads, why = fastest_threads(max(1, available_cores() // processes))
-    logger.info("%d thread%s: %s", threads, "" if threads == 1 else "s", why)
+        level = logging.WARNING  # shown without -v: nobody chose it, and it decides how long the command takes
+    logger.log(level, "%d thread%s: %s", threads, "" if threads == 1 else "s", why)
     torch.set_num_threads(threads)
     return threads
 
