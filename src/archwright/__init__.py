@@ -256,7 +256,7 @@ def score(
     initial: Scale of the initial weights.
     text: Text file the batches come from.
     workers: Processes with one thread each.
-    ray: Ray cluster that looks instead (host:port, auto, or local).
+    ray: Ray cluster that scores instead (host:port, auto, or local).
     seed: Of weights, batches and bootstrap samples.
     out: Folder that keeps every score.
     seeds: Initial weights per architecture.
@@ -290,7 +290,7 @@ def rank(
     initial: Scale of the initial weights.
     text: Text file the batches come from.
     workers: Processes with one thread each.
-    ray: Ray cluster that looks instead (host:port, auto, or local).
+    ray: Ray cluster that scores instead (host:port, auto, or local).
     seed: Of weights, batches and bootstrap samples.
     out: Folder that keeps every score.
     seeds: Initial weights per architecture.
@@ -361,7 +361,7 @@ def discover(
     initial: Scale of the initial weights.
     text: Text file the batches come from.
     workers: Processes with one thread each.
-    ray: Ray cluster that looks instead (host:port, auto, or local).
+    ray: Ray cluster that scores instead (host:port, auto, or local).
     seed: Of weights, batches and bootstrap samples.
     out: Folder that keeps every score.
     """
@@ -490,7 +490,7 @@ def design(
     initial: Scale of the initial weights.
     text: Text file the batches come from.
     workers: Processes with one thread each.
-    ray: Ray cluster that looks instead (host:port, auto, or local).
+    ray: Ray cluster that scores instead (host:port, auto, or local).
     seed: Of weights, batches and bootstrap samples.
     out: Folder for design.json and the page.
     scale_up: Also the found design widened and deepened so many times, with its new counts.

@@ -64,7 +64,7 @@ class RecordingOptions:
     workers: int = option(0, minimum=0)
     """Processes with one thread each; 0 for one per core."""
     ray: str | None = option(None, metavar="ADDRESS")
-    """Ray cluster that looks instead (host:port, auto, or local)."""
+    """Ray cluster that scores instead (host:port, auto, or local)."""
     seed: int = option(0, minimum=0)
     """Of weights, batches and bootstrap samples."""
     out: Path = Path("runs/scores")
