@@ -47,9 +47,9 @@ $(TEST_READY): $(RUN_READY)
 	@touch $@
 
 demo: $(RUN_READY)
-	$(BIN)/archwright compress --out $(DEMO)
+	$(BIN)/archwright compress --train-rows 2000 --trials 80 --out $(DEMO)
 	@echo
-	$(BIN)/archwright select $(DEMO) --params 50% --recover-epochs 1 --to compact
+	$(BIN)/archwright select $(DEMO) --params 50% --to compact
 	@echo
 	@echo "Everything is in $(DEMO): open $(DEMO)/report.html in a browser to see the trade-off."
 

@@ -127,6 +127,7 @@ def parameter(option: Option, *, filled: bool) -> str:
     """Paths may be given as text, several values as any sequence; None where a preset may fill in the value."""
     kind = "str | Path" if option.type is Path else option.type.__name__
     kind = f"Sequence[{kind}]" if option.several else f"{kind} | float" if option.number_too else kind
+    kind += " | bool" if option.switch_too else ""
     if option.required:
         return kind
     default = option.field.default

@@ -77,7 +77,7 @@ def test_the_page_shows_the_files_of_the_package() -> None:
     ],
 )
 def test_help_lists_them(site: Path, command: str, names: tuple[str, ...]) -> None:
-    shown = " ".join(run(site, command, "--help").stdout.split())
+    shown = " ".join(run(site, command, "--help-all").stdout.split())
     assert all(name in shown for name in names)
 
 

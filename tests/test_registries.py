@@ -18,6 +18,7 @@ REGISTRIES = {
     "scoring.initial_weights:INITIALS": None,
     "search.samplers:SAMPLERS": "search.samplers.sampler:Sampler",
     "spaces:ARCHITECTURES": "spaces.architectures:ArchitectureSpace",
+    "subnet.pruning:REPAIRS": None,
     "subnet.strategies:STRATEGIES": None,
     "tasks:TASK_KINDS": "tasks.kind:TaskKind",
     "training.objectives:OBJECTIVES": "training.plan:TrainingObjective",

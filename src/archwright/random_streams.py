@@ -29,6 +29,12 @@ STAND_ALONE_BATCHES = 4
 FIDELITY = 5
 RANDOM_SUBNETS = 7
 TIMING_BATCHES = 9
+PAIRED_ROWS = 8
+"""Resamples of rows behind the interval of a loss."""
+VALIDATION_HALVES = 10
+"""Which validation rows search, and which re-score."""
+TEST_SAMPLE = 11
+"""Which test rows are answered where --minutes does not suffice for all."""
 
 # train
 STUDENT_WEIGHTS = 11

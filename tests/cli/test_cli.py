@@ -174,6 +174,36 @@ def test_every_real_command_has_a_help_for_newcomers(name: str, capsys: Capture)
     assert "typing." not in shown and "%%" not in shown  # a description that Python wrote, or one escaped twice
 
 
+def test_help_shows_what_a_newcomer_needs_and_help_all_the_rest(capsys: Capture) -> None:
+    pages = []
+    for flag in ("--help", "--help-all"):
+        assert main(["compress", flag]) == 0
+        pages.append(capsys.readouterr().out)
+    short, whole = pages
+    assert (
+        "--minutes" in short
+        and "--fisher-trust" not in short
+        and "more options: archwright compress --help-all" in short
+    )
+    assert "--fisher-trust" in whole and len(short.splitlines()) < len(whole.splitlines()) / 2
+
+
+def test_words_of_other_tools(capsys: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    words = ["shrink", "bert", "--n-trials", "5", "--output-dir", "there", "--quiet", "--json", str(file)]
+    assert main(words, COMMANDS) == 0
+    assert json.loads(file.read_text())["trials"] == 5 and json.loads(file.read_text())["out"] == "there"
+
+
+def test_json_to_the_standard_output_is_all_that_goes_there(capsys: Capture) -> None:
+    assert main(["shrink", "bert", "--json", "-"], COMMANDS) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "bert"
+
+
+def test_far_words_are_not_suggested(capsys: Capture) -> None:
+    assert "did you mean" not in error_line(["shrink", "x", "--foo", "5"], 2, capsys)
+
+
 def test_help_into_a_closed_pipe_is_silent() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -126,5 +126,11 @@ def test_minutes_that_suffice_change_nothing(tmp_path: Path, given: dict[str, An
 
 def test_preview_trains_nothing_and_writes_one_page(tmp_path: Path, bert: Path) -> None:
     found = aw.compress(preview=str(bert), out=tmp_path / "look").as_json()
-    assert found["schema"] == "archwright/preview/1" and set(found["spaces"]) == {"small", "layer", "medium", "large"}
+    assert found["schema"] == "archwright/preview/1" and set(found["spaces"]) == {
+        "chain",
+        "small",
+        "layer",
+        "medium",
+        "large",
+    }
     assert [path.name for path in (tmp_path / "look").iterdir()] == ["preview.html"]

@@ -63,14 +63,18 @@ def test_wrong_names(
 
 NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a column that is not there": ({"text_column": "txt"}, ("txt", "text", "other", "score")),
-    "a budget below the smallest": ({"params": "1%"}, ("--params", "smallest", "4.9%")),
-    "a budget below the embeddings": ({"params": "50K", "total_params": True}, ("--params", "1,470,")),
+    "a budget below the smallest": ({"params": "1%"}, ("--params", "smallest", "9.8%")),
+    "a budget below the embeddings": (
+        {"params": "50K", "total_params": True},
+        ("--params", "1,473,", "--vocabulary task"),
+    ),
     "a budget that is no number": ({"params": "much"}, ("--params", "much")),
     "a negative budget": ({"params": "-5"}, ("--params",)),
     "a latency nobody has": ({"latency_ms": 0.0001}, ("--latency-ms", "at least 0.")),
     "no latency": ({"latency_ms": 0}, ("--latency-ms",)),
     "no cost": ({"objectives": "validation_error"}, ("--objectives", "nonembedding_parameters")),
     "a cost twice": ({"objectives": "flops,flops"}, ("--objectives", "each once")),
+    "a cost of writers": ({"objectives": "validation_error,generation_ms"}, ("generation_ms", "--task lm")),
     "a cost nobody knows": ({"objectives": "validation_error,flop"}, ("--objectives", "flops?")),
     "a baseline in a space it cannot serve": (
         {"method": "head-pruning", "space": "medium"},
@@ -99,7 +103,7 @@ NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a huge rate": ({"learning_rate": 2}, ("--learning-rate",)),
     "negative threads": ({"threads": -1}, ("--threads", "-1")),
     "a negative seed": ({"seed": -1}, ("--seed",)),
-    "no batch": ({"batch_size": 0}, ("--batch-size",)),
+    "no batch": ({"batch_size": -1}, ("--batch-size",)),
     "few rounds": ({"rounds": 1}, ("--rounds",)),
     "negative rows": ({"train_rows": -1}, ("--train-rows",)),
     "a store of another kind": ({"store": "mysql://here"}, ("--store", "sqlite:///", "postgresql://")),
@@ -218,7 +222,7 @@ def test_a_loss_that_is_no_number(capfd: Any, tmp_path: Path, given: dict[str, A
     with pytest.MonkeyPatch.context() as patch:
         nothing = torch.tensor(float("nan"))
         patch.setattr("torch.nn.functional.cross_entropy", lambda *_, **__: nothing + GRADIENT)
-        code, line = refusal(capfd, words)
+        code, line = refusal(capfd, [*words, "--quiet"])
     assert code == 1 and "nan" in line and "learning rate" in line
     assert {path.name for path in (tmp_path / "run").iterdir()} <= WRITTEN
 

@@ -78,7 +78,7 @@ def test_a_damaged_training_checkpoint(content: str, copied: Path, run: Any, cap
     (copied / "result.json").unlink()
     checkpoint = copied / "checkpoint-original.safetensors"
     checkpoint.write_bytes(SHAPES[content]((run.folder.original / "model.safetensors").read_bytes()))
-    code, line = refusal(capfd, words_of("compress", **options, out=copied))
+    code, line = refusal(capfd, words_of("compress", **options, out=copied, quiet=True))
     assert code == 1 and checkpoint.name in line and "delete" in line
     checkpoint.unlink()
     assert front_of(compressed(copied, **options).result) == front_of(run.result)

@@ -137,7 +137,10 @@ def test_epochs_are_those_of_the_super_network(evaluator: SubnetEvaluator) -> No
 def test_correlations_of_pairs() -> None:
     found = correlations([[0.1, 0.2, 1.0], [0.2, 0.3, 0.5], [0.3, 0.4, 0.2], [0.4, 0.5, 0.1]], seed=0)
     assert found["kendall"] == {"value": 1.0, "low": 1.0, "high": 1.0} and found["spearman"]["value"] == 1.0
-    assert correlations([[0.1, 0.5, 1.0], [0.2, 0.5, 0.5]], seed=0) == {"kendall": None, "spearman": None}
+    assert correlations([[0.1, 0.5, 1.0], [0.2, 0.5, 0.5]], seed=0) == {
+        **(nothing := {"kendall": None, "spearman": None}),
+        "size": nothing,
+    }
     assert correlations([[0.1, 0.3, 1], [0.2, 0.2, 1], [0.3, 0.1, 1]], seed=0)["kendall"]["value"] == -1.0
 
 
@@ -166,3 +169,11 @@ def test_the_command_refuses_before_anything_is_written(tmp_path: Path, given: d
         with pytest.raises(BadInput, match=words):
             compressed(tmp_path / "run", **given, **options)
         assert not (tmp_path / "run").exists()
+
+
+def test_the_size_alone_stands_beside_the_shared_weights() -> None:
+    pairs = [[0.3, 0.40, 0.1], [0.5, 0.30, 0.3], [0.2, 0.20, 0.6], [0.4, 0.10, 0.9]]  # larger is better, always
+    found = correlations(pairs, 0)
+    assert found["size"]["spearman"]["value"] == found["size"]["kendall"]["value"] == pytest.approx(1)
+    assert found["spearman"]["value"] < 0.5
+    assert correlations([[s, a, 0.5] for s, a, _ in pairs], 0)["size"]["spearman"] is None

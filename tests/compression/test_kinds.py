@@ -1,6 +1,7 @@
 """`compress`, `select` and `export` on every kind of task: language modelling, multiple choice, question answering."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import archwright as aw
+from archwright.compression.methods import load_evaluator
 from archwright.errors import BadInput
-from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence
+from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence, study_of
 
 WIDTH = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": POSITIONS}
 DECODERS: dict[str, dict[str, Any]] = {
@@ -74,6 +76,43 @@ def test_baselines_prune_language_models(method: str, minilm: Path, texts: dict[
     run = aw.compress(**texts, **options, model=str(model), out=tmp_path / "run")
     assert run.front
     assert all(entry["validation_error"] > 1 for entry in run.front)
+
+
+@pytest.fixture(scope="module")
+def language_run(place: Path, minilm: Path, texts: dict[str, Any]) -> Any:
+    return compressed(place / "lm", model=str(decoder(place / "model", minilm, "llama")), **texts)
+
+
+def test_language_models_are_searched_by_the_scaled_error_and_told_by_perplexity(language_run: Any) -> None:
+    rows = {row["trial"]: row for row in language_run.result["trials"]}
+    trials = study_of(language_run.folder.path).trials
+    assert all(0 < trial.values[0] < 2 for trial in trials)  # 1: as bad as guessing
+    for trial in trials:
+        perplexity = rows[trial.number]["validation_error"]
+        assert perplexity == rows[trial.number]["values"][0] == pytest.approx(30522 ** trial.values[0])
+    evaluator = load_evaluator(language_run.folder)
+    for entry in language_run.front:
+        told = evaluator.error(entry["config"], evaluator.context.holdout_rows)
+        assert entry["validation_error"] == pytest.approx(told, rel=1e-9)
+
+
+def test_a_run_whose_study_holds_perplexities_goes_on_with_them(
+    language_run: Any, minilm: Path, texts: dict[str, Any], tmp_path: Path
+) -> None:
+    """As runs of versions before the scaled error left them."""
+    folder = tmp_path / "run"
+    shutil.copytree(language_run.folder.path, folder)
+    trials, rows = study_of(folder).trials, {row["trial"]: row for row in language_run.result["trials"]}
+    for name in ("study.journal", "scaled_error.json"):
+        (folder / name).unlink()
+    study = study_of(folder)
+    for trial in trials:
+        trial.values = rows[trial.number]["values"]
+        study.add_trial(trial)
+    options = {**texts, "model": language_run.result["model"], "trials": len(trials) + 2}
+    again = compressed(folder, **options).result["trials"]
+    assert [row["validation_error"] for row in again[: len(trials)]] == [trial.values[0] for trial in trials]
+    assert [trial.values[0] for trial in study_of(folder).trials] == [row["validation_error"] for row in again]
 
 
 def test_query_heads_may_go_instead_of_groups(minilm: Path, texts: dict[str, Any], tmp_path: Path) -> None:

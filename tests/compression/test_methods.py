@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 import archwright as aw
+from archwright.compression.finetuning import finetune
 from archwright.compression.methods import METHODS, load_evaluator, space_for
+from archwright.compression.weights import StandaloneWeights, config_name
 from archwright.configs.compress import PRESETS, SupernetOptions
 from archwright.errors import BadInput
+from archwright.networks.load import load_saved_network
+from archwright.search import largest
+from archwright.subnet.pruning.baselines import prune_by_fisher
 from tests.compression.runs import QUICK, compressed, front_of, left_over
 
 OTHERS = sorted(set(METHODS) - {"weight-sharing"})
@@ -78,6 +83,59 @@ def test_the_whole_network_is_the_original(runs: dict[str, Any]) -> None:
         assert whole[0]["validation_error"] == result["original"]["validation_error"]
 
 
+def test_repairs_give_the_same_sizes_and_other_weights(given: dict[str, Any], tmp_path: Path) -> None:
+    runs = {
+        repair: run_of(tmp_path / repair, "retraining-free", given, repair=repair)
+        for repair in ("none", "mask", "least-squares")
+    }
+    shares = [[row["nonembedding_share"] for row in run.result["trials"]] for run in runs.values()]
+    assert shares[0] == shares[1] == shares[2]
+    names = {repair: sorted(path.name for path in run.folder.networks.iterdir()) for repair, run in runs.items()}
+    assert names["none"] == names["mask"] == names["least-squares"] != []
+    file = Path("networks") / names["none"][0] / "model.safetensors"
+    assert len({(run.folder.path / file).read_bytes() for run in runs.values()}) == 3
+    assert run_of(tmp_path / "mask", "retraining-free", given, repair="mask").result == runs["mask"].result
+
+
+@pytest.mark.parametrize("method", ["standard", "layer-dropping"])
+def test_the_whole_network_is_not_trained_again(
+    method: str, given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[list[tuple[int, int]]] = []
+
+    def recording(task_data: Any, network: Any, *args: Any, **options: Any) -> Any:
+        trained.append([tuple(pair) for pair in network.config.layers])
+        return finetune(task_data, network, *args, **options)
+
+    monkeypatch.setattr("archwright.compression.weights.finetune", recording)
+    run = run_of(tmp_path / "run", method, given, trials=3, original_epochs=2.0)
+    assert trained and [(4, 64)] * 3 not in trained
+    whole = [row for row in run.result["trials"] if row["nonembedding_share"] == 1]
+    assert [row["validation_error"] for row in whole] == [run.result["original"]["validation_error"]]
+    evaluator = load_evaluator(run.folder)
+    network, _ = evaluator.weights.locate(largest(evaluator.space.choices))
+    original = load_saved_network(run.folder.original).state_dict()
+    assert all((value == original[name]).all() for name, value in network.state_dict().items())
+
+
+def test_a_second_training_of_the_whole_network_in_an_old_run_stays_its_weights(
+    given: dict[str, Any], tmp_path: Path
+) -> None:
+    run = run_of(tmp_path / "run", "standard", given, trials=2)
+    weights = load_evaluator(run.folder).weights
+    assert isinstance(weights, StandaloneWeights)
+    config = largest(weights.space.choices)
+    assert weights.folder(config) == run.folder.original
+    own = run.folder.networks / config_name(config)
+    own.mkdir(parents=True)
+    assert weights.folder(config) == own
+
+
+def test_a_smaller_network_is_tried_even_when_time_is_up(given: dict[str, Any], tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", "standard", given, epochs=50.0, trials=50, minutes=0.0001)
+    assert [row["nonembedding_share"] < 1 for row in run.result["trials"]] == [False, True]
+
+
 def test_a_lost_network_is_trained_again_to_the_same(given: dict[str, Any], tmp_path: Path) -> None:
     import shutil
 
@@ -116,6 +174,21 @@ def test_retraining_free_networks_carry_their_tuned_masks(runs: dict[str, Any]) 
     assert pruned
     assert all((run.folder.networks).exists() for _ in pruned)
     assert len(run.result["trials"]) == 10
+
+
+def test_retraining_free_pruning_trusts_the_fisher_blocks_as_it_is_told(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trusts = []
+
+    def recording(*args: Any, trust: float, **options: Any) -> Any:
+        trusts.append(trust)
+        return prune_by_fisher(*args, trust=trust, **options)
+
+    monkeypatch.setattr("archwright.compression.methods.retraining_free.prune_by_fisher", recording)
+    run_of(tmp_path / "usual", "retraining-free", given)
+    run_of(tmp_path / "published", "retraining-free", given, fisher_trust=1.0)
+    assert trusts == [0.2, 1.0]
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from archwright.compression.studies.protocol import compare_runs
+from archwright.reports.compress.compare import compare_headline, methods_by_volume
 from tests.compression.documents import BAD, GOOD, comparison, run
 
 
@@ -142,3 +143,31 @@ def test_studies_and_previews_come_along_and_all_is_json() -> None:
     assert protocol["quantized"][0]["points"] == points["points"]
     assert protocol["previews"] == [preview]
     assert json.loads(json.dumps(protocol, allow_nan=False))["schema"] == "archwright/protocol/1"
+
+
+def test_runs_that_differ_in_order_or_rows_are_not_repetitions() -> None:
+    rows = [{"train": train, "validation": 100, "test": 100} for train in (1000, 4000)]
+    documents = [run(order="taylor", rows=rows[0]), run(order="none", rows=rows[0]), run(order="taylor", rows=rows[1])]
+    (group,) = compare_runs([*documents, documents[0]])["groups"]
+    assert group["repeated"] == 1 and len(group["runs"]) == 3
+    conditions = {(one["order"], one["rows"]["train"]) for one in group["runs"]}
+    assert conditions == {("taylor", 1000), ("none", 1000), ("taylor", 4000)}
+    assert all(len(c["names"][name]["seeds"]) == 1 for c in group["comparisons"].values() for name in c["names"])
+
+
+def test_the_chosen_fronts_on_test_rows_are_told_beside() -> None:
+    runs = [run(*GOOD, method="a", seed=seed, test_hypervolume=volume) for seed, volume in enumerate((0.6, 0.7))]
+    names = compare_runs([*runs, run(*BAD, method="b")])["groups"][0]["comparisons"]["methods"]["names"]
+    assert names["a"]["test"]["hypervolume"] == [0.6, 0.7]
+    assert names["a"]["test"]["mean"] == pytest.approx(0.65)
+    assert names["b"]["test"] is None  # an older run
+
+
+def test_methods_are_compared_by_the_test_hypervolume() -> None:
+    document = comparison({"many": GOOD, "few": BAD})
+    for name, tried, tested in (("many", 0.8, 0.5), ("few", 0.6, 0.7)):
+        document["methods"][name] |= {"hypervolume": tried, "test_hypervolume": tested}
+    assert list(methods_by_volume(document)) == ["few", "many"]
+    assert compare_headline(document).startswith("few has the largest test hypervolume (0.700)")
+    del document["methods"]["few"]["test_hypervolume"]  # an older document
+    assert list(methods_by_volume(document)) == ["many", "few"]

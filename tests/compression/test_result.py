@@ -11,6 +11,7 @@ import pytest
 from pymoo.indicators.hv import HV
 
 from archwright.cli.main import main
+from archwright.compression.methods import load_evaluator
 from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import Timing, Timings
 from archwright.objectives.table import LatencyTable, sizes
@@ -23,13 +24,13 @@ TOP = {
     *("schema", "archwright", "run", "model", "family", "pooling", "task", "task_note", "rows", "metric", "space"),
     *("strategy", "order", "sampler", "seed", "objectives", "layers", "heads", "units", "original", "supernet"),
     *("front", "trials", "hypervolume", "hypervolume_over_time", "latency", "seconds", "seconds_by_phase"),
-    *("environment", "order_note"),
+    *("environment", "order_note", "selection", "test_hypervolume"),
 }
 NUMBERS = {
     *("validation_error", "test_error", "parameters", "nonembedding_parameters", "nonembedding_share"),
-    *("flops", "latency_ms", "int8_bytes"),
+    *("flops", "latency_ms", "int8_bytes", "validation_rows", "test_rows", "loss", "test_loss"),
 }
-MEMBER = {"trial", "config", "keep", "latency_rank", "int8_file_bytes", *NUMBERS}
+MEMBER = {"trial", "config", "keep", "latency_rank", "int8_file_bytes", "band", "search_error", "beaten_by", *NUMBERS}
 ROW = {"trial", "values", "validation_error", "nonembedding_share", "seconds"}
 SEEN: dict[str, set[str]] = {}
 """Keys of the first result; those of all others must be the same."""
@@ -49,6 +50,9 @@ def check_numbers(entry: dict[str, Any]) -> None:
     assert set(timing) == {"median", "low", "high"}
     assert 0 < timing["low"] <= timing["median"] <= timing["high"]
     assert entry["parameters"] > entry["nonembedding_parameters"]
+    for loss, split in (("loss", "validation_rows"), ("test_loss", "test_rows")):
+        assert entry[loss]["low"] <= entry[loss]["value"] <= entry[loss]["high"] or entry[loss]["standard_error"] > 0
+        assert entry[loss]["rows"] == entry[split] > 0
 
 
 def check_front(result: dict[str, Any]) -> None:
@@ -60,11 +64,37 @@ def check_front(result: dict[str, Any]) -> None:
         check_numbers(entry)
         assert len(entry["keep"]) == result["layers"]
         assert all(0 <= h <= result["heads"] and 0 <= u <= result["units"] for h, u in entry["keep"])
-        assert by_number[entry["trial"]]["validation_error"] == entry["validation_error"]
         assert by_number[entry["trial"]]["nonembedding_share"] == entry["nonembedding_share"]
-    values = np.array([by_number[entry["trial"]]["values"] for entry in front])
-    for point in np.array([row["values"] for row in result["trials"]]):
-        assert not ((point <= values).all(1) & (point < values).any(1)).any()  # nothing tried dominates the front
+        assert by_number[entry["trial"]]["validation_error"] == pytest.approx(entry["search_error"], rel=1e-9)
+        for loss, error in (("loss", "validation_error"), ("test_loss", "test_error")):
+            assert entry[loss]["value"] == pytest.approx(lost(result, entry[error], result["original"][error]))
+    if result["selection"]["rule"] == "halves":
+        check_bands(result)
+    else:
+        values = np.array([by_number[entry["trial"]]["values"] for entry in front])
+        for point in np.array([row["values"] for row in result["trials"]]):
+            assert not ((point <= values).all(1) & (point < values).any(1)).any()  # nothing tried dominates the front
+
+
+def lost(result: dict[str, Any], error: float, original: float) -> float:
+    return error / original - 1 if result["metric"] == "perplexity" else error - original
+
+
+def check_bands(result: dict[str, Any]) -> None:
+    """One member per band, none of which a smaller one beats, each among the best three of the search in its band."""
+    front = result["front"]
+    assert len({entry["band"] for entry in front}) == len(front) <= 10
+    if result["selection"]["bands_of"] != "nonembedding_parameters":
+        return
+    for place, entry in enumerate(front):
+        assert entry["band"] / 10 < entry["nonembedding_share"] + 1e-9 <= (entry["band"] + 1) / 10 + 2e-9
+        assert not {smaller["trial"] for smaller in front[:place]} & set(entry["beaten_by"])
+        alike = [
+            row["validation_error"]
+            for row in result["trials"]
+            if entry["band"] / 10 < row["nonembedding_share"] <= (entry["band"] + 1) / 10
+        ]
+        assert sum(error < entry["search_error"] for error in set(alike)) < 3
 
 
 def check_hypervolume(result: dict[str, Any]) -> None:
@@ -74,6 +104,8 @@ def check_hypervolume(result: dict[str, Any]) -> None:
     grown = [float(volume(points[: i + 1])) for i in range(len(points))]
     assert result["hypervolume"] == pytest.approx(grown[-1], abs=1e-12)
     assert result["hypervolume_over_time"] == pytest.approx(grown, abs=1e-12)
+    tested = np.array([(entry["test_error"], entry["nonembedding_share"]) for entry in result["front"]])
+    assert result["test_hypervolume"] == pytest.approx(float(volume(tested)), abs=1e-12)
 
 
 def check(result: dict[str, Any], trials: int = 6) -> None:
@@ -86,9 +118,17 @@ def check(result: dict[str, Any], trials: int = 6) -> None:
     assert all(set(row) == ROW and len(row["values"]) == len(result["objectives"]) for row in result["trials"])
     assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) <= trials
     assert set(result["latency"]) == {
-        *("batch", "length", "threads", "rounds", "sentinel_drift", "predicted_vs_measured")
+        *("batch", "length", "threads", "rounds", "stopped", "sentinel_drift", "predicted_vs_measured")
     }
-    assert set(result["seconds_by_phase"]) <= {"original", "order", "supernet", "search", "measure"}
+    assert set(result["seconds_by_phase"]) <= {
+        "original",
+        "order",
+        "supernet",
+        "candidates",
+        "search",
+        "rescore",
+        "measure",
+    }
     assert result["seconds"] == pytest.approx(sum(result["seconds_by_phase"].values()))
     check_front(result)
     check_hypervolume(result)
@@ -162,7 +202,7 @@ def test_samplers_that_serve_thousands_of_switches(sampler: str, tmp_path: Path,
     check(compressed(tmp_path / "run", **options).result, 12)
 
 
-@pytest.mark.parametrize("cost", [name for name in OBJECTIVES if name != "validation_error"])
+@pytest.mark.parametrize("cost", [name for name in OBJECTIVES if name not in ("validation_error", "generation_ms")])
 def test_every_objective(cost: str, tmp_path: Path, given: dict[str, Any]) -> None:
     found = compressed(tmp_path / "run", **given, objectives=("validation_error", cost)).result
     check(found)
@@ -221,7 +261,7 @@ def test_the_same_seed_gives_the_same_front_and_another_differs(tmp_path: Path, 
 
 
 def test_the_order_can_be_switched_off(tmp_path: Path, given: dict[str, Any]) -> None:
-    found = compressed(tmp_path / "run", **given, order="none", start="pretrained").result
+    found = compressed(tmp_path / "run", **given, space="small", order="none", start="pretrained").result
     check(found)
     assert found["order"] == "none"
     assert not (tmp_path / "run" / "order.json").exists()
@@ -243,3 +283,12 @@ def test_the_real_minilm_on_real_sentences(tmp_path: Path, minilm: Path, capfd: 
     shown = capfd.readouterr().out
     assert "report:" in shown and f"archwright select {out}" in shown
     assert "<html" in (out / "report.html").read_text()
+
+
+def test_always_answering_one_class_is_measured_too(run: Any) -> None:
+    """The class is chosen on the rows that judge, and its test error is the share of the other classes."""
+    data, constant = load_evaluator(run.folder).context.task_data, run.result["constant"]
+    targets = data.encoded["test"].targets
+    share = float((targets == data.task.labels.index(constant["answer"])).mean())
+    assert constant["test_error"] == pytest.approx(1 - share)
+    assert constant["validation_error"] <= 0.5

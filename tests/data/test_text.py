@@ -107,9 +107,16 @@ def test_one_file_is_cut_in_order_at_line_ends(tmp_path: Path) -> None:
     assert task.note == "train split 70/15/15 into train, validation, test in the order of the text"
 
 
-def test_one_held_out_file_is_the_test_set(tmp_path: Path) -> None:
+def test_a_validation_file_alone_chooses(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("held out\n" * 50)
-    by_validation, by_test = lm(tmp_path, validation=tmp_path / "v.txt"), lm(tmp_path, test=tmp_path / "v.txt")
+    task = lm(tmp_path, validation=tmp_path / "v.txt")
+    assert task.splits["validation"].text.startswith("held out") and "85/15 into train, test" in task.note
+
+
+def test_one_held_out_file_is_the_test_set_of_the_paper(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("held out\n" * 50)
+    by_validation = lm(tmp_path, validation=tmp_path / "v.txt", validation_role="test")
+    by_test = lm(tmp_path, test=tmp_path / "v.txt")
     for task in (by_validation, by_test):
         assert task.splits["test"].text.startswith("held out")
         assert "70/30 into train, validation" in task.note
@@ -130,6 +137,7 @@ def test_the_errors_scale_is_a_share_of_guessing(tmp_path: Path) -> None:
     assert task.scale_error(1000.0) == pytest.approx(1.0)
     assert task.scale_error(10.0) == pytest.approx(1 / 3)
     assert task.scale_error(1.0) == 0.0
+    assert task.unscale_error(task.scale_error(1e43)) == pytest.approx(1e43)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,8 @@ def test_the_ratio_is_that_of_the_whole_search() -> None:
 def test_the_bench_searches_and_compares(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
     monkeypatch.setenv("ARCHWRIGHT_DATA", str(data_dir))
     found = bench_design(BenchConfig("design"), do.DesignSearchOptions(population=3, generations=2), "nlu-tiny")
-    assert found[0].median > 1 and found[2].median >= 1
+    assert all(0 < ratio.low <= ratio.median <= ratio.high for ratio in found)
+    assert found[2].median >= 1, "layers asked for / layers run counts work, not time"
 
 
 def test_the_bench_notices_a_wrong_score(monkeypatch: pytest.MonkeyPatch) -> None:

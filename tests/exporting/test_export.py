@@ -119,14 +119,20 @@ def test_regression_has_no_predictions_to_compare(tmp_path: Path) -> None:
 def test_latency_is_measured_on_what_was_loaded(tmp_path: Path) -> None:
     timed = []
 
-    def latency(run: Any) -> Mapping[str, float]:
+    times = {"median": 2.0, "low": 1.5, "high": 2.5, "original": 4.0, "ratio": 0.5, "length": 24}
+    times |= {"runtime": "PyTorch", "original_runtime": "PyTorch"}
+
+    def latency(run: Any) -> Mapping[str, Any]:
         timed.append(run(batches("bert")[0]).shape)
-        return {"ratio": 0.5}
+        return times
 
     parity = exported(tmp_path / "out", "hf", latency=latency)
-    assert parity.latency == {"ratio": 0.5}
+    assert parity.latency == times
     assert timed == [(1, 3)]
-    assert "Latency: ratio 0.5." in (tmp_path / "out" / "README.md").read_text()
+    words = (
+        "Latency: 2.00 ms (1.50 to 2.50) for one text of 24 tokens on one thread in PyTorch, 4.00 ms of the original"
+    )
+    assert words in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_a_network_in_training_mode_and_double_precision_is_left_so(tmp_path: Path) -> None:

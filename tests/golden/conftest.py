@@ -155,24 +155,29 @@ def made_once(make: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str
 @pytest.fixture(scope="session")
 def compressed(place: Path, bert: Path, llama: Path, rows: Path, text: Path) -> Callable[[str], dict[str, Any]]:
     """Results of `compress` by name; run folders are place/NAME."""
-    given = ["--model", bert.name, "--train", rows.name]
+    given = ["--model", bert.name, "--train", rows.name, "--split", "random", "--selection", "all"]
+    shared = ["--space", "small", "--strategy", "full", "--teacher", "in-place", "--order", "taylor"]
     words: dict[str, list[Any]] = {
-        "weight-sharing": [*given, *QUICK, "--trials", 8, "--honesty", 3, "--honesty-epochs", 2],
-        "standard": [*given, "--method", "standard", *ALONE, "--trials", 4],
+        "chain": ["--model", bert.name, "--train", rows.name, *QUICK, "--trials", 30],
+        "weight-sharing": [*given, *shared, *QUICK, "--trials", 8, "--honesty", 3, "--honesty-epochs", 2],
+        "standard": [*given, "--method", "standard", "--order", "taylor", *ALONE, "--trials", 4],
         "standard-mo-asha": [
-            *given, "--method", "standard", "--sampler", "mo-asha", *ALONE, "--epochs", 3, "--trials", 5,
-            "--seed", 3,
+            *given, "--method", "standard", "--order", "taylor", "--sampler", "mo-asha", *ALONE, "--epochs", 3,
+            "--trials", 5, "--seed", 3,
         ],
         "head-pruning": [*given, "--method", "head-pruning", *ONE_SHOT, "--trials", 5],
-        "retraining-free": [*given, "--method", "retraining-free", *ONE_SHOT, "--trials", 5],
+        "retraining-free": [*given, "--method", "retraining-free", "--repair", "mask", *ONE_SHOT, "--trials", 5],
         "layer-dropping": [*given, "--method", "layer-dropping", *ALONE],
         "magnitude": [*given, "--method", "magnitude", *ONE_SHOT, "--trials", 5],
         "random": [*given, "--method", "random", *ONE_SHOT, "--trials", 5],
-        "lm": ["--model", llama.name, "--train", text.name, *LANGUAGE, "--epochs", 3, "--trials", 6],
+        "lm": [
+            "--model", llama.name, "--train", text.name, "--selection", "all", *shared, *LANGUAGE, "--epochs", 3,
+            "--trials", 6,
+        ],
         "compare": [*given, "--compare", "magnitude,random", *ONE_SHOT, "--trials", 3],
         "medium": [
             *given, "--label-column", "number", *QUICK, "--epochs", 1, "--original-epochs", 2, "--space", "medium",
-            "--strategy", "random",
+            "--strategy", "random", "--order", "taylor",
             "--sampler", "random", "--objectives", "validation_error,flops", "--trials", 4, "--seed", 1,
         ],
         "large": [
@@ -193,6 +198,7 @@ def trained(
     place: Path, bert: Path, llama: Path, rows: Path, text: Path, designs: dict[str, Path]
 ) -> Callable[[str], dict[str, Any]]:
     """Results of `train` by name; their folders are place/train-NAME."""
+    labelled = ["--train", rows, "--split", "random"]
 
     def new(space: str) -> list[Any]:
         return ["--space", space, "--config", designs[space]]
@@ -208,13 +214,13 @@ def trained(
             "lm-llama": ["--model", llama, "--lesson", "lm", "--corpus", text, *CORPUS],
             "distil": [*new("flexibert"), "--lesson", "distil", "--teacher", bert, "--corpus", text, *CORPUS],
             "distil-nlu": [*new("nlu-tiny"), "--lesson", "distil", "--teacher", bert, "--corpus", text, *CORPUS],
-            "finetune-bert": ["--model", bert, "--train", rows, *LESSON, "--steps", 40],
-            "finetune-trained": ["--model", place / "train-distil", "--train", rows, *LESSON, "--steps", 40],
+            "finetune-bert": ["--model", bert, *labelled, *LESSON, "--steps", 40],
+            "finetune-trained": ["--model", place / "train-distil", *labelled, *LESSON, "--steps", 40],
             "finetune-teacher": [
-                "--model", place / "train-distil", "--teacher", bert, "--teacher-epochs", 1, "--train", rows, *LESSON,
+                "--model", place / "train-distil", "--teacher", bert, "--teacher-epochs", 1, *labelled, *LESSON,
             ],
             "evaluate": [
-                "--model", place / "train-finetune-bert", "--train", rows, "--evaluate-only", "--threads", 1,
+                "--model", place / "train-finetune-bert", *labelled, "--evaluate-only", "--threads", 1,
                 "--max-length", 16,
             ],
             "ablate": [

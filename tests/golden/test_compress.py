@@ -11,6 +11,7 @@ from tests.golden.weights import digest_folder
 
 Compressed = Callable[[str], dict[str, Any]]
 RUNS = (
+    "chain",
     "weight-sharing",
     "standard",
     "standard-mo-asha",
@@ -25,7 +26,7 @@ RUNS = (
 )
 TOLD = ("family", "pooling", "task_note", "rows", "metric", "space", "strategy", "order", "order_note", "sampler")
 SIZES = ("seed", "objectives", "layers", "heads", "units")
-TIMED = ("latency_ms", "latency_rank", "seconds")
+TIMED = ("latency_ms", "generation_ms", "latency_rank", "seconds")
 
 
 def pick_lasting(document: dict[str, Any]) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def test_runs_are_worth_recording(compressed: Compressed) -> None:
     assert len(compressed("lm")["front"]) > 1
 
 
-@pytest.mark.parametrize("name", ["weight-sharing", "standard", "lm", "large"])
+@pytest.mark.parametrize("name", ["chain", "weight-sharing", "standard", "lm", "large"])
 def test_the_weights_in_the_run_folder_are_the_same(name: str, compressed: Compressed, place: Path) -> None:
     compressed(name)
     check("compress_weights", name, digest_folder(place / name))

@@ -240,3 +240,22 @@ def test_sub_networks_for_every_kind_of_task_are_timed(kind: str) -> None:
 
 LOGITS = {"classification": (2, 3), "choice": (2, 3), "qa": (2, 2, 9), "lm": (2, 9, 40)}
 """Logits of two texts of nine tokens, with three labels or choices."""
+
+
+def test_rounds_end_early_when_precise_or_when_time_is_over() -> None:
+    ticks = iter(range(10**6))
+    steady = {"a": lambda: None, "b": lambda: None}
+    done = time_calls(steady, rounds=30, rng=np.random.default_rng(0), clock=lambda: float(next(ticks)), seconds=1e6)
+    assert (done.rounds, done.stopped) == (5, "precise")
+    noise = np.random.default_rng(1)
+    ragged = {"clock": 0.0}
+
+    def uneven() -> float:
+        ragged["clock"] += float(noise.exponential())
+        return ragged["clock"]
+
+    done = time_calls(steady, rounds=30, rng=np.random.default_rng(0), clock=uneven, seconds=0.0)
+    assert (done.rounds, done.stopped) == (5, "time")
+    done = time_calls(steady, rounds=8, rng=np.random.default_rng(0), clock=uneven, seconds=1e6)
+    assert (done.rounds, done.stopped) == (8, "")
+    assert time_calls(steady, rounds=9, rng=np.random.default_rng(0), clock=lambda: float(next(ticks))).rounds == 9

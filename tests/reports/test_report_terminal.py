@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from archwright.reports.compress.page import render_compress_page
 from archwright.reports.compress.preview import preview_text
 from archwright.reports.compress.summary import draw_front, front_table
 from archwright.reports.numbers import DASH
@@ -31,6 +32,17 @@ def test_table_shows_dashes_and_brackets_as_they_are(result: dict[str, Any]) -> 
     result["front"][0]["trial"] = "[red]7"
     shown = printed(front_table(result))
     assert DASH in shown and "[red]7" in shown
+
+
+def test_the_time_of_a_written_token_is_shown_where_it_was_measured(result: dict[str, Any]) -> None:
+    assert "per token" not in printed(front_table(result))
+    assert "It writes a token" not in render_compress_page(result)
+    for network in (result["original"], *result["front"]):
+        half = 20.0 if network is result["original"] else 7.25
+        network["generation_ms"] = {"median": half, "low": half - 1, "high": half + 1}
+    shown = printed(front_table(result), 130)
+    assert "per token" in shown and "7.25 ms" in shown and "20.0 ms" in shown
+    assert "It writes a token" in render_compress_page(result)
 
 
 @pytest.mark.parametrize("width", [10, 40, 72, 120])

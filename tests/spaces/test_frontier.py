@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archwright.search import Config
-from archwright.spaces.frontier import BANDS, MEMORY, Frontier
+from archwright.spaces.frontier import BANDS, MEMORY, PENDING, Frontier
 from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import SubnetSpec, count, nonembedding_parameters
@@ -92,3 +92,13 @@ def test_a_restored_one_goes_on_as_if_nothing_had_happened() -> None:
     again = Frontier(space)
     again.restore(json.loads(json.dumps(frontier.state())))
     assert again.near(np.random.default_rng(9)) == frontier.near(np.random.default_rng(9))
+
+
+def test_draws_that_nobody_records_are_forgotten() -> None:
+    space = space_of("large")
+    frontier, rng = Frontier(space), np.random.default_rng(0)
+    for _ in range(300):
+        last = frontier.random(rng)
+    assert len(frontier._drawn) <= PENDING
+    frontier.record_loss(last, 0.1)
+    assert len(frontier.state()["seen"]) == 1

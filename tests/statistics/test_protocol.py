@@ -158,6 +158,7 @@ def test_ranks_refuse_curves_that_do_not_match(curves: dict[str, dict[str, list[
 def test_size_bins_by_hand() -> None:
     found = size_bins([0.15, 0.45, 0.5, 0.9], [0.4, 0.7, 0.6, 0.8], unpruned=0.8, most=(0.1, 0.2, 0.5, 0.9))
     assert found == [None, pytest.approx(0.5), pytest.approx(0.875), pytest.approx(1.0)]
+    assert size_bins([0.507], [0.6], unpruned=0.8, most=(0.4, 0.5)) == [None, pytest.approx(0.75)]  # 3 of 6 layers
     assert size_bins([0.5], [0.2], unpruned=0.0, most=(0.5,)) == [None]
     assert size_bins([], [], unpruned=1.0, most=(0.5,)) == [None]
 

@@ -15,15 +15,17 @@ from archwright.search import sample
 from archwright.spaces.subnetwork import SPACES, large_config, subnet_space
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.importance import reorder, taylor_order
+from archwright.subnet.importance import order_by_importance, reorder
 from archwright.subnet.pruning.baselines import (
     drop_layers,
     head_pruning,
     magnitude_pruning,
-    prune_retraining_free,
+    prune_by_fisher,
     random_pruning,
 )
-from archwright.subnet.pruning.tuning import fold
+from archwright.subnet.pruning.repair import repair_least_squares
+from archwright.subnet.pruning.streams import record_streams
+from archwright.subnet.pruning.tuning import fold, tune_masks
 from archwright.subnet.slicing import masked_subnetwork, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops, nonembedding_parameters, parameters, sizes
 from archwright.training.losses import task_loss
@@ -111,7 +113,7 @@ def test_large_can_say_every_keep(name: str) -> None:
 def test_the_best_come_first_and_nothing_changes(name: str) -> None:
     network = designed(name)
     before, of = logits(network), read_anatomy(network.config)
-    order = taylor_order(network, [padded_batch(seed) for seed in range(2)], task_loss)
+    order = order_by_importance(network, [padded_batch(seed) for seed in range(2)], task_loss, torch.abs)
     assert [(len(heads), len(units)) for heads, units in zip(order.heads, order.units, strict=True)] == sizes(of.full)
     reorder(network, order)
     torch.testing.assert_close(logits(network), before, rtol=1e-9, atol=1e-9)
@@ -129,10 +131,14 @@ def test_every_baseline_prunes_them(name: str) -> None:
         for share, spec in found.items():
             assert nonembedding_parameters(of, spec) <= share * nonembedding_parameters(of, of.full)
     assert sizes(drop_layers(network)[0])[-1] == (0, 0)
-    for alpha, tuned in prune_retraining_free(network, batches, task_loss, [0.5], length=9):
-        small = fold(network, tuned)
-        assert small.config.layers == [list(pair) for pair in sizes(tuned.spec) if any(pair)]
-        assert torch.isfinite(logits(small)).all(), alpha
+    recording = record_streams(network, batches)
+    for spec in prune_by_fisher(network, batches, task_loss, [0.5], length=9).values():
+        for small in (
+            fold(network, tune_masks(network, spec, recording)),
+            repair_least_squares(network, spec, recording),
+        ):
+            assert small.config.layers == [list(pair) for pair in sizes(spec) if any(pair)]
+            assert torch.isfinite(logits(small)).all()
 
 
 def test_a_layer_without_heads_goes_with_its_last_unit() -> None:

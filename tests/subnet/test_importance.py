@@ -1,6 +1,7 @@
 """Orders of heads, units and layers: by definition, on planted cases, and without a trace in the network."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,8 +9,21 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.importance import ImportanceOrder, layer_order, reorder, taylor_order, taylor_scores
+from archwright.subnet.importance import (
+    ImportanceOrder,
+    evaluating,
+    layer_order,
+    losses_without,
+    mask_scores,
+    order_by_importance,
+    record_inputs,
+    reorder,
+    take_tokens,
+)
+from archwright.subnet.pruning.gradients import mask_gradients
+from archwright.subnet.pruning.scores import fisher_diagonal
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import LayerSpec
 from archwright.training.losses import task_loss
@@ -103,12 +117,39 @@ def cost_of(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         *((name, "last", kind) for name in DECODERS for kind in ("classification", "lm")),
     ],
 )
-def test_taylor_scores_follow_their_definition(name: str, pooling: str, kind: str) -> None:
+def test_mask_scores_follow_their_definition(name: str, pooling: str, kind: str) -> None:
     model, batch = shared_tiny(name, pooling, kind), BATCHES[kind]
     batches = [batch(name, seed=3, texts=4), batch(name, seed=4, texts=1, length=5)]
-    found = taylor_scores(model, batches, task_loss)
+    found = mask_scores(model, batches, task_loss, torch.abs)
     for scores, expected in zip(found, expected_scores(model, name, batches), strict=True):
         torch.testing.assert_close(torch.stack(scores), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_pieces_of_a_text_are_squared_one_by_one() -> None:
+    model, batch = shared_tiny("llama", "last", "lm"), BATCHES["lm"]("llama", seed=3, texts=2, length=7)
+    heads, units = mask_scores(model, [batch], task_loss, torch.square, span=3)
+    down = model.placed_layers()[1].layer.get_submodule(model.placed_layers()[1].parts.down)
+    with evaluating(model), torch.enable_grad():
+        activation, gradient = record_inputs(model, [down], batch, task_loss)[down]
+    effects = activation * gradient  # texts x tokens x units
+    pieces = torch.stack([effects[:, 0:3].sum(1), effects[:, 3:6].sum(1), effects[:, 6:].sum(1)])
+    torch.testing.assert_close(units[1], pieces.square().sum((0, 1)) / 2)
+    rows = mask_gradients(model, [batch], task_loss, span=3)
+    assert len(rows.units[1]) == len(rows.heads[1]) == 6
+    torch.testing.assert_close(rows.units[1].square().sum(0) / 2, units[1])
+    torch.testing.assert_close(rows.heads[1].square().sum(0) / 2, heads[1])
+
+
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_squares_are_the_fisher_diagonal(name: str) -> None:
+    model, batches = shared_tiny(name), [tiny_batch(name, seed=3, texts=4), tiny_batch(name, seed=4, texts=2)]
+    expected = fisher_diagonal(mask_gradients(model, batches, task_loss))
+    torch.testing.assert_close(mask_scores(model, batches, task_loss, torch.square), expected)
+    order = order_by_importance(model, batches, task_loss, torch.square, remove_layers=False)
+    sums = [float(heads.sum() + units.sum()) for heads, units in zip(*expected, strict=True)]
+    assert list(order.layers) == sorted(range(len(sums)), key=lambda layer: -sums[layer])
+    for row, scores in zip(expected[0], order.head_scores, strict=True):
+        assert sorted(row.tolist(), reverse=True) == pytest.approx(list(scores))
 
 
 @pytest.mark.parametrize("name", STOCK)
@@ -118,7 +159,7 @@ def test_a_useless_head_and_unit_come_last(name: str) -> None:
     with torch.no_grad():
         layers_of(model)[1].get_submodule(family.mix).weight[:, columns] = 0
         layers_of(model)[2].get_submodule(family.down).weight[:, 6] = 0
-    order = taylor_order(model, [tiny_batch(name, texts=5)], task_loss)
+    order = order_by_importance(model, [tiny_batch(name, texts=5)], task_loss, torch.abs)
     assert (order.heads[1][-1], order.units[2][-1]) == (1, 6)
     assert all(sorted(row) == [0, 1, 2, 3] for row in order.heads)
     assert all(sorted(row) == list(range(10)) for row in order.units)
@@ -177,7 +218,7 @@ def test_layers_go_one_by_one_where_it_costs_least() -> None:
 def test_measuring_leaves_no_trace_and_repeats() -> None:
     model, batches = tiny("bert").train(), [tiny_batch("bert", seed=s) for s in range(2)]
     weights, rng = copy.deepcopy(model.state_dict()), torch.random.get_rng_state()
-    first, second = (taylor_order(model, iter(batches), task_loss) for _ in range(2))
+    first, second = (order_by_importance(model, iter(batches), task_loss, torch.abs) for _ in range(2))
     assert first == second  # in train mode too: dropout plays no part
     assert model.training
     assert all(p.grad is None for p in model.parameters())
@@ -189,7 +230,7 @@ def test_measuring_leaves_no_trace_and_repeats() -> None:
 def test_the_choices_of_a_text_count_together() -> None:
     """Choices are rows of their own, but one text: their effects add up before the absolute value is taken."""
     model, batch = shared_tiny("llama-queries", "last", "choice"), choice_batch("llama-queries", texts=1)
-    heads, units = taylor_scores(model, [batch], task_loss)
+    heads, units = mask_scores(model, [batch], task_loss, torch.abs)
     state = {key: value.detach().clone().requires_grad_() for key, value in model.named_parameters()}
     rows = {key: value[0] for key, value in batch.inputs.items()}
     seen = oracle.run(state, "llama-queries", FULL, rows, pooling="last")
@@ -203,7 +244,7 @@ def test_the_choices_of_a_text_count_together() -> None:
 
 def test_another_batch_gives_another_order() -> None:
     model = shared_tiny("bert", "mean")
-    orders = {taylor_order(model, [tiny_batch("bert", seed=s)], task_loss) for s in range(4)}
+    orders = {order_by_importance(model, [tiny_batch("bert", seed=s)], task_loss, torch.abs) for s in range(4)}
     assert len(orders) == 4
 
 
@@ -211,9 +252,34 @@ def test_an_error_while_measuring_leaves_no_trace() -> None:
     def broken(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("broken")
 
-    for measure in (taylor_scores, layer_order):
+    for measure in (partial(mask_scores, reduce=torch.square), layer_order):
         model = tiny("bert").train()
         with pytest.raises(RuntimeError, match="broken"):
             measure(model, [tiny_batch("bert")], broken)
         assert model.training
         assert not any(m._forward_pre_hooks for m in model.modules())
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("name", STOCK)
+def test_the_loss_without_a_layer_is_that_of_the_subnetwork_without_it(name: str) -> None:
+    """Computed from the states before the layer; in a network that lacks a layer and an attention already."""
+    kind = "lm" if name in DECODERS else "classification"
+    model, batches = shared_tiny(name, None, kind), [BATCHES[kind](name, seed=s, texts=2 + s) for s in range(2)]
+    for spec in (read_anatomy(model.config).full, (LayerSpec(0, 10), LayerSpec(0, 0), LayerSpec(4, 10))):
+        costs = losses_without(model, spec, batches, task_loss)
+        assert list(costs) == [place for place, part in enumerate(spec) if any(part)]
+        for place, cost in costs.items():
+            left = tuple(LayerSpec(0, 0) if i == place else part for i, part in enumerate(spec))
+            with torch.no_grad(), subnetwork(model, left):
+                losses = [float(task_loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches]
+            assert cost == pytest.approx(sum(losses) / 5, rel=1e-9)
+    assert not any(m._forward_pre_hooks or m._forward_hooks for m in model.modules())
+
+
+def test_deep_networks_are_compared_on_enough_tokens() -> None:
+    batches = [tiny_batch("bert", seed=s, texts=4) for s in range(6)]
+    size = batches[0].inputs["input_ids"].numel()
+    assert take_tokens(batches, 1) == batches[:1]
+    assert take_tokens(batches, size + 1) == batches[:2]
+    assert take_tokens(batches, 10**6) == batches

@@ -146,7 +146,7 @@ def sandwich(group: ProcessGroup) -> Case:
     return Case(model, update, [labelled(seed, 3 + seed % 2) for seed in range(4)])
 
 
-def one_of_many(rng: np.random.Generator) -> Any:
+def one_of_many(rng: np.random.Generator, progress: float = 0.0) -> Any:
     return tuple(LayerSpec(int(rng.integers(0, 5)), int(rng.integers(0, 11))) for _ in range(3))
 
 

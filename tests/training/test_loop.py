@@ -47,7 +47,7 @@ def epochs(epoch: int) -> list[TinyBatch]:
     return [tiny_batch("bert", seed=10 * epoch + i) for i in range(3)]
 
 
-def drawn(rng: np.random.Generator) -> SubnetSpec:
+def drawn(rng: np.random.Generator, progress: float = 0.0) -> SubnetSpec:
     return tuple(LayerSpec(int(rng.integers(0, 5)), int(rng.integers(0, 11))) for _ in range(3))
 
 

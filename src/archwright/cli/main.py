@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code
-from archwright.cli.output import check_writable, write_json, write_text
-from archwright.cli.parser import Arguments, build_parser, check_command, load_config, overview, parse
+from archwright.cli.output import STDOUT, check_writable, write_json, write_text
+from archwright.cli.parser import Arguments, check_command, help_page, load_config, overview, parse
 from archwright.commands import COMMANDS, Command, load, run_command
 from archwright.configs.yaml_file import config_text
 from archwright.logs import logger, write_logs
 from archwright.progress import quiet as no_progress
 from archwright.version import __version__
 
-HELP = ("-h", "--help")
+HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 
 def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | None = None) -> int:
@@ -31,10 +31,10 @@ def answer(words: list[str], commands: Mapping[str, Command]) -> int:
         print(f"archwright {__version__}", flush=True)
         return OK
     check_command(name, commands)
-    if set(HELP).isdisjoint(rest):
-        run_and_show(name, commands[name], parse(name, commands[name], rest))
+    if HELP_ALL in rest or not set(HELP).isdisjoint(rest):
+        print(help_page(name, commands[name], whole=HELP_ALL in rest), end="", flush=True)
     else:
-        print(build_parser(name, commands[name], explain=True).format_help(), end="", flush=True)
+        run_and_show(name, commands[name], parse(name, commands[name], rest))
     return OK
 
 
@@ -60,7 +60,7 @@ def run_and_show(name: str, command: Command, arguments: Arguments) -> None:
         result = run_command(load(command.target), config)
     if arguments.json:
         write_json(arguments.json, result.as_json())
-    if not arguments.quiet:
+    if not arguments.quiet and arguments.json != STDOUT:
         from rich.console import Console
 
         result.show(Console(width=None if sys.stdout.isatty() else 120))  # 80 columns would cut tables in a file

@@ -2,12 +2,16 @@
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from archwright.errors import BadInput, Failed
+
+STDOUT = Path("/dev/stdout")
+"""What `--json -` means."""
 
 
 def check_writable(path: Path, option: str = "--json") -> None:
@@ -37,7 +41,10 @@ def write_json(path: Path, result: Mapping[str, Any]) -> None:
 def write_text(path: Path, text: str, *, mode: int) -> None:
     from archwright.store import write_atomic
 
-    if is_device(path):
+    if path == STDOUT:  # it may be a file, which must not be replaced
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    elif is_device(path):
         path.write_text(text, encoding="utf-8")
     else:
         write_atomic(path.resolve(), text, mode=mode)

@@ -1,12 +1,15 @@
 """The words of a command line: which command, which options; a mistake is one line with the nearest right word."""
 
 import argparse
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
+from archwright.cli.output import STDOUT
 from archwright.commands import Command
 from archwright.configs.options import (
     Option,
@@ -22,6 +25,8 @@ from archwright.configs.yaml_file import read_config
 from archwright.errors import BadInput
 
 ABOUT = "Make language models smaller, and find small ones, without guessing."
+AMOUNT = re.compile(r"-?[\d.,_]+\s*[A-Za-z%]{0,3}")
+"""What may follow an option whose amount may be left out: 25%, 6M, also a mistake such as 6MB."""
 METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
@@ -77,7 +82,7 @@ def check_command(name: str, commands: Mapping[str, Command]) -> None:
 def parse(name: str, command: Command, words: Sequence[str]) -> Arguments:
     """The words by option; BadInput for options that do not exist. Values are checked by `load_config`."""
     parser = build_parser(name, command, explain=False)
-    namespace, unknown = parser.parse_known_args(words)
+    namespace, unknown = parser.parse_known_args(mark_switches(words, command))
     if unknown:
         flag = unknown[0].split("=")[0]
         known = parser._option_string_actions
@@ -90,8 +95,23 @@ def parse(name: str, command: Command, words: Sequence[str]) -> Arguments:
             if not text.strip():
                 flag = FLAGS[key][0]
                 raise BadInput(f"{flag} must name a file, got an empty text.")
-            common[key] = Path(text).expanduser()
+            common[key] = STDOUT if key == "json" and text == "-" else Path(text).expanduser()
     return Arguments(values=given, **common)
+
+
+def mark_switches(words: Sequence[str], command: Command) -> list[str]:
+    """Options whose amount may be left out, each with its amount in one word, or with `true` where none follows.
+
+    argparse would take the next word for the amount, whatever it is.
+    """
+    flags = {option.flag for option in config_options(command.config).values() if option.switch_too}
+    marked: list[str] = []
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        if word in flags:
+            marked.append(f"{word}={following if AMOUNT.fullmatch(following) else 'true'}")
+        elif not (marked and marked[-1] in {f"{flag}={word}" for flag in flags}):
+            marked.append(word)
+    return marked
 
 
 def load_config(name: str, command: Command, arguments: Arguments) -> Any:
@@ -110,17 +130,32 @@ COMMON = "common_"
 FLAGS = {
     "options_file": ("--options", "Read options from this YAML file; those given beside it win."),
     "save_config": ("--save-config", "Write all options to this file as YAML, for --options; then do the work."),
-    "json": ("--json", "Write the result to this file as JSON."),
+    "json": ("--json", "Write the result to this file as JSON; - is the standard output, and nothing else goes there."),
     "log_file": ("--log-file", "Append log lines to this file."),
 }
 """Options of every command that name a file."""
 
 
-def build_parser(name: str, command: Command, *, explain: bool) -> Parser:
+ALIASES = {"learning_rate": "--lr", "out": "--output-dir", "trials": "--n-trials"}
+"""Names that other tools have for our options; understood, and not explained."""
+
+
+def help_page(name: str, command: Command, *, whole: bool) -> str:
+    """The answer to `--help`: what a newcomer needs, and how many options more there are; `whole`: all of them."""
+    shown = frozenset(command.first) if command.first and not whole else None
+    page = build_parser(name, command, explain=True, shown=shown).format_help()
+    if shown is None:
+        return page
+    more = len(config_options(command.config)) - len(shown)
+    return f"{page}\n{more} more options: archwright {name} --help-all\n"
+
+
+def build_parser(name: str, command: Command, *, explain: bool, shown: frozenset[str] | None = None) -> Parser:
     """Every option of the config as `--kebab-case` below its group's title; those in `positional` without dashes.
 
     Only what the user gave lands in the namespace, so the config alone knows the defaults. Help texts, which read
-    source files and every list of choices, are made only when `explain` asks for them.
+    source files and every list of choices, are made only when `explain` asks for them, of the `shown` options (None:
+    of all).
     """
     options = config_options(command.config)
     usage = ["archwright", name]
@@ -136,15 +171,23 @@ def build_parser(name: str, command: Command, *, explain: bool) -> Parser:
         section, docs = parser.add_argument_group(group_title(group)), option_docs(group) if explain else {}
         for option in group_options(group).values():
             text = help_text(option, docs.get(option.name, "")) if explain else ""
+            if shown is not None and option.name not in shown:
+                text = argparse.SUPPRESS
             if option.name in command.positional:
                 nargs = "*" if option.several else "?"
                 section.add_argument(option.name, metavar=positional_word(option), nargs=nargs, help=text)
+            elif option.switch_too:
+                section.add_argument(option.flag, metavar=option.metavar, help=text)
+                no, hidden = f"--no-{option.flag[2:]}", argparse.SUPPRESS
+                section.add_argument(no, dest=option.name, action="store_false", default=None, help=hidden)
             elif option.type is bool:
                 section.add_argument(option.flag, default=None, help=text, action=argparse.BooleanOptionalAction)
             else:
                 metavar = option.metavar or METAVARS[option.type]
                 action = SplitWords if option.several else "store"
                 section.add_argument(option.flag, metavar=metavar, help=text, action=action)
+                if alias := ALIASES.get(option.name):
+                    section.add_argument(alias, dest=option.name, action=action, help=argparse.SUPPRESS)
     add_common_options(parser, own_config="config" in options)
     return parser
 
@@ -165,6 +208,7 @@ def add_common_options(parser: argparse.ArgumentParser, *, own_config: bool) -> 
         note = " (--config is another option here.)" if key == "options_file" and own_config else ""
         every.add_argument(*flags, dest=COMMON + key, metavar="FILE", help=text + note)
     every.add_argument("-h", "--help", action="help", help="Explain the options, and do nothing else.")
+    every.add_argument("--help-all", action="help", help="Explain all of them.")
     every.add_argument(
         "-v", "--verbose", action="store_true", dest=COMMON + "verbose", default=None, help="Show log lines too."
     )

@@ -24,6 +24,8 @@ class Command:
     """module:class of the frozen dataclass that the function takes; imported only when options are looked at."""
     positional: tuple[str, ...] = ()
     example: str = ""
+    first: tuple[str, ...] = ()
+    """Options that a newcomer needs: --help shows only them, --help-all every one; empty: there are few."""
 
     @property
     def config(self) -> type:
@@ -37,6 +39,10 @@ COMMANDS: dict[str, Command] = {
         "shrink a pre-trained model for a task: super-network fine-tuning + Pareto search",
         "archwright.commands.compress:compress",
         "archwright.configs.compress:CompressConfig",
+        first=(
+            *("model", "task", "data", "train", "validation", "test", "text_column", "label_column", "labels"),
+            *("train_rows", "minutes", "trials", "params", "total_params", "latency_ms", "out", "seed", "threads"),
+        ),
         example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
     ),
     "select": Command(

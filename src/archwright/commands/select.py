@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.export import ExportResult, export_subnet
-from archwright.compression.finetuning import recover_subnet
 from archwright.compression.methods import load_evaluator
+from archwright.compression.recovery import recover
 from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS, find_format
+from archwright.reports.compress.summary import loss_words
 from archwright.reports.numbers import SPACE, error_format
 from archwright.threads import choose_threads
 
@@ -48,7 +49,9 @@ class SelectResult:
                 f"{rows} {word} {format_error(before, key, result)} -> {format_error(after, key, result)}"
                 for rows, key in (("validation", "validation_error"), ("test", "test_error"))
             )
-            lines.append(f"recovered in {self.recovery['epochs']:g} epochs: {changes}")
+            repair = self.recovery["repair"]
+            start = "the weights it was searched with" if repair == "none" else f"weights after {repair} repair"
+            lines.append(f"recovered in {self.recovery['epochs']:g} epochs from {start}: {changes}")
         if self.export:
             lines += self.export.lines()
         else:
@@ -69,12 +72,13 @@ def select(config: o.SelectConfig) -> SelectResult:
         params=budget.params,
         latency_ms=budget.latency_ms,
         max_loss=config.loss.max_loss,
+        surely=config.loss.surely,
         total_params=budget.total_params,
     )
     trial, recovered, exported = pick.entry["trial"], None, None
     if recovery.recover_epochs:
         evaluator = load_evaluator(run.folder, device=run.folder.settings["device"])
-        recovered = recover_subnet(evaluator.context, evaluator.extract(pick.config), trial, recovery)
+        recovered = recover(evaluator, pick.config, trial, recovery)
     if export.to is not None:
         exported = export_subnet(
             *(load_evaluator(run.folder), trial, pick.config),
@@ -88,6 +92,8 @@ def select(config: o.SelectConfig) -> SelectResult:
 
 def validate(config: o.SelectConfig) -> None:
     """Before anything is trained."""
+    if config.recovery.repair is not None and not config.recovery.recover_epochs:
+        raise BadInput("--repair is about what recovery starts from; say --recover-epochs as well.")
     export = config.export
     if export.to is not None:
         find_format(export.to, int8=export.int8)
@@ -99,17 +105,25 @@ def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, An
     """One line about a member of the front against the original."""
     original, measure = result["original"], error_format(result)
     milliseconds = entry["latency_ms"]["median"]
-    lost = 100 * measure.lost(entry["validation_error"], original["validation_error"])
     config = str(entry["config"])
     if len(config) >= 400:  # a row of thousands of switches
         config = f"heads and units per layer {entry['keep']}"
     return (
         f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
         f"({entry['parameters']:,} in all), validation {measure.word} {format_error(entry, 'validation_error', result)}"
-        f" ({lost:+.1f} {measure.unit}), test {measure.word} {format_error(entry, 'test_error', result)}, "
+        f" ({loss_words(result, entry, 'validation_error')}), test {measure.word} "
+        f"{format_error(entry, 'test_error', result)} ({loss_words(result, entry, 'test_error')}), "
         f"{milliseconds:.2f} ms ({milliseconds / original['latency_ms']['median']:.0%} of the original), "
-        f"config {config}"
+        f"{writing_words(entry, original)}config {config}"
     )
+
+
+def writing_words(entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:
+    """Of language models: the time of one more token; nothing where it was not measured."""
+    here, before = (network.get("generation_ms") for network in (entry, original))
+    if not here or not before:
+        return ""
+    return f"{here['median']:.2f} ms per written token ({here['median'] / before['median']:.0%} of the original), "
 
 
 def format_error(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:

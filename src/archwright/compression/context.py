@@ -3,22 +3,27 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from archwright.configs.compress import CompressConfig
+from archwright.configs.compress import CompressConfig, ModelOptions
 from archwright.configs.options import config_options, config_values, make_config
+from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
-from archwright.spaces.subnetwork import SubnetSpace, subnet_space
 from archwright.store import RunFolder
-from archwright.subnet.anatomy import read_anatomy
-from archwright.subnet.importance import ImportanceOrder
 from archwright.training.task_data import TaskData, load_task_data
 
 OUTSIDE_OF_RUN = ("compare", "preview")
 """Options of CompressConfig that say nothing about a single run."""
+OLDER = {
+    **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
+    "validation_role": "test",
+}
+"""Options that earlier versions did not have, and what their runs did."""
+PER_ROW = ("classification", "regression", "choice")
+"""Kinds of tasks with one answer per row, however its text is cut into tokens: a few numbers, kept for all rows."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,54 @@ class RunContext:
         """Tokens of the text that FLOPs and latency are about."""
         return self.task_data.length(self.config.measure.length)
 
-    def errors(self, network: PrunedNetwork) -> dict[str, float]:
-        """Of a network by itself, on the validation and the test rows."""
-        data = self.task_data
-        return {"validation_error": data.error(network, data.validation), "test_error": data.error(network, data.test)}
+    @property
+    def halves(self) -> tuple[list[Batch], list[Batch]] | None:
+        """The validation rows that search and those that re-score; None when all of them do both."""
+        return self.task_data.halves if self.config.search.selection == "halves" else None
 
-    def space(self, network: PrunedNetwork, order: ImportanceOrder | None = None) -> SubnetSpace:
-        """The sub-networks of this network; without an order its layers go from the top."""
-        name = self.config.supernet.space or "small"
-        return subnet_space(name, read_anatomy(network.config), order.layers if order else None)
+    @property
+    def search_rows(self) -> list[Batch]:
+        """What the sampler minimises the error of."""
+        return self.halves[0] if self.halves else self.task_data.validation
+
+    @property
+    def holdout_rows(self) -> list[Batch]:
+        """What judges the best of the search, and what a loss against the original is reported on."""
+        return self.halves[1] if self.halves else self.task_data.validation
+
+    @property
+    def original_model(self) -> ModelOptions:
+        """The model as the original is fine-tuned; what is missing here is cut after that."""
+        model = self.config.model
+        if model.cut == "before":
+            return replace(model, width=None)
+        per_row = self.task_data.task.kind in PER_ROW
+        return replace(model, vocabulary=None if per_row else model.vocabulary, embedding_rank=None, width=None)
+
+    @property
+    def original_data(self) -> TaskData:
+        """The rows as the original reads them: in its own tokens."""
+        whole = self.task_data.uncut
+        return self.task_data if whole is None or self.original_model.vocabulary is not None else whole
+
+    @property
+    def original_holdout_rows(self) -> list[Batch]:
+        """The rows of `holdout_rows` as the original reads them."""
+        data = self.original_data
+        return data.halves[1] if self.halves and data.halves else data.validation
+
+    @property
+    def start(self) -> Path:
+        """Folder of the network whose layers are pruned: the fine-tuned original, cut if it is cut after that."""
+        return self.run.original if self.original_model == self.config.model else self.run.path / "cut"
+
+    def errors(self, network: PrunedNetwork) -> dict[str, float]:
+        """Of a network by itself, on the validation rows that judge and the test rows."""
+        data = self.task_data
+        return {
+            "validation_error": data.error(network, self.holdout_rows),
+            "test_error": data.error(network, data.test),
+        }
 
 
 def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:
@@ -70,9 +114,9 @@ def to_settings(config: CompressConfig) -> dict[str, Any]:
 
 
 def from_settings(settings: Mapping[str, Any]) -> CompressConfig:
-    """The inverse of `to_settings`; what an older run does not have is as usual, what only it has is left out."""
+    """The inverse of `to_settings`; what an older run does not have is as it was, what only it has is left out."""
     known = config_options(CompressConfig)
-    return make_config(CompressConfig, {name: value for name, value in settings.items() if name in known})
+    return make_config(CompressConfig, {name: v for name, v in {**OLDER, **settings}.items() if name in known})
 
 
 def write_deadline(run: RunFolder, deadline: float | None) -> None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 
 from optuna.study import Study
+from optuna.trial import FrozenTrial
 
+from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import RunContext
-from archwright.compression.weights import WeightSource
+from archwright.compression.space import ERROR, GENERATION, LATENCY, read_generation_table, read_latency_table
+from archwright.compression.weights import WeightSource, is_whole
 from archwright.configs import compress as o
 from archwright.configs.budget import parse_budget
 from archwright.data.batching import Batch
@@ -16,16 +19,17 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.table import LatencyTable
 from archwright.search import SAMPLERS, Candidate, Choices, Config, Constraint, Objective, largest, middle, smallest
-from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace
+from archwright.spaces.subnetwork import ChainSpace, SubnetSpace, TrainedSpace
 from archwright.store import open_study
 from archwright.subnet.extract import extract
-from archwright.subnet.spec import SubnetSpec, nonembedding_parameters
+from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters
 
-ERROR, LATENCY = "validation_error", "latency_ms"
+LAYERS = "nonembedding_parameters"
 CORNERS: dict[str, Callable[[Choices], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
 LIST_SAMPLER = "random"
 """For methods that list their configs: it tries those first, and there is nothing after that."""
-TABLE_ROUNDS = 20
+SCALED = "scaled_error"
+"""Note of a run whose study holds scaled errors; runs of earlier versions hold perplexities as they are."""
 
 
 @dataclass(frozen=True)
@@ -44,31 +48,57 @@ class SubnetEvaluator:
     def trials(self) -> int:
         return self.context.config.search.trials if self.configs is None else len(self.configs)
 
+    @property
+    def least_trials(self) -> int:
+        """Trials that are made even when time is up, so that there is one smaller network: the whole one costs none."""
+        first = self.configs or tuple(CORNERS[name](self.space.choices) for name in self.context.config.search.corners)
+        return min(self.trials, 2 if first and is_whole(self.space, first[0]) else 1)
+
     def open_study(self) -> Study:
         """The run's study with the sampler of the config, which tries the corners of the space first."""
         options, first, sampler = self.context.config.search, self.configs, LIST_SAMPLER
         if first is None:
             sampler, first = options.sampler, tuple(CORNERS[name](self.space.choices) for name in options.corners)
-        return open_study(
+            first += tuple(self.space.starts()) if isinstance(self.space, ChainSpace) else ()
+        study = open_study(
             self.context.run,
             options.store,
             sampler=SAMPLERS[sampler](self.space.choices, seed=self.context.seed, first=first),
             directions=["minimize"] * len({ERROR, *options.objectives}),
         )
+        if not study.get_trials(deepcopy=False):
+            self.context.run.note_once(SCALED, {"scaled": True})
+        return study
 
     def error(self, config: Config, rows: list[Batch]) -> float:
         """1 - the task's metric (or the perplexity) of this sub-network."""
         network, spec = self.weights.locate(config)
         return self.context.task_data.error(network, rows, spec)
 
+    def objective_value(self, error: float) -> float:
+        """The error as the sampler sees it: scaled, because perplexities of up to 1e43 would drown all others."""
+        return self.context.task_data.scale_error(error) if self.context.run.note(SCALED) else error
+
+    def trial_error(self, trial: FrozenTrial) -> float:
+        """The validation error of a told trial as users know it: 1 - the task's metric, or the perplexity."""
+        value = trial.values[0]
+        return self.context.task_data.unscale_error(value) if self.context.run.note(SCALED) else value
+
     def cost(self, name: str, spec: SubnetSpec) -> float:
-        """One of COSTS, counted without building the sub-network."""
+        """One of COSTS, counted without building the sub-network, or milliseconds per token from their table."""
+        if name == GENERATION:
+            return read_generation_table(self.context, self.network).predict(spec)
         return COSTS[name].measure(self.space.anatomy, spec, length=self.context.length)
 
+    @cached_property
+    def whole_layers(self) -> int:
+        """Non-embedding parameters of the untouched checkpoint."""
+        whole = checkpoint_anatomy(self.context.task_data, self.context.config.model)
+        return nonembedding_parameters(whole, whole.full)
+
     def share(self, spec: SubnetSpec) -> float:
-        """Of the non-embedding parameters of the whole network."""
-        whole = self.space.anatomy
-        return nonembedding_parameters(whole, spec) / nonembedding_parameters(whole, whole.full)
+        """Of the non-embedding parameters of the whole network, as the checkpoint has it."""
+        return nonembedding_parameters(self.space.anatomy, spec) / self.whole_layers
 
     def extract(self, config: Config) -> PrunedNetwork:
         """The sub-network as a network of its own, for inference."""
@@ -78,16 +108,17 @@ class SubnetEvaluator:
     def objectives(self, table: LatencyTable | None) -> list[Objective]:
         """The validation error first, then the costs in the order of the config."""
         names = [name for name in self.context.config.search.objectives if name != ERROR]
+        rows = self.context.search_rows
         return [
-            Objective(ERROR, lambda candidate: self.error(candidate.config, self.context.task_data.validation)),
+            Objective(ERROR, lambda candidate: self.objective_value(self.error(candidate.config, rows))),
             *(Objective(name, self._measure(name, table)) for name in names),
         ]
 
     def constraints(self, table: LatencyTable | None) -> list[Constraint]:
         """Cheap before dear: counted parameters, then predicted latency."""
         budget, constraints = self.context.config.budget, []
-        if bound := params_bound(budget, self.space):
-            name, most = bound
+        checkpoint = checkpoint_anatomy(self.context.task_data, self.context.config.model)
+        for name, most in params_bounds(budget, self.space, checkpoint).items():
             constraints.append(Constraint(name, self._measure(name, table), most))
         if budget.latency_ms is not None and table is not None:
             check_latency(budget.latency_ms, table.predict(self.space.build(smallest(self.space.choices))))
@@ -105,31 +136,40 @@ class SubnetEvaluator:
 
     def latency_table(self) -> LatencyTable | None:
         """Measured once per run; None unless latency is an objective or a constraint."""
-        if not self.needs_latency_table:
-            return None
-        noted = self.context.run.note("latency_table")
-        if noted is None:
-            table = LatencyTable.measure(
-                self.network, batch=1, length=self.context.length, rounds=TABLE_ROUNDS, seed=self.context.seed
+        return read_latency_table(self.context, self.network) if self.needs_latency_table else None
+
+
+def params_bounds(budget: o.BudgetOptions, space: SubnetSpace | TrainedSpace, checkpoint: Anatomy) -> dict[str, float]:
+    """Counted costs and their largest allowed values; BadInput when no sub-network is that small.
+
+    Percentages are of the untouched checkpoint.
+    """
+    amounts: list[tuple[str, str, str | float]] = []  # option, what it counts, its value
+    if budget.params is not None:
+        amounts.append(("--params", "parameters" if budget.total_params is True else LAYERS, budget.params))
+    if not isinstance(budget.total_params, bool):
+        amounts.append(("--total-params", "parameters", budget.total_params))
+    bounds: dict[str, float] = {}
+    for option, name, value in amounts:
+        whole = COSTS[name].measure(checkpoint, checkpoint.full, length=1)
+        most = parse_budget(value, whole, option=option)
+        least = COSTS[name].measure(space.anatomy, space.build(smallest(space.choices)), length=1)
+        if most < least:
+            hint = "" if name == LAYERS else f"; {smaller_embeddings(space.anatomy, checkpoint)}"
+            raise BadInput(
+                f"{option} must be at least {least:,.0f} {name} ({least / whole:.1%} of the original), "
+                f"the smallest sub-network there is, got {value} = {most:,.0f}{hint}."
             )
-            noted = self.context.run.note_once("latency_table", table.to_json())
-        return LatencyTable.from_json(noted)
+        bounds[name] = min(most, bounds.get(name, most))
+    return bounds
 
 
-def params_bound(budget: o.BudgetOptions, space: SubnetSpace | TrainedSpace) -> tuple[str, float] | None:
-    """Name of the counted cost and its largest allowed value; BadInput when no sub-network is that small."""
-    if budget.params is None:
-        return None
-    name = "parameters" if budget.total_params else "nonembedding_parameters"
-    count = partial(COSTS[name].measure, space.anatomy, length=1)
-    most = parse_budget(budget.params, count(space.anatomy.full), option="--params")
-    least = count(space.build(smallest(space.choices)))
-    if most < least:
-        raise BadInput(
-            f"--params must be at least {least:,.0f} {name} ({least / count(space.anatomy.full):.1%} of the original), "
-            f"the smallest sub-network there is, got {budget.params} = {most:,.0f}."
-        )
-    return name, most
+def smaller_embeddings(anatomy: Anatomy, checkpoint: Anatomy) -> str:
+    """What a user can do whose budget the embeddings do not fit into."""
+    share = f"{anatomy.embeddings:,} of them are embeddings"
+    if anatomy.embeddings == checkpoint.embeddings:
+        return f"{share}: add --vocabulary task, and --embedding-rank for a narrow table"
+    return f"{share}: take a smaller --vocabulary or --embedding-rank"
 
 
 def check_latency(most: float, least: float) -> None:

@@ -6,12 +6,16 @@ It is a sub-network of a run of `compress`, on real texts of its task, or a netw
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import thread_time
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from archwright.compression.evaluator import SubnetEvaluator
@@ -19,18 +23,23 @@ from archwright.data.batching import Encoded, batch_of
 from archwright.data.public_data import resolve_model
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
+from archwright.exporting.card import CardFacts
 from archwright.exporting.checkpoint import export
 from archwright.exporting.exportable import NetworkTraits, network_traits
+from archwright.exporting.formats import FORMATS, ExportFormat
 from archwright.exporting.kinds import task_export
-from archwright.exporting.parity import Inputs, Parity, shape_sizes, varied_batches
+from archwright.exporting.parity import Inputs, Parity, Run, latency_words, shape_sizes, varied_batches
+from archwright.logs import silence_libraries
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_calls
+from archwright.reports.compress.summary import embedding_lines, loss_words, member_commands
 from archwright.search import Config
 from archwright.spaces.checkpoints import load_any_network, load_network
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
+from archwright.training.task_data import TaskData
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,9 +87,7 @@ class ExportResult:
             f"{apart.largest_logit:.1f}, limit {parity.limit:.0e}) on real texts of shapes {shapes}",
         ]
         if parity.latency:
-            lines.append(
-                "latency:  {median:.2f} ms ({ratio:.0%} of the original's {original:.2f} ms)".format(**parity.latency)
-            )
+            lines.append(f"latency:  {latency_words(parity.latency)}")
         if parity.int8:
             same = parity.int8.difference.same_predictions
             lines.append(
@@ -88,6 +95,11 @@ class ExportResult:
                 f"{parity.int8.difference.largest:.2f}"
                 + ("" if same is None else f", {same:.0%} of the answers are the same")
             )
+            lines += [f"          {latency_words(parity.int8.latency)}"] if parity.int8.latency else []
+            if parity.int8.test_error is not None and parity.test_error is not None:
+                lines.append(
+                    f"test:     error {parity.test_error:.4f}, with 8-bit weights {parity.int8.test_error:.4f}"
+                )
         return lines
 
 
@@ -103,10 +115,14 @@ def export_subnet(
 ) -> ExportResult:
     """Writes the sub-network of a trial; its config is needed unless it is recovered or the original."""
     run, task_data = evaluator.context.run, evaluator.context.task_data
+    is_original = config is None and not recovered
+    if is_original:
+        task_data = evaluator.context.original_data
     network, part = find_network(evaluator, trial, config, recovered)
     standalone = network if part is None or config is None else evaluator.extract(config)
     folder = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
     sample_batches = TASK_KINDS[network.config.kind].export_batches.load()
+    original = OriginalTimer(evaluator, FORMATS.get(to))
     with one_thread():  # latency is about one thread, in every runtime
         parity = export(
             standalone,
@@ -116,9 +132,46 @@ def export_subnet(
             int8=int8,
             reference=logits_of(network, part),
             batches=sample_batches(task_data.encoded["validation"]),
-            latency=lambda exported: time_beside_original(evaluator, exported),
+            latency=original.time_beside,
+            test_error=lambda exported: test_error(task_data, exported, network),
+            notes=() if is_original else embedding_lines(run.note("result") or {}),
+            facts=None if is_original or recovered else card_facts(evaluator, trial),
         )
     return ExportResult(folder, parity)
+
+
+def card_facts(evaluator: SubnetEvaluator, trial: int) -> CardFacts | None:
+    """What the result of the run says about a member of its front; None of runs and trials without one."""
+    result: dict[str, Any] = evaluator.context.run.note("result") or {"front": []}
+    member = next((entry for entry in result["front"] if entry["trial"] == trial), None)
+    if member is None or "test_rows" not in member:
+        return None
+    perplexity = result["metric"] == "perplexity"
+    return CardFacts(
+        model=result["model"],
+        task=result["task"],
+        metric=result["metric"],
+        score=member["test_error"] if perplexity else 1 - member["test_error"],
+        rows=member["test_rows"],
+        loss=f"{loss_words(result, member, 'test_error')} against the original",
+        command=member_commands({**result, "folder": None}, member)["export"],
+    )
+
+
+def test_error(task_data: TaskData, exported: Run, network: PrunedNetwork) -> float:
+    """Of an exported network on the test rows of its task."""
+    return task_data.error(cast(PrunedNetwork, ExportedNetwork(exported, network)), task_data.test)
+
+
+class ExportedNetwork(nn.Module):
+    """An exported network as one that errors can be measured of."""
+
+    def __init__(self, run: Run, like: PrunedNetwork):
+        super().__init__()
+        self.run, self.config, self.device = run, like.config, torch.device("cpu")
+
+    def forward(self, **inputs: torch.Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=self.run(inputs))
 
 
 def find_network(
@@ -148,24 +201,48 @@ def logits_of(network: PrunedNetwork, part: SubnetSpec | None) -> Callable[[Inpu
     return forward
 
 
-def time_beside_original(evaluator: SubnetEvaluator, exported: Forward) -> dict[str, float]:
-    """Latency of an exported network and of the original on one text of typical length."""
-    context = evaluator.context
-    original = load_saved_network(context.run.original)  # only now: an export needs memory too
-    rng = np.random.default_rng(context.seed)
-    tokens = random_inputs(original, batch=1, length=context.length, rng=rng)
-    others = {"token_type_ids": torch.zeros_like, "context_mask": torch.ones_like}  # every token is open to an answer
-    names = batch_of(context.task_data.encoded["validation"], np.arange(1)).inputs
-    inputs = {name: tokens[name] if name in tokens else others[name](tokens["input_ids"]) for name in names}
-    return time_side_by_side(exported, logits_of(original, None), inputs, context.config.measure.rounds, context.seed)
+@dataclass(frozen=True)
+class OriginalTimer:
+    """Times exported networks beside the original in the same runtime, on one text of typical length."""
+
+    evaluator: SubnetEvaluator
+    form: ExportFormat | None
+    """Of the exported networks."""
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        context = self.evaluator.context
+        rng = np.random.default_rng(context.seed)
+        tokens = random_inputs(self.evaluator.network, batch=1, length=context.length, rng=rng)  # ids that both know
+        others = {"token_type_ids": torch.zeros_like, "context_mask": torch.ones_like}  # all are open to an answer
+        names = batch_of(context.task_data.encoded["validation"], np.arange(1)).inputs
+        return {name: tokens[name] if name in tokens else others[name](tokens["input_ids"]) for name in names}
+
+    @cached_property
+    def original(self) -> Forward:
+        """Made when it is first needed: an export needs memory too."""
+        network = load_saved_network(self.evaluator.context.run.original)
+        if self.form is None or self.form.runtime == ExportFormat.runtime:
+            return logits_of(network, None)
+        with TemporaryDirectory() as place, silence_libraries():
+            self.form.write(network.eval(), Path(place), self.inputs)
+            return self.form.load(Path(place), network.config.kind)
+
+    def time_beside(self, exported: Forward) -> dict[str, Any]:
+        context, runtime = self.evaluator.context, self.form.runtime if self.form else ExportFormat.runtime
+        rounds, seed = context.config.measure.rounds, context.seed
+        times = time_side_by_side(exported, self.original, self.inputs, rounds, seed)
+        return {**times, "runtime": runtime, "original_runtime": runtime}
 
 
-def time_side_by_side(exported: Forward, original: Forward, inputs: Inputs, rounds: int, seed: int) -> dict[str, float]:
+def time_side_by_side(exported: Forward, original: Forward, inputs: Inputs, rounds: int, seed: int) -> dict[str, Any]:
     """Milliseconds of one text on one thread, the two networks alternately."""
     calls = {"exported": lambda: exported(inputs), "original": lambda: original(inputs)}
     timings = time_calls(calls, rounds=rounds, rng=np.random.default_rng(seed), clock=thread_time)
     ours, theirs = timings["exported"], timings["original"]
-    return {**ours._asdict(), "original": theirs.median, "ratio": ours.median / theirs.median}
+    length = int(inputs["input_ids"].shape[-1])
+    times = {"original": theirs.median, "ratio": ours.median / theirs.median, "length": length, "threads": 1}
+    return {**ours._asdict(), **times}
 
 
 def mixed_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
@@ -205,6 +282,11 @@ def export_trained_network(
             return task_export(description.kind).answer(network, inputs)
 
     other = reference if against is None else load_forward(against)
+
+    def time_beside(exported: Forward) -> dict[str, Any]:
+        times = time_side_by_side(exported, other, batches[1], TRAINED_ROUNDS, seed=0)
+        return {**times, "runtime": FORMATS[to].runtime, "original_runtime": ExportFormat.runtime}
+
     with one_thread():
         parity = export(
             network,
@@ -214,7 +296,7 @@ def export_trained_network(
             int8=int8,
             reference=reference,
             batches=batches,
-            latency=lambda exported: time_side_by_side(exported, other, batches[1], TRAINED_ROUNDS, seed=0),
+            latency=time_beside,
         )
     return ExportResult(folder, parity)
 

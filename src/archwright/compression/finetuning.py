@@ -1,27 +1,36 @@
 """Fine-tuning of whole networks: the original, a sub-network by itself, and a selected one a little further."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
 from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from archwright.compression.context import RunContext
+from archwright.compression.context import PER_ROW, RunContext
 from archwright.configs import compress as o
+from archwright.data.batching import Batch, batch_of, evaluation_batches
+from archwright.logs import logger
 from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
+from archwright.progress import progress
 from archwright.random_streams import FINETUNING_BATCHES, RECOVERY_BATCHES, STAND_ALONE_BATCHES, TIMING_BATCHES
+from archwright.store.files import atomic_file
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
-from archwright.subnet.supernet import plain_update
-from archwright.training.loop import Carry, Checkpoints, Update, train_network
+from archwright.subnet.supernet import FixedTeacher, plain_update
+from archwright.tasks import TASK_KINDS
+from archwright.training.loop import Carry, Checkpoints, Update, tokens_of, train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint, save_network
 
-ORIGINAL_SHARE = 0.25
-"""Part of --minutes that the timed steps of the original's fine-tuning may take."""
-TIMED_STEPS = 6
+TIMED_STEPS, TIMED_SECONDS = 12, 6.0
+"""A step is timed so often, or for so long: those of a language model take seconds."""
 
 
 class TimeUp(Exception):
@@ -30,15 +39,18 @@ class TimeUp(Exception):
 
 def finetune_original(context: RunContext) -> PrunedNetwork:
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with. Done once per run."""
-    run, task_data = context.run, context.task_data
+    run, task_data = context.run, context.original_data
     if run.original.exists():
         run.checkpoints("original").remove()  # a kill may have come between the two
         return load_saved_network(run.original).to(task_data.device)
     steps = plan_steps(context, "original", lambda: original_steps(context))
-    network = load_checkpoint(task_data, context.config.model, context.config.supernet)
+    epochs = steps / task_data.steps_per_epoch(context.config.supernet.batch_size)
+    length = f"fine-tuning for {epochs:.3g} epochs" if steps else "not trained further"
+    logger.warning("%s; %s", task_data.head.note, length)
+    network = load_checkpoint(task_data, context.original_model, context.config.supernet)
     with run.phase("original"):
         train_phase(
-            *(context, network, plain_update(network, loss=task_loss)),
+            *(replace(context, task_data=task_data), network, plain_update(network, loss=task_loss)),
             phase="original",
             stream=FINETUNING_BATCHES,
             steps=steps,
@@ -54,15 +66,15 @@ def original_steps(context: RunContext) -> int:
 
     It does not depend on the method, so that methods can be compared.
     """
-    options, minutes, task_data = context.config.supernet, context.config.search.minutes, context.task_data
-    usual = 0.0 if task_data.tuned else 2.0
+    options, minutes, task_data = context.config.supernet, context.config.search.minutes, context.original_data
+    usual = 0.0 if task_data.head.trained else 2.0
     epochs = usual if options.original_epochs is None else options.original_epochs
     steps = round(task_data.steps_per_epoch(options.batch_size) * epochs)
     if minutes is None or not steps:
         return steps
-    network = load_checkpoint(task_data, context.config.model, options).train()
+    network = load_checkpoint(task_data, context.original_model, options).train()
     seconds = seconds_per_step(plain_update(network, loss=task_loss), task_data, options.batch_size)
-    return max(1, min(steps, int(60 * minutes * ORIGINAL_SHARE / seconds)))
+    return max(1, min(steps, int(60 * minutes * TASK_KINDS[task_data.task.kind].shares.original / seconds)))
 
 
 def plan_steps(context: RunContext, phase: str, count: Callable[[], int]) -> int:
@@ -74,14 +86,20 @@ def plan_steps(context: RunContext, phase: str, count: Callable[[], int]) -> int
 
 
 def seconds_per_step(update: Update, task_data: TaskData, batch_size: int) -> float:
-    """Measured over a few steps, after one that warms up."""
+    """Of a training, measured over a few steps from its begin to its end, after one that warms up.
+
+    Batches differ in length: seconds per token are measured, and a step has as many tokens as the average one.
+    """
     rng, batches = np.random.default_rng(0), iter(task_data.training(batch_size, stream=TIMING_BATCHES)(0))
     update(next(batches), rng, 0.5)
-    start, steps = perf_counter(), 0
-    for batch, _ in zip(batches, range(TIMED_STEPS), strict=False):
-        update(batch, rng, 0.5)
-        steps += 1
-    return (perf_counter() - start) / max(1, steps)
+    start, tokens = perf_counter(), 0
+    for step, batch in enumerate(islice(batches, TIMED_STEPS)):
+        update(batch, rng, (step + 0.5) / TIMED_STEPS)
+        tokens += tokens_of(batch)
+        if perf_counter() - start > TIMED_SECONDS:
+            break
+    usual = len(task_data.encoded["train"].ids) / task_data.steps_per_epoch(batch_size)
+    return (perf_counter() - start) / max(1, tokens) * usual
 
 
 def train_phase(
@@ -108,6 +126,62 @@ def train_phase(
         title=title,
         carry=carry,
     )
+
+
+def original_teacher(context: RunContext) -> FixedTeacher:
+    """The fine-tuned original as it is, to learn from: half labels, half T^2 KL to its softened answers."""
+    temperature = context.config.supernet.temperature
+
+    def distil(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+        return temperature**2 * distillation(logits, answers, temperature)
+
+    return FixedTeacher(TeacherAnswers(context), distil)
+
+
+class TeacherAnswers:
+    """Logits of the fine-tuned original in evaluation mode, by batch.
+
+    Of all training rows at once, kept in the run folder, where they are few numbers per row and every row comes up;
+    otherwise batch by batch. The original reads a row in its own tokens, whatever is left of them elsewhere.
+    """
+
+    def __init__(self, context: RunContext) -> None:
+        self.context, self.task_data = context, context.original_data
+        self.cached = self.task_data.task.kind in PER_ROW and context.config.supernet.epochs >= 1
+
+    @cached_property
+    def teacher(self) -> PrunedNetwork:
+        return load_saved_network(self.context.run.original).to(self.task_data.device).eval()
+
+    @cached_property
+    def logits(self) -> torch.Tensor:
+        """Rows x classes (regression: x 1)."""
+        file = self.context.run.path / "teacher.npy"
+        if not file.exists():
+            with atomic_file(file) as beside, open(beside, "wb") as stream:
+                np.save(stream, self.answer_all_rows())
+        return torch.from_numpy(np.load(file)).to(self.task_data.device)
+
+    @torch.no_grad()
+    def answer_all_rows(self) -> NDArray[np.float32]:
+        encoded, answers = self.task_data.encoded["train"], []
+        batches = evaluation_batches(encoded, tokens=self.task_data.evaluation_tokens)
+        with progress("teacher's answers", encoded.rows, unit="rows") as bar:
+            for batch in batches:
+                answers.append(self.teacher(**batch.to(self.task_data.device).inputs).logits.float().cpu().numpy())
+                bar.advance(len(batch.rows))
+        rows = np.concatenate([batch.rows for batch in batches])
+        logits: NDArray[np.float32] = np.concatenate(answers)[np.argsort(rows)]
+        return logits
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> torch.Tensor:
+        if self.cached:
+            return self.logits[torch.as_tensor(batch.rows, device=self.task_data.device)]
+        if self.task_data is not self.context.task_data:
+            batch = batch_of(self.task_data.encoded["train"], batch.rows).to(self.task_data.device)
+        logits: torch.Tensor = self.teacher(**batch.inputs).logits
+        return logits
 
 
 def extract_trainable(start: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:
@@ -172,8 +246,7 @@ def recover_subnet(
         plain_update(
             network,
             loss=task_loss,
-            teacher=load_saved_network(context.run.original).to(task_data.device),
-            distil=lambda logits, teacher: distillation(logits, teacher, options.temperature),
+            teacher=original_teacher(context),
         ),
         Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),
         seed=context.seed,

@@ -8,14 +8,13 @@ from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.random_streams import CALIBRATION_BATCHES
-from archwright.subnet.importance import ImportanceOrder, reorder, taylor_order
+from archwright.subnet.importance import REDUCTIONS, ImportanceOrder, order_by_importance, reorder
+from archwright.tasks import TASK_KINDS
 from archwright.training.losses import task_loss
 from archwright.training.task_data import load_checkpoint
 
 SAMPLE_ROWS = 512
 """Training rows on which importance is measured."""
-SAMPLE_TOKENS = 32 * SAMPLE_ROWS
-"""Tokens after which no further batch is taken: rows may be long."""
 
 
 def measure_order(context: RunContext, original: PrunedNetwork) -> ImportanceOrder | None:
@@ -25,7 +24,12 @@ def measure_order(context: RunContext, original: PrunedNetwork) -> ImportanceOrd
     if context.run.note("order") is None:
         with context.run.phase("order"):
             batches = sample_batches(context)
-            order = taylor_order(original, batches, task_loss)
+            options = context.config.supernet
+            order = order_by_importance(
+                *(original, batches, task_loss, REDUCTIONS[options.order]),
+                remove_layers=options.space != "chain",
+                span=TASK_KINDS[context.task_data.task.kind].importance_span,
+            )
         context.run.note("order", {**asdict(order), "rows": sum(len(batch.targets) for batch in batches)})
     return read_order(context)
 
@@ -37,17 +41,17 @@ def read_order(context: RunContext) -> ImportanceOrder | None:
         return None
     if noted is None:
         raise Failed(f"{context.run.path} has lost its order.json; run its `archwright compress` command again.")
-    return ImportanceOrder(
-        heads=tuple(map(tuple, noted["heads"])), units=tuple(map(tuple, noted["units"])), layers=tuple(noted["layers"])
-    )
+    rows = {name: tuple(map(tuple, noted.get(name, ()))) for name in ("heads", "units", "head_scores", "unit_scores")}
+    return ImportanceOrder(**rows, layers=tuple(noted["layers"]))
 
 
-def sample_batches(context: RunContext) -> list[Batch]:
-    """About 512 training rows, fewer when they are long, for measuring importance."""
+def sample_batches(context: RunContext, *, least: int = 0) -> list[Batch]:
+    """About 512 training rows, fewer when they are long: as many tokens as measuring importance takes, or `least`."""
     task_data, batch_size = context.task_data, context.config.supernet.batch_size
+    most = max(least, TASK_KINDS[task_data.task.kind].importance_tokens)
     batches, tokens = [], 0
     for batch in islice(task_data.training(batch_size, stream=CALIBRATION_BATCHES)(0), -(-SAMPLE_ROWS // batch_size)):
-        if tokens >= SAMPLE_TOKENS:
+        if tokens >= most:
             break
         batches.append(batch.to(task_data.device))
         tokens += int(batch.inputs["attention_mask"].sum())

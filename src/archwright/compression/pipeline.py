@@ -1,27 +1,40 @@
 """The pipeline of `compress`: one method on one task. Everything goes into the run folder and can be resumed."""
 
+import logging
 import os
 import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from archwright.compression.context import RunContext, from_settings, to_settings
+from archwright.compression.context import OLDER, RunContext, from_settings, to_settings
+from archwright.compression.cutting import cut_original
 from archwright.compression.finetuning import finetune_original
 from archwright.compression.methods import METHODS, space_for
+from archwright.compression.minutes import search_deadline
 from archwright.compression.order import measure_order
 from archwright.compression.result import build_result
 from archwright.compression.run import FinishedRun, load_run
-from archwright.compression.search import run_search
+from archwright.compression.search import delete_unused_networks, run_search
+from archwright.compression.selection import BANDS, RESCORED
 from archwright.compression.studies.fidelity import measure_fidelity
-from archwright.compression.validation import validate, validate_new_run
+from archwright.compression.total_size import fit_embeddings
+from archwright.compression.validation import usual_values, validate, validate_new_run
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
+from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import write_config
 from archwright.reports.compress.page import render_compress_page
+from archwright.search import SAMPLERS
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
+from archwright.tasks import TASK_KINDS
 from archwright.threads import choose_threads
 from archwright.training.task_data import TaskData, load_task_data
+
+logger = logging.getLogger(__name__)
+
+BEFORE_CHAIN = ("space", "strategy", "order")
+"""Options of the super-network that had another usual value before there was the chain."""
 
 
 def run_compression(
@@ -30,9 +43,13 @@ def run_compression(
     """The finished run, now or from an earlier time; a lender is a run of the same options but for the method."""
     config = resolve_space(config)
     method = METHODS[config.supernet.method]
-    task_data = task_data or load_data(config)
+    if task_data is None:
+        task_data = load_data(config)
+        config, task_data = fit_embeddings(config, task_data, config.output.out or default_folder(config, task_data))
     validate(config, task_data)
-    folder, settings = config.output.out or default_folder(config, task_data), to_settings(config)
+    folder = config.output.out or default_folder(config, task_data)
+    config, task_data = go_on_with_rows(config, folder, task_data)
+    settings = to_settings(config)
     threads = choose_threads(config.output.threads, config.search.workers, note=folder / "threads.json")
     if not is_run(folder):
         validate_new_run(config, task_data)
@@ -47,14 +64,14 @@ def run_compression(
             copy_original(run, RunFolder(lender))
         context = RunContext(run, config, task_data)
         start = time.monotonic() - sum(run.seconds.values())
-        original = finetune_original(context)
+        original = cut_original(context, finetune_original(context))
         order = measure_order(context, original) if method.samplers else None
         method.prepare(context, original, order)  # trains the super-network, or lists what to evaluate
-        del original  # the memory is needed; with --start original it has become the super-network
         run.note("ready", {"method": config.supernet.method})
-        evaluator, minutes, deadline = method.build_evaluator(context), config.search.minutes, None
-        if minutes is not None:  # a tenth of it belongs to the search even when training took longer than planned
-            deadline = max(start + 60 * minutes, time.monotonic() + 6 * minutes)
+        rescored = BANDS * RESCORED if context.halves else BANDS
+        deadline = search_deadline(context, original, start=start, rescored=rescored)
+        del original  # the memory is needed; with --start original it has become the super-network
+        evaluator = method.build_evaluator(context)
         with report_database_loss():
             with run.phase("search"):
                 study = run_search(evaluator, deadline=deadline)
@@ -63,15 +80,59 @@ def run_compression(
             with run.phase("honesty"):
                 result["honesty"] = measure_fidelity(evaluator)
         run.note("result", result)
+        delete_unused_networks(evaluator, study)
         write_atomic(run.report, render_compress_page(result))
         run.finish(settings)
     return load_run(run.path)
 
 
 def resolve_space(config: CompressConfig) -> CompressConfig:
-    """The config with the method's usual space where none is given."""
-    options = config.supernet
-    return replace(config, supernet=replace(options, space=space_for(options.method, options.space)))
+    """The config with the method's usual space where none is given, and a sampler that serves it.
+
+    A preset is for all methods: its space gives way to the method's own, its sampler EHVI to random search where there
+    are thousands of switches.
+    """
+    options, preset = config.supernet, o.PRESETS[config.supernet.preset]
+    method, space = METHODS[options.method], options.space
+    if space == preset.get("space") and space not in method.spaces:
+        space = None
+    space, search = space_for(options.method, space), config.search
+    if space == "large" and search.sampler == preset.get("sampler") and not SAMPLERS[search.sampler].packed:
+        if method.samplers:
+            words = (options.preset, search.sampler)
+            logger.warning("--preset %s: %s cannot serve the space large; --sampler random instead", *words)
+        search = replace(search, sampler="random")
+    return replace(config, supernet=replace(options, space=space), search=search)
+
+
+def go_on_as_begun(config: CompressConfig, folder: Path) -> CompressConfig:
+    """The config with the usual values of an earlier version where the run in this folder was begun by one."""
+    settings, values = RunFolder(folder).settings if is_run(folder) else OLDER, config_values(config)
+    older = {name: value for name, value in OLDER.items() if name not in settings}
+    if "teacher" in older:  # the version before the chain: what was usual then stands in the settings
+        usual = {**usual_values(config.supernet), "space": METHODS[config.supernet.method].spaces[0]}
+        older |= {name: settings[name] for name in BEFORE_CHAIN if name in settings and values[name] == usual[name]}
+    return make_config(CompressConfig, {**values, **older}) if older else config
+
+
+def go_on_with_rows(config: CompressConfig, folder: Path, task_data: TaskData) -> tuple[CompressConfig, TaskData]:
+    """The config as `go_on_as_begun`, and the rows as that version split them."""
+    begun = go_on_as_begun(config, folder)
+    before, after = config_values(config), config_values(begun)
+    changed = [f"--{name} {after[name]}" for name in after if after[name] != before[name]]
+    if changed:
+        logger.warning("%s was begun by an earlier version and goes on as it began: %s", folder, " ".join(changed))
+    begun = choose_batch_size(begun, folder, task_data)
+    return begun, task_data if begun.data == config.data else load_data(begun)
+
+
+def choose_batch_size(config: CompressConfig, folder: Path, task_data: TaskData) -> CompressConfig:
+    """The config with a number of texts per step where none is given: that of the run, or what suits the task."""
+    if config.supernet.batch_size:
+        return config
+    usual = TASK_KINDS[task_data.task.kind].batch_size
+    size = RunFolder(folder).settings["batch_size"] if is_run(folder) else usual
+    return replace(config, supernet=replace(config.supernet, batch_size=size))
 
 
 def load_data(config: CompressConfig) -> TaskData:

@@ -19,9 +19,10 @@ from typing import Any
 import torch
 from optuna.trial import FrozenTrial
 
-from archwright.compression.evaluator import ERROR, SubnetEvaluator
+from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.methods import load_evaluator
+from archwright.compression.space import ERROR
 from archwright.compression.weights import StandaloneWeights, delete_old_checkpoints
 from archwright.errors import Failed
 from archwright.objectives.table import LatencyTable
@@ -45,7 +46,8 @@ def search_on_ray(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Ite
     with connect(str(evaluator.context.config.search.ray)) as ray:
         nodes, lock = RayNodes(ray, evaluator), threading.Lock()
         _, *costs = evaluator.objectives(table)
-        objectives, constraints = [Objective(ERROR, nodes.error), *costs], evaluator.constraints(table)
+        error = Objective(ERROR, lambda candidate: evaluator.objective_value(nodes.error(candidate)))
+        objectives, constraints = [error, *costs], evaluator.constraints(table)
 
         def search_trials(*, trials: int, deadline: float | None, on_trial: Callable[[FrozenTrial], None]) -> None:
             def after_trial(trial: FrozenTrial) -> None:
@@ -98,7 +100,7 @@ class RayNodes:
     def error(self, candidate: Candidate) -> float:
         config, context = candidate.config, self._evaluator.context
         if self._weights.folder(config).exists():  # trained before an interruption, but not told
-            return self._evaluator.error(config, context.task_data.validation)
+            return self._evaluator.error(config, context.search_rows)
         path, deadline = self._weights.checkpoints(config).path, context.run.note("deadline")
         checkpoint = path.read_bytes() if path.exists() else None
         trained = self._wait_for(self._train.remote(self._run_state, config, checkpoint, deadline))
@@ -166,7 +168,7 @@ def train_at_node(
         write_atomic(checkpoints.path, checkpoint)
     try:
         with quiet():
-            error = evaluator.error(config, evaluator.context.task_data.validation)
+            error = evaluator.error(config, evaluator.context.search_rows)
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
         return TrainedFiles(error, files, checkpoints.path.read_bytes() if checkpoints.path.exists() else None)
     except TimeUp:

@@ -1,51 +1,73 @@
 """The result of a run as one JSON document: the front, measured again with everything that was not searched for."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from archwright.compression.evaluator import ERROR, LATENCY, SubnetEvaluator
+from archwright.compression import minutes
+from archwright.compression.checkpoint_size import describe_embeddings
+from archwright.compression.context import RunContext
+from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods import METHODS
+from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
+from archwright.compression.space import ERROR, GENERATION, LATENCY
+from archwright.data.batching import Batch, evaluation_batches
 from archwright.environment import environment
-from archwright.networks.load import load_saved_network
+from archwright.networks.load import load_saved_network, max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
+from archwright.objectives.generation import MIDDLE, measure_generation
 from archwright.objectives.latency import Timing, Timings, measure_latency, rank_timings
-from archwright.search import config_of, front
+from archwright.progress import progress
+from archwright.random_streams import PAIRED_ROWS
+from archwright.search import config_of
 from archwright.statistics import hypervolume_over_time
+from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
+from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
-from archwright.subnet.spec import SubnetSpec, sizes
+from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
+from archwright.training.task_data import FEWEST_TO_HALVE
 from archwright.version import __version__
 
 SCHEMA = "archwright/compress/1"
-ORDER_NOTE = (
-    "|activation x gradient| of heads and units, and the loss without each layer, on {rows} training rows of {task} "
-    "in the fine-tuned {model}"
-)
+ORDER_NOTE = "{scores} of heads and units, and {layers}, on {rows} training rows of {task} in the fine-tuned {model}"
+SCORES = {"fisher": "Fisher information", "taylor": "|activation x gradient|"}
 REFERENCE = (1.0, 1.0)
 """Error and share of the non-embedding parameters at which the hypervolume of a single run ends."""
-ORIGINAL = "original"
+ORIGINAL, SUPERNET, CUT = "original", "supernet", "cut"
+WRITTEN_ROUNDS = 10
+"""Most rounds in which written tokens are timed: a step of a decoder takes tens of milliseconds."""
 
 
 def build_result(evaluator: SubnetEvaluator, study: Study) -> dict[str, Any]:
     """Everything that out.json, the report and `select` need."""
     context, trials = evaluator.context, study.get_trials(deepcopy=False)
     original = load_saved_network(context.run.original).to(context.task_data.device)
+    with context.run.phase("rescore"):
+        finalists = find_finalists(evaluator, trials)
+        errors = score_networks(
+            evaluator, original, finalists, context.holdout_rows, context.original_holdout_rows, title="re-score"
+        )
+        members = finalists if context.halves is None else choose_members(finalists, errors)
     with context.run.phase("measure"):
-        measured = measure_networks(evaluator, trials, original)
-    rows = trial_rows(evaluator, trials)
-    points = [(context.task_data.scale_error(row[ERROR]), row["nonembedding_share"]) for row in rows]
+        measured = measure_networks(evaluator, original, members, errors)
+    rows, scale = trial_rows(evaluator, trials), context.task_data.scale_error
+    points = [(scale(row[ERROR]), row["nonembedding_share"]) for row in rows]
+    tested = [(scale(member["test_error"]), member["nonembedding_share"]) for member in measured["front"]]
     return {
         "schema": SCHEMA,
         "archwright": __version__,
         **describe_run(evaluator),
+        "selection": describe_selection(evaluator, finalists),
         **measured,
         "trials": rows,
         "hypervolume": hypervolume(points, REFERENCE),
         "hypervolume_over_time": hypervolume_over_time(points, REFERENCE),
+        "test_hypervolume": hypervolume(tested, REFERENCE),
         "honesty": None,
         "seconds": sum(context.run.seconds.values()),
         "seconds_by_phase": context.run.seconds,
@@ -58,7 +80,12 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
     context, whole, network = evaluator.context, evaluator.space.anatomy, evaluator.network.config
     config, task, order = context.config, context.task_data.task, context.run.note("order")
     method, search = METHODS[config.supernet.method], config.search
-    words = {"task": task.name, "model": config.model.model}
+    words = {
+        "task": task.name,
+        "model": config.model.model,
+        "scores": SCORES.get(config.supernet.order, ""),
+        "layers": "its sum over each layer" if config.supernet.space == "chain" else "the loss without each layer",
+    }
     return {
         "run": context.run.path.resolve().name,
         "folder": str(context.run.path),
@@ -72,6 +99,7 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "method": config.supernet.method,
         "space": evaluator.space.name,
         "strategy": config.supernet.strategy if method.shared else None,
+        "teacher": config.supernet.teacher if method.shared else None,
         "order": config.supernet.order if method.samplers else "none",
         "order_note": ORDER_NOTE.format(rows=order["rows"], **words) if order else f"as in {config.model.model}",
         "sampler": search.sampler if method.samplers else None,
@@ -80,71 +108,167 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "layers": whole.layers,
         "heads": whole.heads,
         "units": whole.units,
+        **describe_embeddings(context.task_data, config.model),
     }
 
 
-def measure_networks(evaluator: SubnetEvaluator, trials: list[FrozenTrial], original: PrunedNetwork) -> dict[str, Any]:
-    """The original, the super-network if there is one, and the front, all timed together."""
-    context, space, whole = evaluator.context, evaluator.space, evaluator.space.anatomy.full
-    best = front(trials, space=space)
-    # A network without layers can be worse than guessing: it is left out unless there is no other.
-    best = [trial for trial in best if context.task_data.scale_error(trial.values[0]) <= 1] or best
-    specs = {trial.number: space.build(config_of(space.choices, trial)) for trial in best}
+def describe_selection(evaluator: SubnetEvaluator, finalists: Sequence[Finalist]) -> dict[str, Any]:
+    """Which rows chose the members of the front, and how."""
+    context = evaluator.context
+    chosen = context.config.search.selection
+    note = None
+    if chosen == "halves" and context.halves is None:
+        rows = context.task_data.encoded["validation"].rows
+        note = f"{rows} validation rows are too few for halves of {FEWEST_TO_HALVE // 2}: all of them search and judge."
+    return {
+        "rule": "all" if context.halves is None else "halves",
+        "search_rows": count_rows(context.search_rows),
+        "holdout_rows": count_rows(context.holdout_rows),
+        "bands": None if context.halves is None else BANDS,
+        "bands_of": None if context.halves is None else cost_of_bands(evaluator),
+        "rescored": len(finalists),
+        "note": note,
+    }
+
+
+def count_rows(batches: Sequence[Batch]) -> int:
+    """Rows as the task counts them: questions, not their windows."""
+    windows = batches[0].windows
+    return sum(len(batch.rows) for batch in batches) if windows is None else len(windows.contexts)
+
+
+def score_networks(
+    evaluator: SubnetEvaluator,
+    original: PrunedNetwork,
+    finalists: Sequence[Finalist],
+    rows: list[Batch],
+    original_rows: list[Batch],
+    *,
+    title: str,
+) -> PairedErrors:
+    """The original, the super-network if there is one, and these sub-networks, all on the same rows.
+
+    Where the original was cut after fine-tuning it reads them in its own tokens, and what the cut left is scored too.
+    """
+    context, data, outcomes, whole = evaluator.context, evaluator.context.task_data, {}, None
+    full = sizes(evaluator.space.anatomy.full)
+    with progress(title, len(finalists), unit="networks") as bar:
+        outcomes[ORIGINAL] = context.original_data.outcomes(original, original_rows)
+        if context.start != context.run.original:
+            outcomes[CUT] = data.outcomes(load_saved_network(context.start).to(data.device), rows)
+        for finalist in finalists:
+            network, part = evaluator.weights.locate(finalist.config)
+            outcomes[finalist.name] = data.outcomes(network, rows, part)
+            if network is evaluator.network and sizes(finalist.spec) == full:
+                whole = outcomes[finalist.name]
+            bar.advance()
+        if METHODS[context.config.supernet.method].shared:
+            outcomes[SUPERNET] = data.outcomes(evaluator.network, rows) if whole is None else whole
+    return PairedErrors(outcomes, seed=(context.seed, PAIRED_ROWS))
+
+
+def measure_networks(
+    evaluator: SubnetEvaluator, original: PrunedNetwork, members: Sequence[Finalist], validation: PairedErrors
+) -> dict[str, Any]:
+    """The original, the super-network if there is one, and the front: test errors, costs, latencies timed together."""
+    context, whole = evaluator.context, evaluator.space.anatomy.full
+    tested, original_tested = (
+        evaluation_batches(encoded, tokens=context.task_data.evaluation_tokens)
+        for encoded in minutes.tested_rows(context, original, members=len(members))
+    )
+    test = score_networks(evaluator, original, members, tested, original_tested, title="test")
     timings = measure_latency(
         evaluator.network,
-        {ORIGINAL: whole, **{str(number): spec for number, spec in specs.items()}},
+        {ORIGINAL: whole, **{member.name: member.spec for member in members}},
+        first=original if CUT in test.outcomes else None,
         batch=1,
         length=context.length,
         rounds=context.config.measure.rounds,
         seed=context.seed,
+        seconds=minutes.LATENCY * sum(context.run.seconds.values()),
     )
-    ranks = rank_timings({str(number): timings[str(number)] for number in specs})
-    members = [
-        {
-            **measure_member(evaluator, trials[number], spec, timings[str(number)]),
-            "latency_rank": ranks[str(number)],
-            "int8_file_bytes": int8_bytes_of_file(evaluator, spec),
+    written = measure_written(evaluator, members)
+    ranks = rank_timings({member.name: timings[member.name] for member in members})
+
+    def measure(name: str, anatomy: Anatomy, spec: SubnetSpec, timing: Timing | None) -> dict[str, Any]:
+        data, tested = context.task_data, test.error(name)
+        bits = {"test_bits_per_byte": data.bits_per_byte(tested)} if data.task.metric == "perplexity" else {}
+        return {
+            ERROR: validation.error(name),
+            "test_error": tested,
+            **bits,
+            "validation_rows": len(validation.outcomes[name]),
+            "test_rows": len(test.outcomes[name]),
+            "loss": validation.loss(name, ORIGINAL)._asdict(),
+            "test_loss": test.loss(name, ORIGINAL)._asdict(),
+            **{cost: int(COSTS[cost].measure(anatomy, spec, length=context.length)) for cost in COSTS},
+            "nonembedding_share": nonembedding_parameters(anatomy, spec) / evaluator.whole_layers,
+            LATENCY: timing and timing._asdict(),
+            GENERATION: written[name]._asdict() if name in written else None,
         }
-        for number, spec in specs.items()
+
+    pruned, first = evaluator.space.anatomy, read_anatomy(original.config)
+    entries = [
+        {
+            **describe_member(evaluator, member, members, validation),
+            **measure(member.name, pruned, member.spec, timings[member.name]),
+            "latency_rank": ranks[member.name],
+            "int8_file_bytes": int8_bytes_of_file(evaluator, member.spec),
+        }
+        for member in members
     ]
-    shared = METHODS[context.config.supernet.method].shared
     return {
-        ORIGINAL: measure_network(evaluator, original, None, whole, timings[ORIGINAL]),
-        "supernet": measure_network(evaluator, evaluator.network, None, whole, timings[ORIGINAL]) if shared else None,
-        "front": sorted(members, key=lambda entry: entry["nonembedding_parameters"]),
-        "latency": describe_latency(evaluator, timings, specs),
+        ORIGINAL: measure(ORIGINAL, first, first.full, timings[ORIGINAL]),
+        CUT: measure(CUT, pruned, whole, None) if CUT in validation.outcomes else None,
+        SUPERNET: measure(SUPERNET, pruned, whole, timings[ORIGINAL]) if SUPERNET in validation.outcomes else None,
+        "front": sorted(entries, key=lambda entry: entry["nonembedding_parameters"]),
+        "latency": describe_latency(evaluator, timings, members),
+        "constant": best_constant(context, validation.outcomes[ORIGINAL], test.outcomes[ORIGINAL]),
     }
 
 
-def measure_member(evaluator: SubnetEvaluator, trial: FrozenTrial, spec: SubnetSpec, timing: Timing) -> dict[str, Any]:
-    """One entry of the front."""
-    config = config_of(evaluator.space.choices, trial)
-    return {
-        "trial": trial.number,
-        "config": config,
-        "keep": [list(pair) for pair in sizes(spec)],
-        **measure_network(evaluator, *evaluator.weights.locate(config), spec, timing, validation=trial.values[0]),
-    }
+def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcomes) -> dict[str, Any] | None:
+    """The class that is right most often when it is always answered, and its errors; None where there are no classes.
+
+    A network that is no better has learnt nothing.
+    """
+    task = context.task_data.task
+
+    def error(answer: int, rows: RowOutcomes) -> float:
+        given = answer if task.positive is None else answer == task.positive
+        return RowOutcomes(rows.metric, np.full_like(rows.targets, given), rows.targets).error
+
+    if not task.labels:
+        return None
+    answer = min(range(len(task.labels)), key=lambda label: error(label, validation))
+    return {"answer": task.labels[answer], ERROR: error(answer, validation), "test_error": error(answer, test)}
 
 
-def measure_network(
-    evaluator: SubnetEvaluator,
-    network: PrunedNetwork,
-    part: SubnetSpec | None,
-    spec: SubnetSpec,
-    timing: Timing,
-    *,
-    validation: float | None = None,
+def describe_member(
+    evaluator: SubnetEvaluator, member: Finalist, members: Sequence[Finalist], errors: PairedErrors
 ) -> dict[str, Any]:
-    """Errors of the network or a part of it, counts of the sub-network `spec`, and its latency."""
-    task_data = evaluator.context.task_data
+    """What a member of the front is, how the search saw it, and which others are surely better."""
     return {
-        ERROR: task_data.error(network, task_data.validation, part) if validation is None else validation,
-        "test_error": task_data.error(network, task_data.test, part),
-        **{name: int(evaluator.cost(name, spec)) for name in COSTS},
-        "nonembedding_share": evaluator.share(spec),
-        LATENCY: timing._asdict(),
+        "trial": member.trial.number,
+        "config": member.config,
+        "source": member.config.get("source"),
+        "keep": [list(pair) for pair in sizes(member.spec)],
+        "band": member.band,
+        "search_error": evaluator.trial_error(member.trial),
+        "beaten_by": [other.trial.number for other in members if errors.is_better(other.name, member.name, by=SURELY)],
     }
+
+
+def measure_written(evaluator: SubnetEvaluator, members: Sequence[Finalist]) -> dict[str, Timing]:
+    """Milliseconds per written token of original and front, for language models; nothing for others."""
+    context = evaluator.context
+    if context.task_data.task.kind != "lm":
+        return {}
+    specs = {ORIGINAL: evaluator.space.anatomy.full, **{member.name: member.spec for member in members}}
+    room = max_length_of(evaluator.network) - 1
+    rounds, length = min(WRITTEN_ROUNDS, context.config.measure.rounds), min(MIDDLE, room)
+    timings = measure_generation(evaluator.network, specs, length=length, rounds=rounds, seed=context.seed)
+    return {SUPERNET: timings[ORIGINAL], **timings.by_name}
 
 
 def int8_bytes_of_file(evaluator: SubnetEvaluator, spec: SubnetSpec) -> int | None:
@@ -165,11 +289,12 @@ def trial_rows(evaluator: SubnetEvaluator, trials: list[FrozenTrial]) -> list[di
     start = min(trial.datetime_start for trial in done if trial.datetime_start)
     rows = []
     for trial in done:
+        error = evaluator.trial_error(trial)
         rows.append(
             {
                 "trial": trial.number,
-                "values": list(trial.values),
-                ERROR: trial.values[0],
+                "values": [error, *trial.values[1:]],
+                ERROR: error,
                 "nonembedding_share": evaluator.share(space.build(config_of(space.choices, trial))),
                 "seconds": (ends[trial.number] - start).total_seconds(),
             }
@@ -177,15 +302,16 @@ def trial_rows(evaluator: SubnetEvaluator, trials: list[FrozenTrial]) -> list[di
     return rows
 
 
-def describe_latency(evaluator: SubnetEvaluator, timings: Timings, specs: Mapping[int, SubnetSpec]) -> dict[str, Any]:
+def describe_latency(evaluator: SubnetEvaluator, timings: Timings, members: Sequence[Finalist]) -> dict[str, Any]:
     """How latency was measured, and how well the table predicted it: pairs of milliseconds."""
     table = evaluator.latency_table()
-    pairs = [[table.predict(spec), timings[str(number)].median] for number, spec in specs.items()] if table else None
+    pairs = [[table.predict(member.spec), timings[member.name].median] for member in members] if table else None
     return {
         "batch": 1,
         "length": evaluator.context.length,
         "threads": 1,
-        "rounds": evaluator.context.config.measure.rounds,
+        "rounds": timings.rounds,
+        "stopped": timings.stopped,
         "sentinel_drift": timings.drift,
         "predicted_vs_measured": pairs,
     }

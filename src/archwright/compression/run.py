@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.configs.budget import parse_budget, parse_points
 from archwright.errors import BadInput
-from archwright.reports.compress.summary import draw_front, front_table
+from archwright.reports.compress.summary import (
+    best_of,
+    draw_front,
+    embedding_lines,
+    front_table,
+    loss_interval,
+    selection_words,
+)
 from archwright.reports.numbers import error_format
 from archwright.store import RunFolder, existing_run
 
@@ -45,29 +52,54 @@ class FinishedRun:
         params: str | float | None = None,
         latency_ms: float | None = None,
         max_loss: str | float | None = None,
-        total_params: bool = False,
+        surely: bool = False,
+        total_params: str | float | bool = False,
     ) -> "Selection":
-        """The best sub-network within the budget; with only `max_loss`, the smallest that is good enough."""
-        original, counted = self.result["original"], "parameters" if total_params else "nonembedding_parameters"
-        fitting = self.front
+        """The largest sub-network within the budget, or with only `max_loss` the smallest that is good enough.
+
+        A larger one gives way to a smaller one that is better by more than two standard errors of their difference on
+        the rows that re-scored them. In runs without such rows the lowest validation error within the budget counts.
+        Percentages are of the untouched checkpoint; `total_params` without an amount makes `params` count embeddings.
+        `surely`: the upper end of the loss's interval counts for `max_loss`.
+        """
+        original = self.result["original"]
+        whole = self.result.get("checkpoint") or original  # older runs have no smaller embeddings
+        counted = "nonembedding_parameters" if total_params is False else "parameters"
+        fitting, amount = self.front, None if isinstance(total_params, bool) else total_params
         if params is not None:
-            most = parse_budget(params, original[counted], option="--params")
-            fitting = [entry for entry in fitting if entry[counted] <= most]
+            name = "parameters" if total_params is True else "nonembedding_parameters"
+            most = parse_budget(params, whole[name], option="--params")
+            fitting = [entry for entry in fitting if entry[name] <= most]
+        if amount is not None:
+            most = parse_budget(amount, whole["parameters"], option="--total-params")
+            fitting = [entry for entry in fitting if entry["parameters"] <= most]
         if latency_ms is not None:
             if latency_ms <= 0:
                 raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
             fitting = [entry for entry in fitting if entry["latency_ms"]["median"] <= latency_ms]
         if max_loss is not None:
-            most_lost, lost = parse_points(max_loss, option="--max-loss"), error_format(self.result).lost
-            base = original["validation_error"]
-            fitting = [entry for entry in fitting if lost(entry["validation_error"], base) <= most_lost]
-        if params is None and latency_ms is None and max_loss is None:
-            raise BadInput("a budget is needed: --params 60%, --latency-ms 8 or --max-loss 1%.")
+            most_lost = parse_points(max_loss, option="--max-loss")
+            fitting = [entry for entry in fitting if self.loss(entry, upper_end=surely) <= most_lost]
+        elif surely:
+            raise BadInput("--surely is about --max-loss; give both, or leave it out.")
+        by_size = params is None and amount is None and latency_ms is None
+        if by_size and max_loss is None:
+            raise BadInput("a budget is needed: --params 60%, --total-params 25%, --latency-ms 8 or --max-loss 1%.")
         if not fitting:
-            raise BadInput(explain_nothing_fits(self.result, counted))
-        by_size = params is None and latency_ms is None
-        key = "nonembedding_parameters" if by_size else "validation_error"
-        return Selection(self, min(fitting, key=lambda entry: (entry[key], entry["trial"])))
+            sure = " --surely looks at the upper ends of the losses' intervals." if surely else ""
+            raise BadInput(explain_nothing_fits(self.result, counted) + sure)
+        if by_size:
+            return Selection(self, min(fitting, key=lambda entry: (entry["nonembedding_parameters"], entry["trial"])))
+        return Selection(self, best_of(self.result, fitting))
+
+    def loss(self, entry: Mapping[str, Any], *, upper_end: bool = False) -> float:
+        """What a member loses against the original on the rows that judge it, or the upper end of its interval."""
+        if upper_end:
+            interval = loss_interval(entry, "validation_error")
+            if interval is None:
+                raise BadInput("--surely needs intervals of losses, which runs of earlier versions do not have.")
+            return interval[1]
+        return error_format(self.result).lost(entry["validation_error"], self.result["original"]["validation_error"])
 
     def member(self, trial: int) -> "Selection":
         """The member of the front with this trial number."""
@@ -83,6 +115,9 @@ class FinishedRun:
     def show(self, console: "Console") -> None:
         console.print(front_table(self.result))
         console.print(draw_front(self.result, min(100, console.width)), highlight=False)
+        for line in embedding_lines(self.result):
+            console.print(line, soft_wrap=True, highlight=False)
+        console.print(selection_words(self.result), soft_wrap=True, highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
         console.print(
             f"next:   archwright select {self.folder.path} --params 50% --to compact", soft_wrap=True, highlight=False
@@ -133,12 +168,12 @@ def load_run(path: Path) -> FinishedRun:
 def explain_nothing_fits(result: Mapping[str, Any], counted: str) -> str:
     """What the front has instead; `counted` names the parameters that the budget is about."""
     front, original = result["front"], result["original"]
-    least = min(entry[counted] for entry in front)
+    least, whole = min(entry[counted] for entry in front), result.get("checkpoint") or original
     fastest = min(entry["latency_ms"]["median"] for entry in front)
     measure = error_format(result)
     gap = measure.lost(min(entry["validation_error"] for entry in front), original["validation_error"])
     return (
-        f"no sub-network on the front is within the budget; the smallest has {least / original[counted]:.1%} of the "
+        f"no sub-network on the front is within the budget; the smallest has {least / whole[counted]:.1%} of the "
         f"{counted}, the fastest takes {fastest:.2f} ms, the most accurate loses {100 * gap:.1f} {measure.unit}. "
         "Loosen the budget, or search longer."
     )

@@ -16,11 +16,12 @@ from archwright.compression.context import read_deadline, write_deadline
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.ray_search import search_on_ray
-from archwright.compression.weights import StandaloneWeights
+from archwright.compression.selection import find_finalists
+from archwright.compression.weights import ChainWeights, StandaloneWeights
 from archwright.errors import Failed
 from archwright.objectives.table import LatencyTable
 from archwright.progress import Bar, progress
-from archwright.search import config_of, fail_stale_trials, front, search
+from archwright.search import config_of, fail_stale_trials, search
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 WORKER_PATIENCE = 30.0
@@ -38,14 +39,15 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
         open_search(evaluator, table) as search_trials,
         progress("search", evaluator.trials, unit="trials") as bar,
     ):
-        counter = TrialCounter(study, bar)
+        counter = TrialCounter(evaluator, study, bar)
 
         def after_trial(trial: FrozenTrial) -> None:
             counter.update(trial)
-            delete_unused_networks(evaluator, study)
+            if isinstance(evaluator.weights, StandaloneWeights):  # each trial adds a network
+                delete_unused_networks(evaluator, study)
 
         write_deadline(context.run, None)
-        search_trials(trials=1, deadline=None, on_trial=after_trial)  # one even when time is up
+        search_trials(trials=evaluator.least_trials, deadline=None, on_trial=after_trial)  # even when time is up
         write_deadline(context.run, deadline)
         with suppress(TimeUp):
             search_trials(trials=evaluator.trials, deadline=deadline, on_trial=after_trial)
@@ -73,7 +75,8 @@ def join_search(evaluator: SubnetEvaluator, *, wait_minutes: float) -> int:
         nonlocal trials
         trials += 1
         bar.advance()
-        delete_unused_networks(evaluator, study)
+        if isinstance(evaluator.weights, StandaloneWeights):
+            delete_unused_networks(evaluator, study)
 
     with (
         search_here(evaluator, evaluator.latency_table()) as search_trials,
@@ -94,26 +97,24 @@ def wait_for_file(path: Path, minutes: float) -> None:
 
 
 def delete_unused_networks(evaluator: SubnetEvaluator, study: Study) -> None:
-    """Deletes networks that were trained by themselves and are not on the front."""
-    if isinstance(evaluator.weights, StandaloneWeights):
+    """Deletes tried networks with weights of their own that are not among those that may come onto the front."""
+    if isinstance(evaluator.weights, StandaloneWeights | ChainWeights):
         trials = study.get_trials(deepcopy=False, states=FINISHED)
-        tried, best = (
-            [config_of(evaluator.space.choices, trial) for trial in some]
-            for some in (trials, front(trials, space=evaluator.space))
-        )
+        tried = [config_of(evaluator.space.choices, trial) for trial in trials]
+        best = [finalist.config for finalist in find_finalists(evaluator, trials)]
         evaluator.weights.delete_except(best, tried)
 
 
 class TrialCounter:
     """Shows how many trials of the study are finished, by whomever."""
 
-    def __init__(self, study: Study, bar: Bar) -> None:
-        self._study, self._bar, self._shown = study, bar, 0
+    def __init__(self, evaluator: SubnetEvaluator, study: Study, bar: Bar) -> None:
+        self._evaluator, self._study, self._bar, self._shown = evaluator, study, bar, 0
         self.update(None)
 
     def update(self, trial: FrozenTrial | None) -> None:
         finished = len(self._study.get_trials(deepcopy=False, states=FINISHED))
-        numbers = {"error": trial.values[0]} if trial is not None and trial.values else {}
+        numbers = {"error": self._evaluator.trial_error(trial)} if trial is not None and trial.values else {}
         self._bar.advance(finished - self._shown, **numbers)
         self._shown = finished
 

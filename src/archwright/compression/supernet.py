@@ -1,25 +1,30 @@
 """Training of the super-network: in every step some of its sub-networks are trained together."""
 
 import copy
+from functools import partial
 
 from archwright.compression.context import RunContext
-from archwright.compression.finetuning import plan_steps, seconds_per_step, train_phase
+from archwright.compression.finetuning import original_teacher, plan_steps, seconds_per_step, train_phase
+from archwright.compression.space import open_space
 from archwright.configs import compress as o
 from archwright.networks.load import freeze_embeddings
 from archwright.networks.pruned import PrunedNetwork
 from archwright.random_streams import SUPERNET_BATCHES
 from archwright.search import smallest
 from archwright.spaces.frontier import Frontier
-from archwright.spaces.subnetwork import SubnetSpace
+from archwright.spaces.subnetwork import ChainSpace, SubnetSpace
+from archwright.subnet.chain import SMALLEST
 from archwright.subnet.importance import ImportanceOrder, reorder
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws
-from archwright.subnet.supernet import plain_update, supernet_update
+from archwright.subnet.supernet import FixedTeacher, plain_update, supernet_update
+from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Update
 from archwright.training.losses import distillation, task_loss
+from archwright.training.schedule import Schedule
 from archwright.training.task_data import load_checkpoint, save_network
 
-TRAINING_SHARE = 0.75
-"""Part of --minutes after which the super-network's training ends; the search has the rest."""
+SHORT_STEPS, SHORT_SMALLEST = 100, 0.4
+"""Below so many steps a language model is trained along the upper part of the chain alone."""
 
 
 def train_supernet(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
@@ -36,12 +41,13 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
     freeze_embeddings(network, not options.train_embeddings)
     if order:
         reorder(network, order)
-    space = context.space(network, order)
-    steps = plan_steps(context, "supernet", lambda: supernet_steps(context, network, space))
+    space = open_space(context, network, order)
+    teacher = original_teacher(context) if options.teacher == "original" else None
+    steps = plan_steps(context, "supernet", lambda: supernet_steps(context, network, space, teacher))
     with run.phase("supernet"):
         frontier = Frontier(space)
         train_phase(
-            *(context, network, supernet_step(network, space, options, frontier)),
+            *(context, network, supernet_step(network, space, options, teacher, frontier, lower_end(context, steps))),
             phase="supernet",
             stream=SUPERNET_BATCHES,
             steps=steps,
@@ -52,7 +58,9 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
     run.checkpoints("supernet").remove()
 
 
-def supernet_steps(context: RunContext, network: PrunedNetwork, space: SubnetSpace) -> int:
+def supernet_steps(
+    context: RunContext, network: PrunedNetwork, space: SubnetSpace, teacher: FixedTeacher | None
+) -> int:
     """How long the super-network is trained: --epochs, fewer when little is left of the training's part of --minutes.
 
     A step is as long as it is measured here, or as the original's steps were with everything around them.
@@ -61,11 +69,12 @@ def supernet_steps(context: RunContext, network: PrunedNetwork, space: SubnetSpa
     steps = round(context.task_data.steps_per_epoch(options.batch_size) * options.epochs)
     if minutes is None:
         return steps
-    seconds_left = 60 * minutes * TRAINING_SHARE - sum(run.seconds.values())
+    end = TASK_KINDS[context.task_data.task.kind].shares.training
+    seconds_left = 60 * minutes * end - sum(run.seconds.values())
     twin = copy.deepcopy(network).train()
     plain, whole = (
         seconds_per_step(update, context.task_data, options.batch_size)
-        for update in (plain_update(twin, loss=task_loss), supernet_step(twin, space, options))
+        for update in (plain_update(twin, loss=task_loss), supernet_step(twin, space, options, teacher))
     )
     original_steps = (run.note("plan") or {}).get("original", 0)
     original_step = run.seconds.get("original", 0.0) / original_steps if original_steps else 0.0
@@ -73,21 +82,40 @@ def supernet_steps(context: RunContext, network: PrunedNetwork, space: SubnetSpa
 
 
 def supernet_step(
-    network: PrunedNetwork, space: SubnetSpace, options: o.SupernetOptions, frontier: Frontier | None = None
+    network: PrunedNetwork,
+    space: SubnetSpace,
+    options: o.SupernetOptions,
+    teacher: FixedTeacher | None,
+    frontier: Frontier | None = None,
+    smallest_share: float = SMALLEST,
 ) -> Update:
-    """One step of the strategy; a frontier that is given learns which sub-networks do well for their size."""
+    """One step of the strategy; a frontier that is given learns which sub-networks do well for their size.
+
+    On the chain no sub-network is smaller than `smallest_share` of the cost.
+    """
     frontier = frontier or Frontier(space)
-    draw = SubnetDraws(
-        largest=space.anatomy.full,
-        smallest=space.build(smallest(space.choices)),
-        random=frontier.random,
-        near=frontier.near,
-    )
     return supernet_update(
         network,
-        draw,
+        subnet_draws(space, frontier, smallest_share),
         STRATEGIES[options.strategy],
         loss=task_loss,
-        distil=lambda logits, teacher: distillation(logits, teacher, options.temperature),
+        distil=lambda logits, answers: distillation(logits, answers, options.temperature),
+        teacher=teacher,
+        clip=Schedule.clip if teacher else None,
         seen=frontier.record_loss,
     )
+
+
+def lower_end(context: RunContext, steps: int) -> float:
+    """The smallest share of the chain that is worth training: few steps of a language model teach small ones nothing,
+    and what they cost is missing at the larger ones."""
+    return SHORT_SMALLEST if context.task_data.task.kind == "lm" and steps < SHORT_STEPS else SMALLEST
+
+
+def subnet_draws(space: SubnetSpace, frontier: Frontier, smallest_share: float = SMALLEST) -> SubnetDraws:
+    """What strategies draw from: along the chain where there is one, otherwise from the whole space."""
+    whole = space.anatomy.full
+    if isinstance(space, ChainSpace):
+        draw = partial(space.chain.draw, smallest=smallest_share)
+        return SubnetDraws(whole, space.chain.spec(smallest_share), draw, frontier.near)
+    return SubnetDraws(whole, space.build(smallest(space.choices)), frontier.random, frontier.near)

@@ -3,13 +3,14 @@
 from dataclasses import fields
 from typing import Any
 
-from archwright.compression.evaluator import ERROR, check_latency, params_bound
+from archwright.compression.checkpoint_size import checkpoint_anatomy
+from archwright.compression.evaluator import check_latency, params_bounds
 from archwright.compression.methods import METHODS
+from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.compression.studies.fidelity import draw_subnets
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.errors import BadInput
-from archwright.networks.load import stock_config, supernet_config
 from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import measure_latency
 from archwright.parallel.ray_cluster import check_ray
@@ -17,7 +18,7 @@ from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace, subnet_space
 from archwright.store import check_store
 from archwright.subnet.anatomy import read_anatomy
-from archwright.training.task_data import TaskData, check_positions, load_checkpoint
+from archwright.training.task_data import TaskData, check_positions, describe_checkpoint, load_checkpoint
 
 FEWEST_SUBNETS = 3
 """Sub-networks below which a rank correlation says nothing."""
@@ -27,8 +28,16 @@ def validate(config: CompressConfig, task_data: TaskData) -> None:
     """BadInput for everything that can be known before the weights are loaded."""
     validate_method(config.supernet, config.search)
     validate_fidelity(config.fidelity, method=config.supernet.method)
+    if config.model.width is not None:
+        validate_width(config)
     space = build_space(config, task_data)
     validate_search(config, space)
+    if GENERATION in config.search.objectives and task_data.task.kind != "lm":
+        raise BadInput(
+            f"--objectives {GENERATION} is about models that write text, so it needs --task lm, got the task "
+            f"{task_data.task.name}; take {LATENCY}."
+        )
+    params_bounds(config.budget, space, checkpoint_anatomy(task_data, config.model))
     draw_subnets(space, config.fidelity.honesty, task_data.seed)  # refuses more than there are
 
 
@@ -43,11 +52,31 @@ def validate_method(options: o.SupernetOptions, search: o.SearchOptions) -> None
                 f"--{name.replace('_', '-')} means nothing for --method {options.method}, "
                 f"got {getattr(options, name)!r}; leave it out."
             )
+    if method.shared and options.strategy == "teacher" and options.teacher != "original":
+        raise BadInput(
+            f"--strategy teacher needs a teacher that stays as it is, --teacher original, got {options.teacher}; "
+            "take it, or --strategy full."
+        )
+    if options.space == "chain" and options.order == "none":
+        raise BadInput("--space chain is made of importance scores, got --order none; take fisher or taylor.")
     if search.ray is not None:
         if not method.standalone:
             able = " or ".join(name for name in METHODS if METHODS[name].standalone)
             raise BadInput(f"--ray trains networks one by one, so it needs --method {able}, got {options.method}.")
         check_ray(search.ray)
+
+
+def validate_width(config: CompressConfig) -> None:
+    """Channels are chosen in the fine-tuned original: networks that start from the pre-trained one have none."""
+    options = config.supernet
+    start = "--start pretrained" if METHODS[options.method].shared and options.start == "pretrained" else None
+    start = f"--method {options.method}" if METHODS[options.method].standalone else start
+    start = "--honesty" if config.fidelity.honesty else start
+    if start is not None:
+        raise BadInput(
+            f"--width cuts the fine-tuned original, got {start}, which trains from the pre-trained weights; leave one "
+            "of the two out."
+        )
 
 
 def usual_values(options: o.SupernetOptions) -> dict[str, Any]:
@@ -68,10 +97,8 @@ def validate_fidelity(options: o.FidelityOptions, *, method: str) -> None:
 
 def build_space(config: CompressConfig, task_data: TaskData) -> SubnetSpace | TrainedSpace:
     """The space as it can be known before the weights are loaded."""
-    options, task = config.supernet, task_data.task
-    source = stock_config(task_data.source)
-    network = supernet_config(source, kind=task.kind, labels=task.labels, grouping=config.model.grouping)
-    space = subnet_space(options.space or "small", read_anatomy(network))
+    options = config.supernet
+    space = subnet_space(options.space or "small", read_anatomy(describe_checkpoint(task_data, config.model)))
     if not METHODS[options.method].standalone:
         return space
     epochs = SAMPLERS[config.search.sampler].epochs(rungs(options.min_epochs, options.epochs))
@@ -79,7 +106,7 @@ def build_space(config: CompressConfig, task_data: TaskData) -> SubnetSpace | Tr
 
 
 def validate_search(config: CompressConfig, space: SubnetSpace | TrainedSpace) -> None:
-    """Objectives, sampler and budget of the search."""
+    """Objectives and sampler of the search."""
     search = config.search
     unknown = [name for name in search.objectives if name not in OBJECTIVES]
     costs = [name for name in search.objectives if name != ERROR]
@@ -89,7 +116,6 @@ def validate_search(config: CompressConfig, space: SubnetSpace | TrainedSpace) -
             f"each once, got {','.join(search.objectives)!r}."
         )
     SAMPLERS[search.sampler](space.choices, seed=0)  # refuses a space that it cannot serve
-    params_bound(config.budget, space)
 
 
 def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
@@ -99,7 +125,7 @@ def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
     longest = max(encoded.lengths.max() for encoded in task_data.encoded.values())
     check_positions(network, {"--max-length": longest, "--length": measure.length})
     if most is not None:
-        space = subnet_space(options.space or "small", read_anatomy(network.config))
+        space = subnet_space(options.space or "small", read_anatomy(network.config))  # an upper bound with --width
         specs = {"smallest": space.build(smallest(space.choices))}
         length = task_data.length(measure.length)
         timings = measure_latency(network, specs, batch=1, length=length, rounds=measure.rounds)

@@ -13,10 +13,10 @@ from archwright.compression.finetuning import extract_trainable, finetune
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import EPOCHS, Config
-from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace
+from archwright.spaces.subnetwork import SUPERNET, ChainSpace, SubnetSpace, TrainedSpace
 from archwright.store import RunFolder
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.subnet.spec import SubnetSpec
+from archwright.subnet.spec import SubnetSpec, sizes
 from archwright.training.task_data import save_network
 
 MOST_CHECKPOINTS = 20
@@ -42,8 +42,31 @@ class SharedWeights:
 
 
 @dataclass(frozen=True)
+class ChainWeights:
+    """Sub-networks are parts of one network; candidates lie beside it, each with weights of its own."""
+
+    context: RunContext
+    network: PrunedNetwork
+    space: ChainSpace
+
+    def locate(self, config: Config) -> tuple[PrunedNetwork, SubnetSpec | None]:
+        if config["source"] == SUPERNET:
+            return self.network, self.space.build(config)
+        network = load_saved_network(self.context.run.networks / config["source"])
+        return network.to(self.context.task_data.device), None
+
+    def delete_except(self, best: Iterable[Config], tried: Iterable[Config]) -> None:
+        """Deletes tried candidates that are not among the best; the space still knows what they were."""
+        for source in {config["source"] for config in tried} - {config["source"] for config in best} - {SUPERNET}:
+            shutil.rmtree(self.context.run.networks / source, ignore_errors=True)
+
+
+@dataclass(frozen=True)
 class StandaloneWeights:
-    """Fine-tunes the network of a config from the weights of `start` when it is first needed, into the run folder."""
+    """Fine-tunes the network of a config from the weights of `start` when it is first needed, into the run folder.
+
+    The whole network is the run's fine-tuned original, cut if that was asked for: it is not trained a second time.
+    """
 
     context: RunContext
     start: PrunedNetwork
@@ -56,8 +79,9 @@ class StandaloneWeights:
         return load_saved_network(folder).to(self.context.task_data.device), None
 
     def folder(self, config: Config) -> Path:
-        """Where the trained network is saved."""
-        return self.context.run.networks / config_name(config)
+        """Where the trained network is saved; runs of earlier versions have a second training of the whole one."""
+        own = self.context.run.networks / config_name(config)
+        return self.context.start if not own.exists() and is_whole(self.space, config) else own
 
     def checkpoints(self, config: Config) -> FileCheckpoints:
         """The state of the training; the same for all rungs of a design."""
@@ -82,6 +106,11 @@ class StandaloneWeights:
         """Deletes the networks of tried configs that are not among the best."""
         for name in {config_name(config) for config in tried} - {config_name(config) for config in best}:
             shutil.rmtree(self.context.run.networks / name, ignore_errors=True)
+
+
+def is_whole(space: SubnetSpace | TrainedSpace, config: Config) -> bool:
+    """Whether this sub-network is the whole network."""
+    return sizes(space.build(config)) == sizes(space.anatomy.full)
 
 
 def config_name(config: Config) -> str:

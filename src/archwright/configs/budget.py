@@ -1,5 +1,7 @@
 """Budgets as people write them: 60%, 5M, 0.5."""
 
+from pathlib import Path
+
 from archwright.errors import BadInput
 
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
@@ -31,6 +33,16 @@ def parse_count(value: str | float, *, option: str) -> float:
     if not 1 <= number < float("inf"):
         raise BadInput(f"{option} must be a number such as 15.7M, got {value!r}.")
     return number
+
+
+def parse_vocabulary(value: str | float, *, option: str) -> int | Path | None:
+    """So many tokens, the file that lists them, or None for those of the task: 8000, 8K, tokens.txt, task."""
+    text = plain_text(value)
+    if text == "task":
+        return None
+    if not text[:1].isdigit() or Path(str(value)).is_file():
+        return Path(str(value)).expanduser()
+    return int(parse_count(value, option=option))
 
 
 def parse_points(value: str | float, *, option: str) -> float:

@@ -10,8 +10,12 @@ from archwright.configs.options import members, option
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "paper": {
+        "space": "small",
         "order": "none",
+        "strategy": "full",
+        "teacher": "in-place",
         "start": "pretrained",
+        "repair": "mask",
         "learning_rate": 2e-5,
         "batch_size": 4,
         "temperature": 10.0,
@@ -19,17 +23,41 @@ PRESETS: dict[str, dict[str, Any]] = {
         "original_epochs": 5.0,
         "train_embeddings": True,
         "validation_rows": 0,
+        "split": "random",
+        "validation_role": "test",
         "min_epochs": 1.0,
-        "sampler": "random",
+        "fisher_trust": 1.0,
+        "sampler": "ehvi",
         "corners": ("largest", "smallest", "middle"),
         "trials": 100,
+        "selection": "all",
     },
 }
 """Option values that go together; what the user gives beside a preset wins."""
 
+CUTS = {
+    "after": "the untouched checkpoint is fine-tuned: losses are against it, and it is the teacher; then it is cut",
+    "before": "the checkpoint is cut, then fine-tuned; what is left is the original, as in earlier versions",
+}
+
 PRESET_HELP = {
     "default": "for few rows and a CPU: importance order, training from the fine-tuned original",
-    "paper": "Klein et al. 2024: no order, from pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, random search",
+    "paper": "Klein et al. 2024: no order, from pre-trained weights, lr 2e-5, batch 4, T 10, 5 epochs, EHVI",
+}
+
+HEADS = ("auto", "new")
+ROLES = {
+    "choose": "its rows choose, and the test rows are cut from --train",
+    "test": "its rows are the test rows, and 30 % of --train choose, as in Klein et al. 2024",
+}
+SPLITS = {
+    "grouped": "texts that stand in one another, or share half of their word 4-grams, go into the same part",
+    "random": "row by row, whatever the texts are",
+}
+
+SELECTIONS = {
+    "halves": "one half of the validation rows searches, the other re-scores the best three of every size",
+    "all": "all validation rows search, and the Pareto front stays as the search found it",
 }
 
 
@@ -46,12 +74,26 @@ class ModelOptions:
     model: str = "minilm"
     """A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral checkpoint,
     pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384, smollm2 the embedded SmolLM2-135M."""
+    tokenizer: str | None = None
+    """Folder or hub id of the tokenizer, where the checkpoint has none beside it."""
     pooling: str | None = option(None, choices=("cls", "mean", "last"))
     """How the head reads the text: first token, mean over tokens or last token; by default as the checkpoint was
     trained."""
     grouping: str = option("groups", choices=("groups", "queries"))
     """What counts as a head where several query heads share keys and values: such a group as a whole, or equally many
     query heads of every group."""
+    vocabulary: str | float | None = option(None, metavar="N|task|FILE")
+    """Keep only so many tokens (the most frequent of the training texts), task for all that occur in the training
+    texts, or those that a file lists, one per line. Special tokens and single characters always stay."""
+    embedding_rank: int | None = option(None, minimum=1)
+    """Width of the table of word vectors, with a linear behind it that widens them; as the checkpoint has it if not
+    said. Not for lm."""
+    width: str | float | None = option(None, metavar="N|N%")
+    """Hidden width of an encoder: so many channels of its residual stream stay, by their importance for the task, and
+    what read the others is repaired by least squares; as the checkpoint has it if not said."""
+    cut: str = option("after", choices=CUTS)
+    """When --vocabulary and --embedding-rank make the network smaller; --width always does after fine-tuning. A
+    vocabulary is cut before where answers stand at tokens (squad, lm)."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +107,16 @@ class DataOptions:
     """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
     cut by articles)."""
     train: Path | None = None
-    """Your own rows: CSV, TSV or JSONL; plain text (.txt) for lm."""
+    """Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets` saved;
+    plain text (.txt) for lm."""
     validation: Path | None = None
-    """Rows that choose between sub-networks. Without --test they are the test rows, and 30 % of --train choose."""
+    """Rows that choose between sub-networks. Without them 15 % of --train do, 30 % when there is --test."""
     test: Path | None = None
-    """Rows that only the final report looks at. With neither of the two, 15 % of --train choose and 15 % test."""
+    """Rows that only the final report looks at. Without them 15 % of --train are."""
+    validation_role: str = option("choose", choices=ROLES)
+    """What --validation is for where there is no --test."""
+    split: str = option("grouped", choices=SPLITS)
+    """How rows are cut from --train. squad keeps articles together and lm the order of the text in any case."""
     text_column: str = "text"
     """Column of the text."""
     text_pair_column: str | None = None
@@ -79,6 +126,13 @@ class DataOptions:
     choice_columns: tuple[str, ...] = option((), metavar="A,B,C")
     """Multiple choice: columns of the choices that may go on from the text; the label is the right one's position from
     0, its column or its text."""
+    skip_empty: bool = False
+    """Leave out rows without text or label, and say how many, instead of refusing the file."""
+    labels: tuple[str, ...] = option((), metavar="A,B,C")
+    """Names of the classes as the rows write them, in the order of the checkpoint's outputs; needed where the
+    checkpoint calls them LABEL_0, LABEL_1 and so on and the rows do not number them."""
+    head: str = option("auto", choices=HEADS)
+    """Keep the checkpoint's own head where it is for these classes, or always begin with a new one."""
     regression: bool | None = None
     """Predict a number instead of a class; recognised from the labels if not said."""
     train_rows: int = option(0, minimum=0)
@@ -100,12 +154,15 @@ class SupernetOptions:
     method: str = option("weight-sharing", choices=members("compression.methods", "METHODS"))
     """How smaller networks are found."""
     space: str | None = option(None, choices=members("spaces.subnetwork", "SPACES"))
-    """Which sub-networks exist; if not said what suits the method, small for both kinds of NAS."""
-    strategy: str = option("full", choices=members("subnet.strategies", "STRATEGIES"))
+    """Which sub-networks exist; if not said what suits the method: chain for weight sharing, small for standard NAS."""
+    strategy: str = option("teacher", choices=members("subnet.strategies", "STRATEGIES"))
     """Which sub-networks take part in a training step."""
-    order: str = option("taylor", choices=("taylor", "none"))
+    order: str = option("fisher", choices=("fisher", "taylor", "none"))
     """Put heads, units and layers into the order of their importance for the task first, measured on the fine-tuned
-    original and training rows."""
+    original and training rows: by Fisher information (mean squared gradient of a mask) or its first-order relative."""
+    teacher: str = option("original", choices=("original", "in-place"))
+    """Whose answers sub-networks learn from beside the labels: the fine-tuned original, which stays as it is, or the
+    super-network itself at every step."""
     start: str = option("original", choices=("original", "pretrained"))
     """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
     epochs: float = option(3.0, above=0)
@@ -118,12 +175,17 @@ class SupernetOptions:
     that is fine-tuned for this task."""
     learning_rate: float = option(2e-4, above=0, below=1)
     """Peak learning rate of both trainings."""
-    batch_size: int = option(32, minimum=1)
-    """Texts per step."""
+    batch_size: int = option(0, minimum=0)
+    """Texts per step; 0 for what suits the task: 32, of lm 4 blocks."""
     temperature: float = option(2.0, above=0)
     """Softens the answers that sub-networks learn from."""
+    repair: str = option("least-squares", choices=members("subnet.pruning", "REPAIRS"))
+    """Of networks that are pruned without training: what is done to the weights that are left, on training rows."""
     train_embeddings: bool = False
     """Train the embedding tables too; they are half of a small model, and each step pays for all of their rows."""
+    fisher_trust: float = option(0.2, minimum=0, maximum=1)
+    """Method retraining-free: how much the rearrangement of masks trusts what is off the diagonal of the Fisher
+    information; 1 is as published, and loses more here."""
     checkpoint_seconds: float = option(60.0, minimum=0)
     """Seconds between saved states of a training, from which the same command resumes after a crash; 0: each step."""
 
@@ -142,8 +204,11 @@ class SearchOptions:
     """What to trade off, the validation error and at least one cost."""
     corners: tuple[str, ...] = option(("largest", "middle"), choices=("largest", "smallest", "middle"))
     """Corners of the space that every sampler tries first."""
+    selection: str = option("halves", choices=SELECTIONS)
+    """Which validation rows choose the members of the front."""
     minutes: float | None = option(None, above=0)
-    """Wall-clock for everything; training is shortened to about 60 % of it, the search stops when it is over."""
+    """Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough to measure
+    the front."""
     workers: int = option(1, minimum=1)
     """Processes that search together on this machine; more can join with `archwright worker`."""
     ray: str | None = option(None, metavar="ADDRESS")
@@ -169,8 +234,9 @@ class BudgetOptions:
     """At most so many non-embedding parameters (60%: of the original's, or a number such as 5M)."""
     latency_ms: float | None = option(None, above=0)
     """At most so many milliseconds for one text on one thread of this machine."""
-    total_params: bool = False
-    """Count the embeddings too in --params."""
+    total_params: str | float | bool = option(False, metavar="[N|N%]")
+    """At most so many parameters in all (25%: of the untouched checkpoint's, or a number such as 6M); compress makes
+    vocabulary and embeddings as small as that needs. Without an amount: count the embeddings too in --params."""
 
 
 @dataclass(frozen=True)
@@ -234,6 +300,8 @@ class LossOptions:
     max_loss: str | float | None = option(None, metavar="X%")
     """The smallest sub-network that loses at most so many points of the metric on the validation rows; for language
     models percent of the perplexity."""
+    surely: bool = False
+    """With --max-loss: the upper end of the loss's 95 % interval must be within it."""
 
 
 @dataclass(frozen=True)
@@ -242,6 +310,9 @@ class RecoveryOptions:
 
     recover_epochs: float = option(0.0, minimum=0)
     """Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers."""
+    repair: str | None = option(None, choices=members("subnet.pruning", "REPAIRS"))
+    """What is done to the chosen sub-network's weights before that; if not said least-squares or none, whichever has
+    the lower loss on training rows that were not used for it."""
     recover_learning_rate: float = option(1e-4, above=0, below=1)
     """Peak learning rate of that."""
     threads: int = option(0, minimum=0)

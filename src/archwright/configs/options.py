@@ -25,6 +25,10 @@ from archwright.registry import Registry
 Config = TypeVar("Config")
 Choices = Iterable[str] | Mapping[str, Any] | Callable[[], Iterable[str] | Mapping[str, Any]]
 """Names, or name -> description; a function is called only when the names are needed."""
+CLOSE = 0.7
+"""Similarity from which on a word is taken for a mistyped one."""
+FEWEST_LETTERS = 3
+"""Of a word that may be the beginning of another."""
 MOST_NAMES = 20
 """Names that fit into one line of an error."""
 
@@ -81,6 +85,8 @@ class Option:
     """Whether the option holds a tuple of such values."""
     number_too: bool
     """A text that may be given as a number: `str | float`."""
+    switch_too: bool
+    """A text that may be left out, which is then true: `str | bool`."""
     field: "Field[Any]"
 
     @property
@@ -116,6 +122,8 @@ class Option:
         return tuple(self._parse_one(item) for item in (value if isinstance(value, list | tuple) else [value]))
 
     def _parse_one(self, value: Any) -> Any:
+        if self.switch_too and str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
         parsed = PARSERS[self.type](value) if not (self.number_too and is_number(value)) else value
         if parsed is None:
             raise BadInput(f"{self.flag} must be {KINDS[self.type]}, got {value!r}.")
@@ -188,8 +196,10 @@ KINDS: dict[type, str] = {
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the most similar of the known words, nothing when none is similar."""
-    close = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    """`; did you mean ...?` with the first word that begins so, or the most similar one; nothing when none is near."""
+    words = list(known)
+    begun = [each for each in words if each.startswith(word)] if len(word.strip("-")) >= FEWEST_LETTERS else []
+    close = begun or get_close_matches(word, words, n=1, cutoff=CLOSE)
     return f"; did you mean {close[0]}?" if close else ""
 
 
@@ -211,12 +221,13 @@ def group_options(group: type) -> dict[str, Option]:
 
 
 def read_declaration(declared: "Field[Any]", hint: Any) -> Option:
-    """`tuple[Path, ...] | None` is several of `Path`; `str | float` is a text that may be given as a number."""
+    """`tuple[Path, ...] | None` is several of `Path`; `str | float | bool` is a text, a number, or a bare switch."""
     union = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
     types = [part for part in union if part is not NoneType]
     several = get_origin(types[0]) is tuple
     kind = get_args(types[0])[0] if several else types[0]
-    return Option(declared.name, kind, several, float in types and kind is str, declared)
+    text = kind is str
+    return Option(declared.name, kind, several, text and float in types, text and bool in types, declared)
 
 
 def make_config(config: type[Config], values: Mapping[str, Any]) -> Config:

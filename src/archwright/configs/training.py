@@ -92,9 +92,11 @@ class TaskOptions(o.DataOptions):
     """What to fine-tune it for."""
 
     validation: Path | None = None
-    """Rows to judge by when there is no --test; all of --train is learnt then."""
+    """Rows to look at beside the test rows; with --validation-role test they are the test rows where there is no
+    --test, and all of --train is learnt."""
     test: Path | None = None
-    """Rows that the result is about. With neither of the two, 15 % of --train validate and 15 % test."""
+    """Rows that the result is about; all of --train is learnt then. Without them 15 % of --train are, and without
+    --validation as well another 15 % validate."""
     validation_rows: int = option(2000, minimum=0, way_out="0 takes all")
     """Validate on at most so many rows, of a task or of the corpus; 0 for all."""
     glue: Path | None = None

@@ -56,6 +56,21 @@ class Encoded:
         ids, offsets = self.ids[: self.offsets[rows]], self.offsets[: rows + 1]
         return replace(self, ids=ids, offsets=offsets, targets=self.targets[:rows])
 
+    def take(self, rows: NDArray[np.int64]) -> "Encoded":
+        """The rows at these positions, in this order; of questions, some windows with the questions they belong to."""
+        texts = (rows[:, None] * self.choices + np.arange(self.choices)).ravel()
+        lengths = np.diff(self.offsets)[texts]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        tokens = np.repeat(self.offsets[texts] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return replace(
+            self,
+            ids=self.ids[tokens],
+            offsets=offsets,
+            types=None if self.types is None else self.types[tokens],
+            targets=self.targets[rows],
+            windows=None if self.windows is None else self.windows.take(rows, tokens, offsets),
+        )
+
     @property
     def rows(self) -> int:
         """Rows as the task counts them: questions, not their windows."""

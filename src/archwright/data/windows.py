@@ -1,6 +1,6 @@
 """Question answering: what the positions in a window mean, and the answers that a network's scores stand for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,20 @@ class Windows:
     """Of every question: the texts that count as right; none when it cannot be answered."""
     unanswerable: bool
     """Whether there are questions without an answer, as in version 2.0 of SQuAD."""
+
+    def take(self, rows: NDArray[np.int64], tokens: NDArray[np.int64], offsets: NDArray[np.int64]) -> "Windows":
+        """The windows at these positions, with their tokens' positions and new offsets, and only their questions."""
+        questions, owners = np.unique(self.owners[rows], return_inverse=True)
+        contexts, answers = ([texts[question] for question in questions] for texts in (self.contexts, self.answers))
+        return replace(
+            self,
+            owners=owners.astype(np.int64),
+            offsets=offsets,
+            characters=self.characters[tokens],
+            open=self.open[tokens],
+            contexts=contexts,
+            answers=answers,
+        )
 
     def texts(self, spans: "AnswerSpans") -> list[str]:
         """The answer to each question, "" for none: the best span of its windows, against their weakest "none"."""

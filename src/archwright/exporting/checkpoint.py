@@ -12,10 +12,11 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from archwright.errors import BadInput, Failed
+from archwright.exporting.card import CardFacts, model_card
 from archwright.exporting.exportable import network_traits
 from archwright.exporting.folder import CARD, REPORT, write_whole_folder
 from archwright.exporting.formats import ExportFormat, find_format
-from archwright.exporting.parity import Int8Report, Latency, Parity, Run, compare_outputs, model_card
+from archwright.exporting.parity import Int8Report, Latency, Parity, Run, TestError, compare_outputs
 from archwright.logs import silence_libraries
 from archwright.progress import progress
 
@@ -32,11 +33,15 @@ def export(
     reference: Run,
     batches: Batches,
     latency: Latency | None = None,
+    test_error: TestError | None = None,
+    notes: Sequence[str] = (),
+    facts: CardFacts | None = None,
 ) -> Parity:
     """The parity report of the checkpoint now in `folder`: the difference to `reference` after loading it from there.
 
     The network is a pruned one or one of a space. `reference` gives the logits that are wanted: of a sub-network those
-    inside its super-network. Above the format's limit this raises Failed, and nothing is left in the folder.
+    inside its super-network. `test_error` is measured only beside an 8-bit twin, of both; `notes` and `facts`
+    go into the model card. Above the format's limit this raises Failed, and nothing is left in the folder.
     """
     form, traits = find_format(to, int8=int8), network_traits(network)
     if form.stock and not traits.stock:
@@ -62,6 +67,7 @@ def export(
                 f"got a difference of {difference.share:.1e}; {form.otherwise}."
             )
         exported_latency = latency(run) if latency else None
+        exported_error = test_error(run) if test_error and int8 else None
         del run  # its memory is needed for the next
         bar.advance()
         parity = Parity(
@@ -76,7 +82,9 @@ def export(
             stored_parameters=form.count_stored(place / form.weights),
             bytes=weight_bytes(place, form.weights),
             latency=exported_latency,
-            int8=write_int8(form, place, traits.kind, reference, batches, latency) if int8 else None,
+            int8=write_int8(form, place, traits.kind, reference, batches, latency, test_error) if int8 else None,
+            test_error=exported_error,
+            notes=tuple(notes),
             files={
                 str(path.relative_to(place)): path.stat().st_size for path in sorted(place.rglob("*")) if path.is_file()
             },
@@ -84,7 +92,7 @@ def export(
         report = json.dumps(parity.as_json(), indent=2, allow_nan=False, ensure_ascii=False)
         (place / REPORT).write_text(report + "\n", encoding="utf-8")
         marks_pairs = tokenizer.num_special_tokens_to_add(pair=True) > tokenizer.num_special_tokens_to_add(pair=False)
-        card = model_card(parity, form, name=place.name, joint="" if marks_pairs else "\\n")
+        card = model_card(parity, form, name=place.name, joint="" if marks_pairs else "\\n", facts=facts)
         (place / CARD).write_text(card, encoding="utf-8")
         bar.advance()
     return parity
@@ -107,13 +115,20 @@ def export_mode(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def write_int8(
-    form: ExportFormat, place: Path, kind: str, reference: Run, batches: Batches, latency: Latency | None
+    form: ExportFormat,
+    place: Path,
+    kind: str,
+    reference: Run,
+    batches: Batches,
+    latency: Latency | None,
+    test_error: TestError | None,
 ) -> Int8Report | None:
     if form.quantize is None:
         return None
     file, run = form.quantize(place)
     difference = compare_outputs(reference, run, batches, kind=kind)
-    return Int8Report(file, weight_bytes(place, file), difference, latency(run) if latency else None)
+    timing, error = latency(run) if latency else None, test_error(run) if test_error else None
+    return Int8Report(file, weight_bytes(place, file), difference, timing, error)
 
 
 def weight_bytes(place: Path, name: str) -> int:

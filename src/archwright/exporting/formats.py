@@ -48,6 +48,8 @@ class ExportFormat:
     stock: bool = False
     """Whether it is one of transformers' own classes."""
     library: str = "transformers"
+    runtime: str = "PyTorch"
+    """What runs it, and what an original has to run in that its latency is compared with."""
     trust: str = ""
     """What the loading functions of transformers need to be told beside the folder."""
     notes: Mapping[str, str] = field(default_factory=dict)

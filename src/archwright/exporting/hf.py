@@ -48,6 +48,11 @@ def write_stock(
     Or, `padded`, of the largest layer's units and of as many heads as stock layers need, the rest zeros.
     """
     check_pooling(network)
+    if network.config.width is not None:
+        raise BadInput(
+            f"stock classes have as many channels as all heads together, got a hidden width of {network.config.width}; "
+            "export to compact."
+        )
     if not padded:
         check_expressible(network)
     as_stock(network).save_pretrained(folder)
@@ -149,6 +154,11 @@ def check_pooling(network: PrunedNetwork) -> None:
 def check_expressible(network: PrunedNetwork) -> None:
     """Raises BadInput, one line, unless stock layers can have exactly these sizes."""
     config, sizes = network.config, network.config.layers
+    if config.embedding_rank is not None:
+        raise BadInput(
+            f"hf needs one table of word vectors, got one of rank {config.embedding_rank} and its projection; "
+            "export to compact, or to hf-padded, which multiplies them out."
+        )
     whole, _ = config.whole_sizes(0)
     heads = most_heads(network) if config.family.key_heads else whole
     equal = f"all {whole} heads" if heads == whole else f"equally many heads (here {heads})"

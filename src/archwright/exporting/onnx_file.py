@@ -117,6 +117,7 @@ ONNX = ExportFormat(
         prod(tensor.dims) for tensor in onnx.load(file, load_external_data=False).graph.initializer
     ),
     library="onnx",
+    runtime="onnxruntime",
     limit=1e-4,
     usage=lambda kind: kind.onnx_usage,
     otherwise="export to compact",

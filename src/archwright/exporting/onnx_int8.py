@@ -24,12 +24,14 @@ SMALLEST_TABLE = 2**10
 
 
 def quantize_encoder(model: ModelProto, to: Path) -> None:
-    """Weights as signed bytes with one scale per output; activations are quantized while running.
+    """Weights as signed bytes with one scale per output, embeddings with one per row; activations while running.
 
     Weights use 7 of the 8 bits: processors without VNNI overflow otherwise, and with it nothing is lost.
     """
+    quantize_tables(model.graph)
+    lookups = [node.name for node in model.graph.node if node.op_type == "Gather"]
     options = {"weight_type": QuantType.QInt8, "per_channel": True, "reduce_range": True}
-    quantize_dynamic(model, to, nodes_to_exclude=stacked_products(model.graph), **options)
+    quantize_dynamic(model, to, nodes_to_exclude=[*stacked_products(model.graph), *lookups], **options)
 
 
 def stacked_products(graph: GraphProto) -> list[str]:
@@ -66,10 +68,17 @@ def quantize_tables(graph: GraphProto) -> None:
         nodes += [node] if table is None else lookup(graph, node, numpy_helper.to_array(table))
     del graph.node[:]
     graph.node.extend(nodes)
-    used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    used = names_read(graph)
     for place in reversed(range(len(graph.initializer))):
         if graph.initializer[place].name not in used:
             del graph.initializer[place]
+
+
+def names_read(graph: GraphProto) -> set[str]:
+    """What nodes and outputs read, also inside the bodies of loops."""
+    names = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+    bodies = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
+    return names.union(*map(names_read, bodies))
 
 
 def lookup(graph: GraphProto, node: NodeProto, table: NDArray[np.float32]) -> Iterator[NodeProto]:
@@ -79,9 +88,9 @@ def lookup(graph: GraphProto, node: NodeProto, table: NDArray[np.float32]) -> It
     parts = {f"{name}_bytes": np.rint(table / scales).astype(np.int8), f"{name}_scales": scales}
     have = {tensor.name for tensor in graph.initializer}
     graph.initializer.extend(numpy_helper.from_array(part, key) for key, part in parts.items() if key not in have)
-    yield helper.make_node("Gather", [f"{name}_bytes", where], [f"{out}_bytes"])
+    yield helper.make_node("Gather", [f"{name}_bytes", where], [f"{out}_bytes"], f"{out}_bytes")
     yield helper.make_node("Cast", [f"{out}_bytes"], [f"{out}_unscaled"], to=TensorProto.FLOAT)
-    yield helper.make_node("Gather", [f"{name}_scales", where], [f"{out}_scales"])
+    yield helper.make_node("Gather", [f"{name}_scales", where], [f"{out}_scales"], f"{out}_scales")
     yield helper.make_node("Mul", [f"{out}_unscaled", f"{out}_scales"], [out])
 
 

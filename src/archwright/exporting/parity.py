@@ -1,4 +1,4 @@
-"""Proof that an exported network computes what the sub-network computes: numbers, and the model card that has them."""
+"""Proof that an exported network computes what the sub-network computes, in numbers and in words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,13 +9,14 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from archwright.exporting.folder import SCHEMA
-from archwright.exporting.formats import FORMATS, ExportFormat
 from archwright.exporting.kinds import task_export
 
 Inputs = Mapping[str, Tensor]
 Run = Callable[[Inputs], Tensor]
-Latency = Callable[[Run], Mapping[str, float]]
-"""Times the exported network; its answer goes into the report, e.g. the ratio to the original with its interval."""
+TestError = Callable[[Run], float]
+"""Error of a network on the task's test rows."""
+Latency = Callable[[Run], Mapping[str, Any]]
+"""Times the exported network; its answer goes into the report: milliseconds, the original's, tokens and runtimes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Int8Report:
     file: str
     bytes: int
     difference: Difference
-    latency: Mapping[str, float] | None
+    latency: Mapping[str, Any] | None
+    test_error: float | None = None
+    """On the task's test rows, beside `Parity.test_error`; None where there is no task."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,12 @@ class Parity:
     """Size of the file with the weights."""
     files: dict[str, int]
     """Every file of the folder but the report and the model card, with its size in bytes."""
-    latency: Mapping[str, float] | None
+    latency: Mapping[str, Any] | None
     int8: Int8Report | None
+    test_error: float | None = None
+    """Of the exported network, where there is an 8-bit twin to compare it with."""
+    notes: tuple[str, ...] = ()
+    """What was made smaller beside the layers: tokens kept, texts touched, rank and width."""
 
     def as_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self), "difference_share": self.difference.share}
@@ -118,38 +125,11 @@ def varied_batches(
     return batches
 
 
-HEADER = """\
----
-library_name: {library}
-pipeline_tag: {tag}
-tags: [archwright, {family}]
----
-# {name}
-
-A {family} network with {parameters:,} parameters, as `{format}`: {summary}.
-"""
-
-
-def model_card(parity: Parity, form: ExportFormat, *, name: str, joint: str = "") -> str:
-    """Markdown: how to load it, what is left of the network, how exact it is.
-
-    `joint` is what stands between two texts where the tokenizer puts nothing there, in a snippet of code.
-    """
-    kind, summary = task_export(parity.kind), FORMATS.descriptions()[parity.format]
-    header = HEADER.format(name=name, library=form.library, summary=summary, tag=kind.tag, **vars(parity))
-    usage = f"```python\n{form.usage(kind).format(folder=name, trust=form.trust, joint=joint)}```\n"
-    notes = [text for text in (form.notes.get(parity.pooling), kind.notes.get(parity.format)) if text is not None]
-    rows = [f"| {place} | {heads} | {units} |" for place, (heads, units) in enumerate(parity.layers, 1)]
-    layers = "\n".join(["## What is left", "", "| layer | heads | units |", "|---|---|---|", *rows, ""])
-    lines = ["## Parity", "", f"Against the network that was exported: {difference_words(parity.difference)}."]
-    lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
-    if (beside := f"{form.weights}.data") in parity.files:
-        lines.append(f"`{form.weights}` needs `{beside}` beside it.")
-    if parity.latency:
-        lines.append("Latency: " + ", ".join(f"{name} {value:.3g}" for name, value in parity.latency.items()) + ".")
-    if int8 := parity.int8:
-        lines.append(f"`{int8.file}` (8-bit, {int8.bytes:,} bytes): {difference_words(int8.difference)}.")
-    return "\n".join([header, usage, *notes, layers, *lines, "All numbers are in `parity.json`.", ""])
+def latency_words(latency: Mapping[str, Any]) -> str:
+    """Milliseconds with their length and runtime beside those of the original."""
+    time = "{median:.2f} ms ({low:.2f} to {high:.2f}) for one text of {length} tokens on one thread in {runtime}"
+    other = "{original:.2f} ms of the original in {original_runtime} (ratio {ratio:.2f})"
+    return f"{time}, {other}".format(**latency)
 
 
 def difference_words(difference: Difference) -> str:

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from archwright.errors import BadInput
 from archwright.exporting.kinds import task_export
+from archwright.networks.embeddings import LowRankEmbedding, embedding_path
 from archwright.networks.families.family import AttentionShape, Family
 from archwright.networks.pruned import POOLINGS, PrunedNetwork, normed_mean
 
@@ -74,9 +75,15 @@ def pools_mean(network: PrunedNetwork) -> bool:
 
 
 def other_tensors(network: PrunedNetwork) -> State:
-    """The backbone's tensors outside of its layers."""
-    root = f"{network.config.family.layers}."
-    return {name: tensor for name, tensor in network.backbone.state_dict().items() if not name.startswith(root)}
+    """The backbone's tensors outside of its layers; a narrow table of word vectors is multiplied out."""
+    root, backbone = f"{network.config.family.layers}.", network.backbone
+    state = {name: tensor for name, tensor in backbone.state_dict().items() if not name.startswith(root)}
+    table = backbone.get_input_embeddings()
+    if isinstance(table, LowRankEmbedding):
+        path = embedding_path(backbone)
+        state = {name: tensor for name, tensor in state.items() if not name.startswith(f"{path}.")}
+        state[f"{path}.weight"] = table.multiplied_out()
+    return state
 
 
 def pad_zeros(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -18,6 +18,7 @@ from transformers.utils import cached_file
 from archwright.errors import BadInput
 from archwright.logs import quiet_libraries
 from archwright.networks.cells.model import CellConfig
+from archwright.networks.embeddings import LowRankEmbedding
 from archwright.networks.families import FAMILIES
 from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.lts_gpt2 import LtsGpt2Config
@@ -268,9 +269,13 @@ def max_length_of(network: PrunedNetwork) -> int:
 def freeze_embeddings(network: PrunedNetwork, frozen: bool = True) -> None:
     """Whether training leaves as they are what no search can remove.
 
-    These are the tables of word and position vectors, and a language model's output vectors.
+    These are the tables of word and position vectors, and a language model's output vectors. What widens the rows of a
+    narrow table is small and always trained.
     """
     tables: list[nn.Module | None] = [network.backbone.get_submodule(path) for path in network.config.family.embeddings]
     for module in (*tables, network.get_output_embeddings()):
         if module is not None:
             module.requires_grad_(not frozen)
+    for module in network.backbone.modules():
+        if isinstance(module, LowRankEmbedding):
+            module.projection.requires_grad_(True)

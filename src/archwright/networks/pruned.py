@@ -15,6 +15,7 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
 )
 
+from archwright.networks.embeddings import put_low_rank
 from archwright.networks.families import FAMILIES
 from archwright.networks.families.family import (
     GROUPINGS,
@@ -25,6 +26,7 @@ from archwright.networks.families.family import (
     NoAttention,
     WholeLayer,
 )
+from archwright.networks.width import narrow_stream
 
 
 def first_token(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -62,6 +64,8 @@ class PrunedConfig(PreTrainedConfig):
         kind: str = "classification",
         pooling: str = "cls",
         grouping: str = "groups",
+        embedding_rank: int | None = None,
+        width: int | None = None,
         **kwargs: Any,
     ):
         self.backbone = backbone or {"model_type": "bert"}
@@ -70,11 +74,18 @@ class PrunedConfig(PreTrainedConfig):
         self.kind = kind
         self.pooling = pooling
         self.grouping = grouping
+        self.embedding_rank = embedding_rank
+        self.width = width
         super().__init__(**kwargs)
 
     @property
     def family(self) -> Family:
         return FAMILIES[self.backbone["model_type"]]
+
+    @property
+    def stream_width(self) -> int:
+        """Channels of the residual stream: those of the backbone, or fewer."""
+        return int(self.width or self.backbone[self.family.width])
 
     @property
     def depth(self) -> int:
@@ -156,7 +167,7 @@ class Score(nn.Module):
 def pooled_head(config: PrunedConfig, outputs: int) -> nn.Module:
     """The head of a whole text as the family's stock classifier has it."""
     family, stock = config.family, config.stock()
-    width = getattr(stock, family.width)
+    width = config.stream_width
     if not family.head_activation:
         return Score(width, outputs, bias=False)
     dropout = getattr(stock, family.head_dropout, None)
@@ -190,10 +201,14 @@ class PrunedNetwork(PreTrainedModel):
         self.backbone = family.body(config.stock())
         if family.pooler:
             self.backbone.pooler = None
+        if config.embedding_rank is not None:
+            put_low_rank(self.backbone, config.embedding_rank)
         for placed in self.placed_layers():
             shrink(placed)
             if placed.heads:
                 family.place_layer(placed.layer, placed.place)
+        if config.width is not None:
+            narrow_stream(self, config.width)
         layers = self.backbone.get_submodule(family.layers) if family.causal else ()
         attentions = [layer.get_submodule(family.attention) for layer in layers]
         for slot, attention in enumerate(each for each in attentions if not isinstance(each, NoAttention)):
@@ -294,7 +309,7 @@ class PrunedForQuestionAnswering(PrunedNetwork):
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
-        self.head = Score(config.backbone[config.family.width], 2, bias=True)
+        self.head = Score(config.stream_width, 2, bias=True)
         self.post_init()
 
     def forward(

@@ -51,6 +51,9 @@ OBJECTIVES: Registry[SearchObjective] = Registry(
         "latency_ms": SearchObjective(
             "milliseconds for one batch on this device, one thread, from a table measured before the search"
         ),
+        "generation_ms": SearchObjective(
+            "language models: milliseconds per written token with cached keys and values, from such a table"
+        ),
     },
 )
 

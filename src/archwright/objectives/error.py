@@ -14,7 +14,9 @@ from archwright.data.encoding import NO_TARGET
 from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
-from archwright.statistics import ANSWER_METRICS, METRICS, perplexity
+from archwright.statistics import ANSWER_METRICS
+from archwright.statistics.paired import RowOutcomes
+from archwright.statistics.squad import ANSWER_SCORES
 from archwright.subnet.importance import evaluating
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
@@ -36,19 +38,33 @@ def measure_error(
 
     `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned.
     """
+    return measure_rows(model, batches, spec, metric=metric, positive=positive).error
+
+
+def measure_rows(
+    model: PrunedNetwork,
+    batches: Iterable[Batch],
+    spec: SubnetSpec | None = None,
+    *,
+    metric: str,
+    positive: int | None = None,
+) -> RowOutcomes:
+    """What the network makes of every row, in one pass: its error, and what paired comparisons need."""
     batches = list(batches)
-    if metric == "perplexity":  # exp of the mean over all tokens that have a target, whatever batch they are in
-        losses = map_logits(model, batches, spec, lambda batch, logits: summed_loss(logits, batch.targets))
-        return perplexity(sum(losses) / sum(int((batch.targets != NO_TARGET).sum()) for batch in batches))
+    if metric == "perplexity":
+        losses = map_logits(model, batches, spec, lambda batch, logits: text_losses(logits, batch.targets))
+        tokens = [(batch.targets != NO_TARGET).sum(dim=1) for batch in batches]
+        return RowOutcomes(metric, in_row_order(losses, batches), in_row_order(tokens, batches))
     if metric in ANSWER_METRICS:
         windows = batches[0].windows
         texts, right = (windows.texts(predict_spans(model, batches, spec)), windows.answers) if windows else ([], [])
-        return 1.0 - ANSWER_METRICS[metric](texts, right)
+        scores = np.array(ANSWER_SCORES[metric](texts, right))
+        return RowOutcomes(metric, scores, np.ones_like(scores))
     targets = in_row_order([batch.targets for batch in batches], batches)
     answers = predict(model, batches, spec)
     if positive is not None:
         answers, targets = answers == positive, targets == positive
-    return 1.0 - METRICS[metric](answers, targets)
+    return RowOutcomes(metric, answers, targets)
 
 
 def map_logits(
@@ -71,13 +87,13 @@ def predict(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | N
     return in_row_order(map_logits(model, batches, spec, decide), batches)
 
 
-def summed_loss(logits: torch.Tensor, targets: torch.Tensor) -> float:
-    """The loss of all tokens with a target, added up in float64; text by text, without a copy of all logits."""
-    total = 0.0
+def text_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The loss of the tokens with a target, added up in float64 for every text, without a copy of all logits."""
+    sums = []
     for scores, wanted in zip(logits, targets, strict=True):  # time x vocabulary, time
         losses = nn.functional.cross_entropy(scores.float(), wanted, ignore_index=NO_TARGET, reduction="none")
-        total += float(finite(losses).double().sum())
-    return total
+        sums.append(finite(losses).double().sum())
+    return torch.stack(sums).cpu()
 
 
 def predict_spans(model: PrunedNetwork, batches: list[Batch], spec: SubnetSpec | None = None) -> AnswerSpans:

@@ -1,7 +1,7 @@
 """Milliseconds one can trust: many rounds in shuffled order, an interval for every median, a sentinel against drift."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,6 +22,10 @@ RESAMPLES = 1000
 """Bootstrap samples behind an interval."""
 TOGETHER = 16
 """Networks that are timed in the same rounds, beside the sentinel: each has its own weights in memory."""
+FEWEST_ROUNDS = 5
+"""Before a measurement may end early."""
+PRECISE = 0.04
+"""Width of an interval as a share of its median from which on more rounds tell nothing that one would act on."""
 
 Clock = Callable[[], float]
 """Seconds."""
@@ -45,6 +49,8 @@ class Timings:
     drift: float | None
     """Sentinel's median in the last third against the first third, minus 1: 0.05 is a machine that got 5 % slower."""
     rounds: int
+    stopped: str = ""
+    """Why there were fewer rounds than at most: precise or time; empty when there were not."""
 
     def __getitem__(self, name: str) -> Timing:
         return self.by_name[name]
@@ -70,12 +76,14 @@ def time_calls(
     warmup: int = 3,
     sentinel: str | None = None,
     clock: Clock = time.perf_counter,
+    seconds: float | None = None,
 ) -> Timings:
     """Every call once per round, in a new order each round, on one torch thread (other runtimes: the caller's care).
 
     The sentinel, one of the calls, is timed three more times per round, at its start, middle and end; these readings
     only tell the drift. An untimed run precedes every timed one, because a network in use
-    finds its weights in the cache.
+    finds its weights in the cache. With `seconds` the rounds end early, but not before the fifth: when every interval
+    is narrow, or when the time is over.
     """
     if rounds < 1:
         raise BadInput(f"timing needs at least 1 round, got {rounds}.")
@@ -87,7 +95,8 @@ def time_calls(
         for call in calls.values():
             for _ in range(warmup):
                 call()
-        for _ in range(rounds):
+        begun, stopped, done = time.monotonic(), "", 0
+        while done < rounds and not stopped:
             for name, is_reading in order_round(list(calls), sentinel, rng):
                 call = calls[name]
                 call()
@@ -95,11 +104,23 @@ def time_calls(
                 call()
                 (readings if is_reading else samples[name]).append(1000 * (clock() - start))
             bar.advance()
+            done += 1
+            if seconds is not None and FEWEST_ROUNDS <= done < rounds:
+                over = time.monotonic() - begun > seconds
+                stopped = "precise" if all(map(is_precise, samples.values())) else "time" if over else ""
     arrays = {name: np.array(values) for name, values in samples.items()}
     by_name = {name: bootstrap_timing(values, rng) for name, values in arrays.items()}
     third = len(readings) // 3
     drift = float(np.median(readings[-third:]) / np.median(readings[:third]) - 1) if sentinel is not None else None
-    return Timings(by_name, arrays, drift, rounds)
+    return Timings(by_name, arrays, drift, done, stopped)
+
+
+def is_precise(samples: Sequence[float]) -> bool:
+    """Whether the 95 % interval of the median, taken from order statistics, is at most 4 % of it wide."""
+    ordered, count = sorted(samples), len(samples)
+    reach = 0.98 * count**0.5  # half of 1.96 standard deviations of the number of samples below the median
+    low, high = max(0, int(count / 2 - reach)), min(count - 1, int(count / 2 + reach))
+    return ordered[high] - ordered[low] <= PRECISE * ordered[count // 2]
 
 
 def order_round(names: list[str], sentinel: str | None, rng: np.random.Generator) -> list[tuple[str, bool]]:
@@ -138,21 +159,29 @@ def measure_latency(
     rounds: int = 30,
     seed: int = 0,
     clock: Clock = time.thread_time,
+    seconds: float | None = None,
+    first: PrunedNetwork | None = None,
 ) -> Timings:
     """Milliseconds per batch of every sub-network, extracted and timed together; the first one is the sentinel too.
 
+    `first` is timed in place of the first sub-network, where that is another network that reads the same inputs.
+
     The clock counts the processor time of the one thread that computes: on an idle machine that is the time one waits,
     and on a busy one it stays so, where a wall clock would time the neighbours. More than 16 are timed in several
-    sessions, all with the sentinel, whose median makes them comparable.
+    sessions, all with the sentinel, whose median makes them comparable. `seconds` is for all sessions together.
     """
     rng = np.random.default_rng(seed)
     inputs = random_inputs(model, batch=batch, length=length, rng=rng)
     sentinel = next(iter(specs), None)
-    sessions = []
-    for names in split_sessions(list(specs)):
-        calls = {name: forward(extract_for_timing(model, specs[name]), inputs) for name in names}
+    sessions, groups = [], split_sessions(list(specs))
+    for names in groups:
+        share = None if seconds is None else seconds / len(groups)
+        networks = {name: extract_for_timing(model, specs[name]) for name in names}
+        if first is not None and sentinel is not None:
+            networks[sentinel] = first.cpu().eval()
+        calls = {name: forward(network, inputs) for name, network in networks.items()}
         with torch.inference_mode():
-            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock))
+            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, seconds=share))
     return merge_sessions(sessions, sentinel)
 
 
@@ -171,7 +200,9 @@ def merge_sessions(sessions: list[Timings], sentinel: str | None) -> Timings:
         by_name |= {name: Timing(*(scale * value for value in session[name])) for name in others}
         samples |= {name: scale * session.samples[name] for name in others}
         drifts.append(session.drift or 0.0)
-    return Timings(by_name, samples, None if first.drift is None else max(drifts, key=abs), first.rounds)
+    fewest = min(sessions, key=lambda session: session.rounds)
+    drift = None if first.drift is None else max(drifts, key=abs)
+    return Timings(by_name, samples, drift, fewest.rounds, fewest.stopped)
 
 
 def extract_for_timing(model: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:

@@ -89,6 +89,14 @@ class LatencyTable:
         rows = zip(self.of, sizes(spec), strict=True)
         return self.base + sum(self.kinds[kind].at(heads, units) for kind, (heads, units) in rows)
 
+    def curves(self, layer: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Milliseconds of 0, 1, 2, ... heads of this layer, and of its units."""
+        costs = self.kinds[self.of[layer]]
+        return tuple(  # type: ignore[return-value]
+            np.interp(np.arange(max((0, *curve.counts)) + 1), (0, *curve.counts), (0.0, *curve.costs))
+            for curve in (costs.heads, costs.units)
+        )
+
     def check(
         self,
         model: PrunedNetwork,

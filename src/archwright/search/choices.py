@@ -51,6 +51,10 @@ class Bits:
         return np.unpackbits(packed, count=self.length).astype(bool)
 
 
+class Listed(tuple[str, ...]):
+    """A choice that samplers leave at its first value: others are only tried when a config with them is listed."""
+
+
 Choice = Sequence[Value] | Bits
 Choices = Mapping[str, Choice]
 
@@ -63,8 +67,9 @@ def sample(choices: Choices, rng: np.random.Generator) -> Config:
 def mutate(choices: Choices, config: Config, rng: np.random.Generator) -> Config:
     """A copy with another value in one random dimension (Klein et al., Algorithm 5); each switch is a dimension."""
     sizes = {name: _dimensions(choice) for name, choice in choices.items()}
+    config = {**config, **_defaults(choices)}
     if not any(sizes.values()):
-        return dict(config)
+        return config
     place = int(rng.integers(sum(sizes.values())))
     for name, size in sizes.items():
         if place < size:
@@ -75,8 +80,10 @@ def mutate(choices: Choices, config: Config, rng: np.random.Generator) -> Config
 
 def mutate_each(choices: Choices, config: Config, rng: np.random.Generator, *, rate: float) -> Config:
     """A copy in which every choice has another value at this rate; of long rows of switches about one flips."""
-    child = dict(config)
+    child = {**config, **_defaults(choices)}
     for name, choice in choices.items():
+        if isinstance(choice, Listed):
+            continue
         if isinstance(choice, Bits):
             flips = rng.random(choice.length) < min(rate, 1 / max(choice.length, 1))
             child[name] = choice.pack(choice.unpack(config[name]) ^ flips)
@@ -94,7 +101,7 @@ def crossover(choices: Choices, one: Config, other: Config, rng: np.random.Gener
             child[name] = choice.pack(np.where(mask, choice.unpack(one[name]), choice.unpack(other[name])))
         else:
             child[name] = one[name] if rng.random() < 0.5 else other[name]
-    return child
+    return {**child, **_defaults(choices)}
 
 
 def smallest(choices: Choices) -> Config:
@@ -138,15 +145,22 @@ def dimensions(choices: Choices) -> int:
     return sum(_dimensions(choice) for choice in choices.values())
 
 
+def _defaults(choices: Choices) -> Config:
+    """The first value of every listed choice."""
+    return {name: choice[0] for name, choice in choices.items() if isinstance(choice, Listed)}
+
+
 def _values(choice: Choice) -> Iterator[Value]:
     if not isinstance(choice, Bits):
-        yield from choice
+        yield from choice[:1] if isinstance(choice, Listed) else choice
         return
     for switches in product((False, True), repeat=choice.length):
         yield choice.pack(np.array(switches, dtype=bool))
 
 
 def _draw(choice: Choice, rng: np.random.Generator) -> Value:
+    if isinstance(choice, Listed):
+        return choice[0]
     if not isinstance(choice, Bits):
         return choice[int(rng.integers(len(choice)))]
     bits = np.zeros(choice.length, dtype=bool)
@@ -156,6 +170,8 @@ def _draw(choice: Choice, rng: np.random.Generator) -> Value:
 
 
 def _dimensions(choice: Choice) -> int:
+    if isinstance(choice, Listed):
+        return 0
     return choice.length if isinstance(choice, Bits) else int(len(choice) > 1)
 
 
@@ -173,6 +189,6 @@ def _corner(choices: Choices, share: float) -> Config:
     def value(choice: Choice) -> Value:
         if isinstance(choice, Bits):
             return choice.pack(np.arange(choice.length) < int(share * choice.length))
-        return choice[min(int(share * len(choice)), len(choice) - 1)]
+        return choice[0 if isinstance(choice, Listed) else min(int(share * len(choice)), len(choice) - 1)]
 
     return {name: value(choice) for name, choice in choices.items()}

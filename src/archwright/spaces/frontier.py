@@ -14,6 +14,8 @@ MEMORY = 400
 """Sub-networks remembered; the oldest were seen with weights that are no longer there."""
 BANDS = 8
 """Groups of about equal size that are compared among themselves."""
+PENDING = 32
+"""Draws whose loss may still be recorded: those of a few steps. Most strategies record none."""
 BEST = 0.25
 """Share of a band that counts as near the front: a loss on one batch is too noisy for the very best alone."""
 
@@ -26,7 +28,7 @@ class Frontier:
         self._seen: deque[tuple[Config, float, float]] = deque(maxlen=MEMORY)
         self._drawn: dict[SubnetSpec, Config] = {}
 
-    def random(self, rng: np.random.Generator) -> SubnetSpec:
+    def random(self, rng: np.random.Generator, progress: float = 0.0) -> SubnetSpec:
         """Uniform, as the paper draws."""
         return self._remember(sample(self._space.choices, rng))
 
@@ -64,4 +66,6 @@ class Frontier:
     def _remember(self, config: Config) -> SubnetSpec:
         keep = self._space.build(config)
         self._drawn[keep] = config
+        while len(self._drawn) > PENDING:
+            del self._drawn[next(iter(self._drawn))]
         return keep

@@ -1,17 +1,31 @@
-"""The four spaces of sub-networks (Klein et al. 2024, Section 3.3), also with a choice of how long to train."""
+"""Spaces of sub-networks: the chain, and four of Klein et al. (2024, Section 3.3); also with a length of training."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from archwright.search import EPOCHS, Bits, Config
-from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, as_part, count, positions
+from archwright.search import EPOCHS, Bits, Config, Listed
+from archwright.subnet.chain import SMALLEST, Chain, count_costs
+from archwright.subnet.spec import (
+    Anatomy,
+    LayerSpec,
+    SubnetSpec,
+    as_part,
+    count,
+    nonembedding_parameters,
+    positions,
+)
 
-SubnetChoices = Mapping[str, Sequence[int] | Bits]
+SubnetChoices = Mapping[str, Sequence[int] | Listed | Bits]
 GONE = LayerSpec(0, 0)
+SUPERNET = "supernet"
+"""The source of every sub-network that is a part of the super-network, and so of all that samplers propose."""
+TILTS = range(-2, 3)
+LADDER_SHARES = tuple(range(10, 100, 10))
+"""Percent of the cost at which a search along the chain begins."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +116,77 @@ class LargeSpace(SubnetSpace):
         )
 
 
+@dataclass(frozen=True)
+class ChainSpace(SubnetSpace):
+    """A chain of nested sub-networks, another shape per layer, by Fisher information: depth, share of the cost, balance
+    of heads and units; and tilts that move cost between sub-layers."""
+
+    chain: Chain = field(kw_only=True)
+    candidates: Mapping[str, SubnetSpec] = field(kw_only=True, default_factory=dict)
+    """By source: networks with weights of their own."""
+
+    @cached_property
+    def choices(self) -> SubnetChoices:
+        whole = self.anatomy
+        return {
+            "source": Listed((SUPERNET, *self.candidates)),
+            "layers": range(1, whole.layers + 1),
+            "share": range(round(100 * SMALLEST), 101),
+            "balance": TILTS,
+            **{f"heads{place}": TILTS for place, layer in enumerate(whole.full_layers) if layer.heads},
+            **{f"units{place}": TILTS for place, layer in enumerate(whole.full_layers) if layer.units},
+        }
+
+    def build(self, config: Config) -> SubnetSpec:
+        if config["source"] != SUPERNET:
+            return self.candidates[config["source"]]
+        tilts = [
+            (config.get(f"heads{place}", 0), config.get(f"units{place}", 0)) for place in range(self.anatomy.layers)
+        ]
+        return self.chain.spec(config["share"] / 100, config["layers"], balance=config["balance"], tilts=tilts)
+
+    def config(self, share: int, layers: int | None = None, *, source: str = SUPERNET) -> Config:
+        """The config of a member of the chain, or of a candidate of about this share (in percent) and depth."""
+        plain = dict.fromkeys(self.choices, 0)
+        return {**plain, "source": source, "share": share, "layers": layers or self.anatomy.layers}
+
+    def canonical(self, config: Config) -> Config:
+        """Of a candidate what names it; otherwise without balance, tilts and room in the share that change nothing."""
+        if config["source"] != SUPERNET:
+            return self.config(0, source=config["source"])
+        spec = self.build(config)
+        if not any(count(part.heads) or count(part.units) for part in spec):
+            return self.config(0)
+        for simpler in (self.config(100, config["layers"]), self.config(config["share"], config["layers"])):
+            if self.build(simpler) == spec:
+                return simpler
+        return config
+
+    def starts(self) -> list[Config]:
+        """Where a search begins: candidates; at every tenth of the cost with all, two thirds and half of the layers."""
+        layers = self.anatomy.layers
+        configs = []
+        whole = nonembedding_parameters(self.anatomy, self.anatomy.full)
+        for source, spec in self.candidates.items():
+            share = round(100 * nonembedding_parameters(self.anatomy, spec) / whole)
+            depth = sum(any(map(count, part)) for part in spec)
+            configs.append(self.config(max(share, round(100 * SMALLEST)), max(1, depth), source=source))
+        for depth in dict.fromkeys((layers, max(1, round(layers * 2 / 3)), max(1, round(layers / 2)))):
+            most = round(100 * depth / layers)
+            shares = [share for share in LADDER_SHARES if share <= most]
+            configs += [self.config(share, depth) for share in dict.fromkeys((*shares[::-1], most))]
+        return configs
+
+
+def uniform_chain(of: Anatomy, layer_order: Sequence[int]) -> Chain:
+    """The chain as long as no Fisher information is known: heads count alike, and so do units."""
+    heads, units = ([np.ones(getattr(layer, part)) for layer in of.full_layers] for part in ("heads", "units"))
+    costs = count_costs(of, lambda spec: nonembedding_parameters(of, spec), fixed=True)
+    return Chain(tuple(heads), tuple(units), tuple(layer_order), costs)
+
+
 SPACES: dict[str, type[SubnetSpace]] = {
+    "chain": ChainSpace,
     "small": SmallSpace,
     "layer": LayerSpace,
     "medium": MediumSpace,
@@ -110,9 +194,22 @@ SPACES: dict[str, type[SubnetSpace]] = {
 }
 
 
-def subnet_space(name: str, of: Anatomy, layer_order: Sequence[int] | None = None) -> SubnetSpace:
-    """The named space over a super-network of this anatomy; without an order the first layers are kept longest."""
-    return SPACES[name](name, of, tuple(layer_order or range(of.layers)))
+def subnet_space(
+    name: str,
+    of: Anatomy,
+    layer_order: Sequence[int] | None = None,
+    *,
+    chain: Chain | None = None,
+    candidates: Mapping[str, SubnetSpec] | None = None,
+) -> SubnetSpace:
+    """The named space over a super-network of this anatomy; without an order the first layers are kept longest.
+
+    Chain and candidates are for the space of that name.
+    """
+    order = tuple(layer_order or range(of.layers))
+    if SPACES[name] is ChainSpace:
+        return ChainSpace(name, of, order, chain=chain or uniform_chain(of, order), candidates=candidates or {})
+    return SPACES[name](name, of, order)
 
 
 def switch_ends(of: Anatomy) -> list[int]:
@@ -152,7 +249,7 @@ class TrainedSpace:
         return self.space.anatomy
 
     @property
-    def choices(self) -> Mapping[str, Sequence[float] | Sequence[int] | Bits]:
+    def choices(self) -> Mapping[str, Sequence[float] | Sequence[int] | Listed | Bits]:
         return {**self.space.choices, EPOCHS: self.epochs}
 
     def build(self, config: Config) -> SubnetSpec:

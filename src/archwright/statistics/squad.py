@@ -42,8 +42,8 @@ def word_f1_or_none(answer: str, right: str) -> float:
     return exact_match(answer, right)
 
 
-def mean_of_best(answers: Answers, right: Sequence[Answers], *, score: Score, none: bool) -> float:
-    """The mean over questions of the score against the most similar right answer, 0 to 1.
+def score_answers(answers: Answers, right: Sequence[Answers], *, score: Score, none: bool) -> list[float]:
+    """Of every question the score against the most similar right answer, 0 to 1.
 
     With `none` (version 2.0) right answers without words do not count, and a question without any is answered by "".
     """
@@ -52,19 +52,30 @@ def mean_of_best(answers: Answers, right: Sequence[Answers], *, score: Score, no
     expected = [with_words(texts) or [""] if none else texts for texts in right]
     if not all(expected):
         raise BadInput("a question without a right answer needs the scores of SQuAD 2.0.")
-    best = [max(score(answer, text) for text in texts) for answer, texts in zip(answers, expected, strict=True)]
-    return sum(best) / len(best)
+    return [max(score(answer, text) for text in texts) for answer, texts in zip(answers, expected, strict=True)]
 
 
 def with_words(texts: Answers) -> list[str]:
     return [text for text in texts if normalise_answer(text)]
 
 
+ANSWER_SCORES: dict[str, Callable[[Answers, Sequence[Answers]], list[float]]] = {
+    "squad_f1": partial(score_answers, score=word_f1, none=False),
+    "squad_exact": partial(score_answers, score=exact_match, none=False),
+    "squad_v2_f1": partial(score_answers, score=word_f1_or_none, none=True),
+    "squad_v2_exact": partial(score_answers, score=exact_match, none=True),
+}
+"""Answers and, for each question, the right ones -> score of each answer."""
+
+
+def mean_score(answers: Answers, right: Sequence[Answers], *, metric: str) -> float:
+    """The mean over questions, 0 to 1."""
+    scores = ANSWER_SCORES[metric](answers, right)
+    return sum(scores) / len(scores)
+
+
 ANSWER_METRICS: dict[str, Callable[[Answers, Sequence[Answers]], float]] = {
-    "squad_f1": partial(mean_of_best, score=word_f1, none=False),
-    "squad_exact": partial(mean_of_best, score=exact_match, none=False),
-    "squad_v2_f1": partial(mean_of_best, score=word_f1_or_none, none=True),
-    "squad_v2_exact": partial(mean_of_best, score=exact_match, none=True),
+    metric: partial(mean_score, metric=metric) for metric in ANSWER_SCORES
 }
 """Answers and, for each question, the right ones -> score."""
 

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -59,6 +60,10 @@ def database(url: str) -> "BaseStorage":
 
     if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
         raise BadInput(f"--store must begin with sqlite:/// or postgresql://, got {url!r}.")
+    if url.startswith("postgresql") and find_spec("psycopg") is None:
+        raise BadInput(
+            "--store postgresql:// needs the package psycopg; install it: pip install 'archwright[postgres]'"
+        )
     address = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
         return optuna.storages.RDBStorage(address, engine_kwargs={"pool_pre_ping": True})

@@ -26,7 +26,7 @@ def read_anatomy(config: PrunedConfig) -> Anatomy:
     labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
     return Anatomy(
         full_layers=tuple(layer_anatomy(placed, network.config) for placed in network.placed_layers()),
-        width=config.backbone[config.family.width],
+        width=config.stream_width,
         labels=labels,
         embedding=cost(embedded.values()),
         projection=sum(linear.weight.numel() for linear in projections),

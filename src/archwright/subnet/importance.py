@@ -3,19 +3,25 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.slicing import head_owners, slice_layer, subnetwork
-from archwright.subnet.spec import LayerSpec
+from archwright.subnet.spec import LayerSpec, SubnetSpec, count
 
 SHALLOW = 6
-"""Layers of a network whose layer order is found with all batches."""
+"""Layers of a network from which one goes at a time; of a deeper one as many as it has sixths."""
+LAYER_TOKENS = 2048
+"""Tokens on which the layers of a deep network are compared."""
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Logits and targets to a scalar."""
+Reduction = Callable[[torch.Tensor], torch.Tensor]
+REDUCTIONS: dict[str, Reduction] = {"fisher": torch.square, "taylor": torch.abs}
 Scores = list[torch.Tensor]
 """One number for every head (or unit) of a layer, layer by layer; layers may have different numbers of them."""
 
@@ -27,21 +33,43 @@ class ImportanceOrder:
     heads: tuple[tuple[int, ...], ...]
     units: tuple[tuple[int, ...], ...]
     layers: tuple[int, ...]
+    head_scores: tuple[tuple[float, ...], ...] = ()
+    """The scores that heads and units were ordered by, in this order; none in runs of before there was the chain."""
+    unit_scores: tuple[tuple[float, ...], ...] = ()
 
 
-def taylor_order(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> ImportanceOrder:
-    """Heads and units by |activation x gradient|, layers by the cost of their removal (Molchanov et al. 2017)."""
+def order_by_importance(
+    model: PrunedNetwork,
+    batches: Iterable[Any],
+    loss: Loss,
+    reduce: Reduction,
+    *,
+    remove_layers: bool = True,
+    span: int | None = None,
+) -> ImportanceOrder:
+    """Heads and units by their effect on the loss; layers by the loss without them, or by the sum of their scores."""
     batches = list(batches)
-    heads, units = taylor_scores(model, batches, loss)
-    return ImportanceOrder(
-        heads=tuple(tuple(row.argsort(descending=True, stable=True).tolist()) for row in heads),
-        units=tuple(tuple(row.argsort(descending=True, stable=True).tolist()) for row in units),
-        layers=layer_order(model, batches, loss),
-    )
+    scores = mask_scores(model, batches, loss, reduce, span=span)
+    ranked = [[row.sort(descending=True, stable=True) for row in part] for part in scores]
+    heads, units = (tuple(tuple(row.indices.tolist()) for row in part) for part in ranked)
+    head_scores, unit_scores = (tuple(tuple(row.values.tolist()) for row in part) for part in ranked)
+    if remove_layers:
+        layers = layer_order(model, batches, loss)
+    else:
+        sums = torch.stack([heads.sum() + units.sum() for heads, units in zip(*scores, strict=True)])
+        layers = tuple(sums.argsort(descending=True, stable=True).tolist())
+    return ImportanceOrder(heads, units, layers, head_scores, unit_scores)
 
 
-def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> tuple[Scores, Scores]:
-    """Of the heads and of the units of every layer: mean over texts of |sum over tokens of a x g|."""
+def mask_scores(
+    model: PrunedNetwork, batches: Iterable[Any], loss: Loss, reduce: Reduction, *, span: int | None = None
+) -> tuple[Scores, Scores]:
+    """Of the heads and of the units of every layer: mean over texts of the reduced gradient of a mask over them.
+
+    Of a text that gradient is the sum over tokens of activation x gradient, so its absolute value is the effect in the
+    first order (Molchanov et al. 2017), and its square the diagonal of the Fisher information (Kwon et al. 2022).
+    With a span texts are cut into pieces of so many tokens, and each piece counts as a text.
+    """
     layers = model.placed_layers()
     mixes = [placed.layer.get_submodule(placed.parts.mix) if placed.heads else None for placed in layers]
     downs = [placed.layer.get_submodule(placed.parts.down) if placed.units else None for placed in layers]
@@ -56,13 +84,23 @@ def taylor_scores(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> t
             texts += len(batch.targets)
             seen = record_inputs(model, list(owners), batch, loss)
             for module, (activation, gradient) in seen.items():
-                # a text of several choices is several rows: texts x rows x tokens x features
-                effect = (activation * gradient).unflatten(0, (len(batch.targets), -1)).sum((1, 2))
+                effect = sum_texts(activation * gradient, len(batch.targets), span)
                 part = effect.new_zeros(len(effect), len(totals[module])).index_add_(1, owners[module], effect)
-                totals[module] += part.abs().sum(0)
+                totals[module] += reduce(part).sum(0)
     nothing = torch.zeros(0, device=model.device)
     heads, units = ([nothing if m is None else totals[m] / texts for m in part] for part in (mixes, downs))
     return heads, units
+
+
+def sum_texts(effects: torch.Tensor, texts: int, span: int | None = None) -> torch.Tensor:
+    """Texts (or pieces of them of `span` tokens) x features: sums over the tokens of each.
+
+    A text of several choices is several rows of `effects`, rows x tokens x features.
+    """
+    if span is None:
+        return effects.unflatten(0, (texts, -1)).sum((1, 2))
+    padded = nn.functional.pad(effects, (0, 0, 0, -effects.shape[1] % span))
+    return padded.unflatten(1, (-1, span)).sum(2).flatten(0, 1)
 
 
 @contextmanager
@@ -91,32 +129,94 @@ def record_inputs(
     return {m: (x.detach(), g) for (m, x), g in zip(inputs.items(), gradients, strict=True)}
 
 
+def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> torch.Tensor:
+    """How much the loss feels a change of a word vector, by direction: the mean of g g^T (width x width, float64).
+
+    g is the gradient of a text's loss with respect to the vector of one of its tokens, so d^T (g g^T) d is the squared
+    effect of a small change d: the empirical Fisher information of the word vectors, the same for all tokens.
+    """
+    table = model.get_input_embeddings()
+    vectors: list[torch.Tensor] = []
+    total = torch.zeros((), dtype=torch.float64, device=model.device)
+    tokens = 0
+
+    def track(_: nn.Module, args: tuple[Any, ...], out: torch.Tensor) -> torch.Tensor:
+        vectors[:] = [out.detach().requires_grad_()]
+        return vectors[0]
+
+    with evaluating(model), torch.enable_grad(), ExitStack() as undo:
+        undo.callback(table.register_forward_hook(track).remove)
+        for batch in batches:
+            value = loss(model(**batch.inputs).logits, batch.targets) * len(batch.targets)
+            (gradient,) = torch.autograd.grad(value, vectors)
+            rows = gradient[batch.inputs["attention_mask"] > 0].double()  # tokens x width
+            total = total + rows.T @ rows
+            tokens += len(rows)
+    return total / tokens
+
+
 @torch.no_grad()
 def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[int, ...]:
     """Layers, the one to keep longest first: each time the layers go whose removal raises the loss least.
 
-    One by one in networks of up to 11 layers; of deeper ones a sixth of what they have goes at a time, and as many
-    fewer batches are looked at as the square of the depth is larger, so that the work stays the same.
+    One by one in networks of up to 11 layers, on all batches. Of deeper ones a sixth of what they have goes at a time,
+    on batches of about LAYER_TOKENS tokens.
     """
     full = [LayerSpec(*pair) for pair in model.config.layers]
-    some = batches[: max(1, len(batches) * SHALLOW**2 // max(SHALLOW, len(full)) ** 2)]
+    some = batches if len(full) < 2 * SHALLOW else take_tokens(batches, LAYER_TOKENS)
     at_once = max(1, len(full) // SHALLOW)
     left = list(range(len(full)))
     removed: list[int] = []
-
-    def loss_without(layers: list[int]) -> float:
-        spec = tuple(LayerSpec(0, 0) if i in layers else layer for i, layer in enumerate(full))
-        with subnetwork(model, spec):
-            total = sum(float(loss(model(**b.inputs).logits, b.targets)) * len(b.targets) for b in some)
-        return total / sum(len(b.targets) for b in some)
-
     while len(left) > 1:
-        with evaluating(model):
-            costs = {layer: loss_without([*removed, layer]) for layer in left}
+        spec = tuple(LayerSpec(0, 0) if i in removed else layer for i, layer in enumerate(full))
+        costs = losses_without(model, spec, some, loss)
         for layer in sorted(left, key=costs.__getitem__)[: min(at_once, len(left) - 1)]:
             removed.append(layer)
             left.remove(layer)
     return (*left, *reversed(removed))
+
+
+def take_tokens(batches: list[Any], tokens: int) -> list[Any]:
+    """The first batches that have so many tokens together, at least one."""
+    ends = np.cumsum([batch.inputs["input_ids"].numel() for batch in batches])
+    return batches[: int(np.searchsorted(ends, tokens)) + 1]
+
+
+@torch.no_grad()
+def losses_without(model: PrunedNetwork, spec: SubnetSpec, batches: Iterable[Any], loss: Loss) -> dict[int, float]:
+    """For every layer of the sub-network the loss without it, by its place.
+
+    What the layers before it compute is the same with and without: it is computed once per batch and put in behind the
+    layer, so that only the layers after it run again.
+    """
+    places = [place for place, part in enumerate(spec) if count(part.heads) or count(part.units)]
+    totals, texts = dict.fromkeys(places, 0.0), 0
+    with evaluating(model):
+        layers = [placed.layer for placed in model.placed_layers()]
+        for batch in batches:
+            with subnetwork(model, spec), ExitStack() as undo:
+                states: dict[int, torch.Tensor] = {}
+                for place in places:
+                    save = partial(save_input, states, place)
+                    undo.callback(layers[place].register_forward_pre_hook(save).remove)
+                model(**batch.inputs)
+            for place in places:
+                after = tuple(LayerSpec(0, 0) if i < place else part for i, part in enumerate(spec))
+                with subnetwork(model, after), ExitStack() as undo:
+                    skip = partial(give_instead, states[place])
+                    undo.callback(layers[place].register_forward_hook(skip).remove)
+                    totals[place] += float(loss(model(**batch.inputs).logits, batch.targets)) * len(batch.targets)
+            texts += len(batch.targets)
+    return {place: total / texts for place, total in totals.items()}
+
+
+def save_input(states: dict[int, torch.Tensor], place: int, layer: nn.Module, args: tuple[Any, ...]) -> None:
+    states[place] = args[0]
+
+
+def give_instead(states: torch.Tensor, layer: nn.Module, args: tuple[Any, ...], out: Any) -> Any:
+    """These hidden states in place of what the layer computed."""
+    return (states, *out[1:]) if isinstance(out, tuple) else states
 
 
 @torch.no_grad()

@@ -8,6 +8,22 @@ EVALUATION_TOKENS = 3072
 """Padded tokens per batch of an evaluation: large enough for the matrices, small enough for the cache."""
 
 
+IMPORTANCE_TOKENS = 16_384
+"""Tokens of training rows on which the importance of heads and units is measured."""
+
+
+@dataclass(frozen=True)
+class TimeShares:
+    """What the steps of `compress` may take of --minutes; search and measuring have what they leave."""
+
+    original: float = 0.25
+    """Fine-tuning of the original."""
+    training: float = 0.7
+    """After this part of the time the super-network's training ends."""
+    candidates: float = 0.08
+    """Pruned and repaired networks, and those that are trained by themselves."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """Something of another room, imported when it is used: records are read where neither torch nor that room is."""
@@ -44,6 +60,12 @@ class TaskKind:
     metrics: tuple[str, ...] = ()
     """Reported for tasks that nobody has made official ones for, where `scores` compares labels."""
     evaluation_tokens: int = EVALUATION_TOKENS
+    batch_size: int = 32
+    """Texts per training step of `compress` where none are asked for."""
+    importance_tokens: int = IMPORTANCE_TOKENS
+    importance_span: int | None = None
+    """Tokens whose effects are added up before they are squared for the Fisher information; None: all of a text."""
+    shares: TimeShares = TimeShares()
     several_texts: bool = False
     """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""
     load: Reference | None = None

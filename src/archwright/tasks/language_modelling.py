@@ -1,6 +1,6 @@
 """Language modelling: the next token of a text."""
 
-from archwright.tasks.kind import Reference, TaskKind
+from archwright.tasks.kind import Reference, TaskKind, TimeShares
 
 KIND = TaskKind(
     metric="perplexity",
@@ -11,4 +11,8 @@ KIND = TaskKind(
     scores=Reference("archwright.training.evaluation:perplexity_scores"),
     export_batches=Reference("archwright.compression.export:block_batches"),
     evaluation_tokens=1024,  # every token has an output for each word of the vocabulary: 200 MB of them for 50,000
+    batch_size=4,
+    importance_tokens=4096,  # a pass forward and back takes a second for 128 of them
+    importance_span=8,  # every token has a loss of its own, and so few texts are too few samples
+    shares=TimeShares(original=0.25, training=0.5, candidates=0.2),  # repair gives more than few steps do
 )

@@ -5,7 +5,7 @@ Every step is resumable: the same command in the same folder goes on where it wa
 
 import json
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -50,6 +50,8 @@ PHASE = "training"
 def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
     """The result of the training in this folder, now or from an earlier time."""
     check_folder(folder)
+    if is_run(folder) and "split" not in RunFolder(folder).settings:  # begun by a version that split rows at random
+        config = replace(config, task=replace(config.task, split="random"))
     context = prepare_context(config, folder)
     run, group = context.run, context.group
     if is_run(folder):

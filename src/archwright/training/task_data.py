@@ -7,20 +7,37 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from archwright.configs import compress as o
+from archwright.configs.budget import parse_budget, parse_vocabulary
 from archwright.data.batching import Batch, Encoded, batches, evaluation_batches
 from archwright.data.public_data import resolve_model
+from archwright.data.tasks.grouping import NO_GROUP, group_rows
+from archwright.data.tasks.rows import Rows
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
+from archwright.data.text.vocabulary import Vocabulary, choose_vocabulary, prune_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config
-from archwright.networks.pruned import PrunedNetwork
-from archwright.networks.stock_heads import has_head
-from archwright.objectives.error import measure_error
+from archwright.logs import logger
+from archwright.networks.embeddings import factorize_embeddings, keep_tokens, named_tokens, renumber_config
+from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config, supernet_config
+from archwright.networks.pruned import PrunedConfig, PrunedNetwork
+from archwright.networks.width import check_width
+from archwright.objectives.error import measure_error, measure_rows
+from archwright.random_streams import TEST_SAMPLE, VALIDATION_HALVES
+from archwright.statistics.paired import RowOutcomes
 from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
+from archwright.training.checkpoint_head import HeadMatch, match_head
+
+LEAST_TOKENS = 0.5
+"""Of a model's word vectors: a tokenizer with fewer tokens is not the model's."""
+MOST_UNKNOWN = 0.5
+"""Share of the training tokens."""
+FEWEST_TO_HALVE = 40
+"""Validation rows; fewer search and choose all together."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +48,15 @@ class TaskData:
     """Folder or hub id of the checkpoint."""
     task: Task
     tokenizer: Any
-    fitted: bool
-    """Whether the checkpoint brings a head with as many outputs as the task needs."""
-    tuned: bool
-    """Whether that head was trained for this task, as its label names say."""
+    head: HeadMatch
+    """What the checkpoint's own head has to do with the task."""
     encoded: dict[str, Encoded]
     seed: int
     device: torch.device
+    vocabulary: Vocabulary | None = None
+    """The tokens that stay where not all do; tokenizer and `encoded` know only them."""
+    uncut: "TaskData | None" = None
+    """The same rows with all tokens, where not all stay."""
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
@@ -53,8 +72,26 @@ class TaskData:
         return evaluation_batches(self.encoded["validation"], tokens=self.evaluation_tokens)
 
     @cached_property
+    def halves(self) -> tuple[list[Batch], list[Batch]] | None:
+        """The validation rows once more: those that search, and those that re-score; None when they are too few."""
+        encoded = self.encoded["validation"]
+        if encoded.rows < FEWEST_TO_HALVE:
+            return None
+        rows = self.task.splits["validation"]
+        groups = group_rows(rows.columns) if isinstance(rows, Rows) and len(rows) == len(encoded) else None
+        search, holdout = cut_halves(encoded, self.seed, groups)
+        tokens = self.evaluation_tokens
+        return evaluation_batches(search, tokens=tokens), evaluation_batches(holdout, tokens=tokens)
+
+    @cached_property
     def test(self) -> list[Batch]:
         return evaluation_batches(self.encoded["test"], tokens=self.evaluation_tokens)
+
+    def sample_test_rows(self, rows: int) -> Encoded:
+        """So many test rows at random, the same for every network."""
+        encoded = self.encoded["test"]
+        chosen = np.random.default_rng((self.seed, TEST_SAMPLE)).permutation(len(encoded))[:rows]
+        return encoded.take(np.sort(chosen))
 
     @property
     def evaluation_tokens(self) -> int:
@@ -64,13 +101,59 @@ class TaskData:
         """1 - the task's metric (or the perplexity) of the network, or of the sub-network `spec` inside it."""
         return measure_error(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
 
+    def outcomes(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> RowOutcomes:
+        """What it makes of every row: the same error, and how sure a difference from another network is."""
+        return measure_rows(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
+
     def scale_error(self, error: float) -> float:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
         return self.task.scale_error(error)
 
+    def unscale_error(self, share: float) -> float:
+        """The inverse of `scale_error`."""
+        return self.task.unscale_error(share)
+
+    @cached_property
+    def token_counts(self) -> torch.Tensor:
+        """How often each token occurs in the training rows, plus one."""
+        return torch.from_numpy(1 + np.bincount(self.encoded["train"].ids, minlength=self.task.vocabulary))
+
+    @cached_property
+    def tokens_per_byte(self) -> float:
+        """Of the test rows of a language model."""
+        ids = self.encoded["test"].ids
+        return len(ids) / len(self.tokenizer.decode(ids).encode())
+
+    def bits_per_byte(self, perplexity: float) -> float:
+        """The test perplexity in a unit that does not depend on the vocabulary: log2(perplexity) x tokens / bytes."""
+        return float(np.log2(perplexity)) * self.tokens_per_byte
+
     def length(self, tokens: int) -> int:
         """Tokens of the text that costs are about; 0: as many as a typical one has."""
         return tokens or self.encoded["validation"].median_length
+
+
+def cut_halves(encoded: Encoded, seed: int, groups: NDArray[np.int64] | None = None) -> tuple[Encoded, Encoded]:
+    """The rows in two disjoint halves at random, in which every class is equally frequent.
+
+    All questions about one context are in the same half, and so are rows of one group, so that no half has seen a text
+    of the other; rows that belong to several groups (NO_GROUP) are in the first. Where that leaves less than a third
+    for a half, rows are dealt one by one.
+    """
+    if encoded.windows is not None:
+        groups = np.unique(encoded.windows.contexts, return_inverse=True)[1][encoded.windows.owners]
+    elif groups is None:
+        groups = np.arange(len(encoded))
+    names, first = np.unique(groups, return_index=True)
+    names, first = names[names != NO_GROUP], first[names != NO_GROUP]
+    order = np.random.default_rng((seed, VALIDATION_HALVES)).permutation(len(names))
+    if encoded.windows is None and encoded.targets.ndim == 1:
+        order = order[np.argsort(encoded.targets[first[order]], kind="stable")]
+    in_second = np.isin(groups, names[order[1::2]])
+    if encoded.windows is None and not 1 / 3 <= in_second.mean() <= 2 / 3 and len(names) < len(encoded):
+        logger.info("validation rows share so much text that their halves share some too")
+        return cut_halves(encoded, seed)
+    return encoded.take(np.flatnonzero(~in_second)), encoded.take(np.flatnonzero(in_second))
 
 
 def load_task_data(
@@ -79,23 +162,89 @@ def load_task_data(
     """Everything that can be wrong about model and data is found here, before anything is written or trained."""
     where = resolve_device(device)
     source = resolve_model(model.model)
-    return prepare_task_data(stock_config(source), source, data, seed=seed, device=where, held_out=held_out)
+    task_data = prepare_task_data(
+        *(stock_config(source), source, data),
+        seed=seed,
+        device=where,
+        held_out=held_out,
+        tokenizer=None if model.tokenizer is None else resolve_model(model.tokenizer),
+    )
+    return task_data if model.vocabulary is None else prune_vocabulary(task_data, model.vocabulary, data.max_length)
+
+
+def prune_vocabulary(task_data: TaskData, rule: str | float, max_length: int) -> TaskData:
+    """The task data with fewer tokens, as `rule` says."""
+    config, whole = stock_config(task_data.source), task_data.encoded
+    chosen = parse_vocabulary(rule, option="--vocabulary")
+    vocabulary = choose_vocabulary(chosen, task_data.tokenizer, whole["train"], also=named_tokens(config))
+    touched = {split: vocabulary.share_touched(encoded) for split, encoded in whole.items()}
+    tokenizer = prune_tokenizer(task_data.tokenizer, vocabulary)
+    return replace(
+        task_data,
+        task=replace(task_data.task, vocabulary=len(vocabulary)),
+        tokenizer=tokenizer,
+        encoded={split: rows.encode(tokenizer, max_length) for split, rows in task_data.task.splits.items()},
+        vocabulary=replace(vocabulary, touched=touched),
+        uncut=task_data,
+    )
 
 
 def prepare_task_data(
-    config: Any, source: str, data: o.DataOptions, *, seed: int, device: torch.device, held_out: float | None = None
+    config: Any,
+    source: str,
+    data: o.DataOptions,
+    *,
+    seed: int,
+    device: torch.device,
+    held_out: float | None = None,
+    tokenizer: str | None = None,
 ) -> TaskData:
-    """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one."""
+    """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one.
+
+    The tokenizer is the checkpoint's, or that of another folder or hub id.
+    """
     options = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
-    options = {key: value for key, value in options.items() if key not in ("task", "max_length")}
+    options = {key: value for key, value in options.items() if key not in ("task", "max_length", "head")}
+    options["labels"] = data.labels or None
     task = load_task(**options)
-    own = own_labels(config, task)
-    if own and own != task.labels:
-        task = load_task(**options, labels=own)
+    head = match_head(config, task, head=data.head, order=data.labels or None).check()
+    if head.kept and head.labels != task.labels:
+        task = load_task(**{**options, "labels": head.labels})
     task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
-    tokenizer = load_tokenizer(source)
-    encoded = {split: rows.encode(tokenizer, data.max_length) for split, rows in task.splits.items()}
-    return TaskData(source, task, tokenizer, own is not None, names_match(config, task), encoded, seed, device)
+    words = load_tokenizer(tokenizer or source)
+    check_vocabulary(words, task.vocabulary, tokenizer or source)
+    encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
+    check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
+    return TaskData(source, task, words, head, encoded, seed, device)
+
+
+def check_vocabulary(tokenizer: Any, rows: int, source: str) -> None:
+    """BadInput for a tokenizer of another model, with far fewer tokens than word vectors."""
+    tokens = len(tokenizer)
+    if tokens < LEAST_TOKENS * rows:
+        raise BadInput(
+            f"the tokenizer of {source!r} must be the model's own: it has {tokens:,} tokens, the model {rows:,} word "
+            "vectors; put tokenizer.json beside the weights, or name its folder or hub id with --tokenizer."
+        )
+
+
+def check_known(tokenizer: Any, encoded: Encoded, rows: int, source: str) -> None:
+    """BadInput where a token has no word vector, or most of the text is unknown to the tokenizer."""
+    if rows and encoded.ids.max(initial=0) >= rows:
+        raise BadInput(
+            f"the tokenizer of {source!r} must be the model's own: it writes the token {int(encoded.ids.max()):,}, the "
+            f"model has {rows:,} word vectors; name the model's tokenizer with --tokenizer."
+        )
+    if tokenizer.unk_token_id is None or tokenizer.unk_token_id == tokenizer.pad_token_id:
+        return
+    special = np.isin(encoded.ids, tokenizer.all_special_ids)
+    unknown = encoded.ids == tokenizer.unk_token_id
+    share = unknown.sum() / max(1, (~special | unknown).sum())
+    if share > MOST_UNKNOWN:
+        raise BadInput(
+            f"the tokenizer of {source!r} must know the texts: {share:.0%} of the training tokens are unknown to it; "
+            "name another folder or hub id with --tokenizer."
+        )
 
 
 def resolve_device(name: str) -> torch.device:
@@ -104,30 +253,6 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise BadInput("--device cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
     return device
-
-
-def own_labels(config: Any, task: Task) -> tuple[str, ...] | None:
-    """The task's labels in the order of the checkpoint's head, None when its head is for something else.
-
-    A head without label names may be for anything: it is kept as a start, in the task's order, and trained further.
-    """
-    if not has_head(config, task.labels, task.kind):
-        return None
-    names = head_names(config)
-    if not task.labels or names == [f"label_{i}" for i in range(len(names))]:
-        return task.labels
-    by_name = {label.casefold(): label for label in task.labels}
-    return tuple(by_name[name] for name in names) if names_match(config, task) else None
-
-
-def names_match(config: Any, task: Task) -> bool:
-    """Whether the checkpoint's head has the task's labels, by name and in any order."""
-    labels = sorted(label.casefold() for label in task.labels)
-    return bool(labels) and has_head(config, task.labels, task.kind) and sorted(head_names(config)) == labels
-
-
-def head_names(config: Any) -> list[str]:
-    return [str(config.id2label[i]).casefold() for i in range(config.num_labels)]
 
 
 def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions) -> PrunedNetwork:
@@ -139,10 +264,38 @@ def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.Supe
         pooling=model.pooling,
         grouping=model.grouping,
         seed=task_data.seed,
-        keep_head=task_data.fitted,
+        keep_head=task_data.head.kept,
     )
+    if task_data.vocabulary is not None:
+        keep_tokens(network, torch.from_numpy(task_data.vocabulary.kept))
+    if model.embedding_rank is not None:
+        factorize_embeddings(network, model.embedding_rank, task_data.token_counts)
     freeze_embeddings(network, not settings.train_embeddings)
     return network.to(task_data.device)
+
+
+def describe_checkpoint(task_data: TaskData, model: o.ModelOptions, *, whole: bool = False) -> PrunedConfig:
+    """The config of `load_checkpoint`'s network before its weights are loaded; `whole`: with all of its embeddings."""
+    task = task_data.task
+    stock = stock_config(task_data.source)
+    config = supernet_config(stock, kind=task.kind, labels=task.labels, grouping=model.grouping)
+    if not whole:
+        if task_data.vocabulary is not None:
+            renumber_config(config, torch.from_numpy(task_data.vocabulary.kept))
+        config.embedding_rank = model.embedding_rank
+        config.width = parse_width(model, config)
+    return config
+
+
+def parse_width(model: o.ModelOptions, config: PrunedConfig) -> int | None:
+    """The channels that --width leaves of this network; None: all of them."""
+    if model.width is None:
+        return None
+    width = int(parse_budget(model.width, config.backbone[config.family.width], option="--width"))
+    check_width(config, width)
+    if model.embedding_rank is not None and model.embedding_rank >= width:
+        raise BadInput(f"--embedding-rank must be below --width, {width}, got {model.embedding_rank}.")
+    return width
 
 
 def save_network(network: PrunedNetwork, task_data: TaskData, folder: Path) -> None:

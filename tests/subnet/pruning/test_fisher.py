@@ -152,7 +152,7 @@ def test_rearranging_works_layer_by_layer_with_the_counts_as_they_are(seed: int)
     for rows in gradients.units:
         rows[:, 15:] = -rows[:, :15] * 0.9  # pairs of which it is best to remove both
     before = search_masks(of, gradients, 0.5, length=5)
-    after = rearrange_masks(before, gradients)
+    (after,) = rearrange_masks([before], gradients)
     assert sizes(after) == sizes(before)
     values = []
     for spec in (before, after):

@@ -16,7 +16,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import evaluating
-from archwright.subnet.pruning.baselines import prune_retraining_free
+from archwright.subnet.pruning.baselines import prune_by_fisher
 from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import Reader, mask_gradients
 from archwright.subnet.pruning.streams import record_streams
@@ -224,9 +224,11 @@ def test_streams_are_recorded_on_some_of_the_batches_when_there_are_many() -> No
 def test_tuning_leaves_no_trace() -> None:
     network, batches = tiny("llama", kind="lm").train(), batches_of("llama")
     weights = copy.deepcopy(network.state_dict())
-    first, second = (list(prune_retraining_free(network, batches, task_loss, (0.4, 0.7), length=7)) for _ in range(2))
+    first, second = (prune_by_fisher(network, batches, task_loss, (0.4, 0.7), length=7) for _ in range(2))
     assert first == second
-    assert [alpha for alpha, _ in first] == [0.4, 0.7]
+    assert list(first) == [0.4, 0.7]
+    recording = record_streams(network, batches)
+    assert tune_masks(network, first[0.4], recording) == tune_masks(network, first[0.4], recording)
     assert network.training
     assert all(torch.equal(value, weights[key]) for key, value in network.state_dict().items())
     assert not any(m._forward_pre_hooks or m._forward_hooks for m in network.modules())
@@ -260,7 +262,7 @@ def phase_errors(network: PrunedNetwork, batches: list[TinyBatch], tests: list[T
     of, gradients = read_anatomy(network.config), mask_gradients(network, batches, task_loss)
     shuffled = type(gradients)(*([torch.rand_like(g[:1]) for g in part] for part in (gradients.heads, gradients.units)))
     first = search_masks(of, gradients, alpha, length=7)
-    second = rearrange_masks(first, gradients)
+    (second,) = rearrange_masks([first], gradients)
     third = fold(network, tune_masks(network, second, record_streams(network, batches)))
     networks = [extract(network, search_masks(of, shuffled, alpha, length=7)), extract(network, first)]
     return [reconstruction_error(network, m, tests) for m in (*networks, extract(network, second), third)]

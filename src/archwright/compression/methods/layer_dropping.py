@@ -2,7 +2,8 @@
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import SUPERNET_ONLY, Method, read_configs, write_configs
+from archwright.compression.methods.method import FISHER_ONLY, SUPERNET_ONLY, Method, read_configs, write_configs
+from archwright.compression.space import open_space
 from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import EPOCHS
@@ -14,7 +15,7 @@ from archwright.training.task_data import load_checkpoint
 
 
 def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
-    """A config for every n; the middle ones first, in case the time is short."""
+    """The original and a config for every n; the middle ones first, in case the time is short."""
     specs = sorted(drop_layers(original), key=lambda spec: abs(sum(map(any, spec)) - len(spec) / 2))
     whole, epochs = read_anatomy(original.config), {EPOCHS: context.config.supernet.epochs}
     write_configs(context.run, [layer_config(whole, spec) | epochs for spec in (whole.full, *specs)])
@@ -22,7 +23,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
     start = load_checkpoint(context.task_data, context.config.model, context.config.supernet)
-    space = TrainedSpace(context.space(start), (context.config.supernet.epochs,))
+    space = TrainedSpace(open_space(context, start), (context.config.supernet.epochs,))
     weights = StandaloneWeights(context, start, space)
     return SubnetEvaluator(context, start, space, weights, read_configs(context.run))
 
@@ -32,5 +33,5 @@ LAYER_DROPPING = Method(
     prepare=prepare,
     build_evaluator=build_evaluator,
     standalone=True,
-    unused=(*SUPERNET_ONLY, "order", "min_epochs"),
+    unused=(*SUPERNET_ONLY, *FISHER_ONLY, "order", "min_epochs"),
 )

@@ -13,9 +13,11 @@ from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.spec import SubnetSpec
 
-SUPERNET_ONLY = ("strategy", "temperature", "start")
+SUPERNET_ONLY = ("strategy", "teacher", "temperature", "start", "repair")
 ONE_SHOT = (*SUPERNET_ONLY, "epochs", "order", "min_epochs")
 """Options of the training without a meaning: where there is no super-network, and where nothing is trained."""
+FISHER_ONLY = ("fisher_trust",)
+"""What only retraining-free pruning knows."""
 
 
 @dataclass(frozen=True)

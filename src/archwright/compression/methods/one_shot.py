@@ -6,8 +6,9 @@ import numpy as np
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_subnets
+from archwright.compression.methods.method import FISHER_ONLY, ONE_SHOT, Method, read_configs, write_subnets
 from archwright.compression.order import sample_batches
+from archwright.compression.space import open_space
 from archwright.compression.weights import SharedWeights
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -41,13 +42,13 @@ def prune_at_random(context: RunContext, original: PrunedNetwork, order: Importa
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
-    network = load_saved_network(context.run.original).to(context.task_data.device)
-    space = context.space(network)
+    network = load_saved_network(context.start).to(context.task_data.device)
+    space = open_space(context, network)
     return SubnetEvaluator(context, network, space, SharedWeights(network, space), read_configs(context.run))
 
 
 def one_shot(prepare: Callable[[RunContext, PrunedNetwork, ImportanceOrder | None], None]) -> Method:
-    return Method(spaces=("large",), prepare=prepare, build_evaluator=build_evaluator, unused=ONE_SHOT)
+    return Method(spaces=("large",), prepare=prepare, build_evaluator=build_evaluator, unused=(*ONE_SHOT, *FISHER_ONLY))
 
 
 HEAD_PRUNING = one_shot(prune_heads)

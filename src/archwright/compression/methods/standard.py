@@ -2,8 +2,9 @@
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import SUPERNET_ONLY, Method
+from archwright.compression.methods.method import FISHER_ONLY, SUPERNET_ONLY, Method
 from archwright.compression.order import load_reordered_network, read_order
+from archwright.compression.space import open_space
 from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import SAMPLERS, rungs
@@ -19,7 +20,7 @@ def build_evaluator(context: RunContext) -> SubnetEvaluator:
     """Networks trained for --epochs, or for the rungs below when the sampler uses them."""
     options, start = context.config.supernet, load_reordered_network(context)
     epochs = SAMPLERS[context.config.search.sampler].epochs(rungs(options.min_epochs, options.epochs))
-    space = TrainedSpace(context.space(start, read_order(context)), tuple(epochs))
+    space = TrainedSpace(open_space(context, start, read_order(context)), tuple(epochs))
     return SubnetEvaluator(context, start, space, StandaloneWeights(context, start, space))
 
 
@@ -29,5 +30,5 @@ STANDARD = Method(
     build_evaluator=build_evaluator,
     samplers=True,
     standalone=True,
-    unused=SUPERNET_ONLY,
+    unused=(*SUPERNET_ONLY, *FISHER_ONLY),
 )

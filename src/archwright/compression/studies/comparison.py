@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.compression.context import from_settings, to_settings
 from archwright.compression.methods import METHODS, load_evaluator
-from archwright.compression.pipeline import default_folder, load_data, resolve_space, run_compression
+from archwright.compression.pipeline import default_folder, go_on_with_rows, load_data, resolve_space, run_compression
 from archwright.compression.run import FinishedRun
 from archwright.compression.studies.protocol import compare_runs
 from archwright.compression.studies.quantization import study_quantization
+from archwright.compression.total_size import fit_embeddings
 from archwright.compression.validation import usual_values, validate, validate_new_run
 from archwright.configs.compress import CompressConfig, FidelityOptions
 from archwright.configs.yaml_file import write_config
@@ -30,6 +31,8 @@ PER_METHOD = (
     *("front", "trials", "hypervolume", "hypervolume_over_time"),
     *("seconds", "seconds_by_phase", "folder", "space", "sampler", "strategy", "order"),
 )
+ADDED = ("selection", "test_hypervolume")
+"""What runs of earlier versions do not have."""
 ALIKE = ("model", "family", "pooling", "task", "task_note", "rows", "metric", "seed", "objectives", "original")
 
 
@@ -58,10 +61,12 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
     known = dict.fromkeys(name for name in names if name in METHODS)
     methods = sorted(known, key=lambda name: name != FIRST) or [FIRST]
     task_data = load_data(config)
+    folder = config.output.out or default_folder(config, task_data, "compare")
+    config, task_data = fit_embeddings(config, task_data, folder, methods)
+    config, task_data = go_on_with_rows(config, folder, task_data)
     configs = {method: config_for_method(config, method) for method in methods}
     for method_config in configs.values():
         validate(resolve_space(method_config), task_data)
-    folder = config.output.out or default_folder(config, task_data, "compare")
     settings = to_settings(config) | {"compare": list(names)}
     if not is_run(folder):
         validate_new_run(resolve_space(configs[methods[0]]), task_data)
@@ -107,7 +112,11 @@ def join_results(run: RunFolder, config: CompressConfig, results: Mapping[str, M
         **{key: first[key] for key in ALIKE},
         "minutes": config.search.minutes,
         "methods": {
-            name: {**{key: result[key] for key in PER_METHOD}, "note": descriptions[name]}
+            name: {
+                **{key: result[key] for key in PER_METHOD},
+                **{key: result.get(key) for key in ADDED},
+                "note": descriptions[name],
+            }
             for name, result in results.items()
         },
         "environment": environment(),

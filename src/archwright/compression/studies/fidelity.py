@@ -1,5 +1,6 @@
 """Fidelity of shared weights, `compress --honesty K`: do they rank sub-networks as training each alone would?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -83,10 +84,18 @@ def measure_pair(evaluator: SubnetEvaluator, config: Config, epochs: float) -> l
 
 
 def correlations(pairs: list[list[float]], seed: int) -> dict[str, Any]:
-    """Each rank correlation with its interval; None where one of the two errors is always the same."""
-    shared, alone, _ = zip(*pairs, strict=True)
-    values = {
-        name: bootstrap_correlation(shared, alone, statistic, rng=np.random.default_rng((seed, FIDELITY)))
-        for name, statistic in CORRELATIONS.items()
-    }
-    return {name: None if value is None else value._asdict() for name, value in values.items()}
+    """Each rank correlation with its interval, of the shared weights and, under "size", of the size alone.
+
+    None where one of the two sides is always the same. A larger network is taken for the better one: shared weights
+    that rank no better than this tell nothing that a parameter count does not.
+    """
+    shared, alone, shares = zip(*pairs, strict=True)
+
+    def correlate(predicted: Sequence[float]) -> dict[str, Any]:
+        values = {
+            name: bootstrap_correlation(predicted, alone, statistic, rng=np.random.default_rng((seed, FIDELITY)))
+            for name, statistic in CORRELATIONS.items()
+        }
+        return {name: None if value is None else value._asdict() for name, value in values.items()}
+
+    return {**correlate(shared), "size": correlate([-share for share in shares])}

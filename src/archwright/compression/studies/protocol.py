@@ -16,6 +16,7 @@ from archwright.statistics.protocol import (
     REFERENCE,
     SAMPLES,
     SHARES,
+    SLACK,
     at_times,
     average_ranks,
     normalised_hypervolume,
@@ -29,6 +30,9 @@ from archwright.version import __version__
 WEIGHT_SHARING, STANDARD = "weight-sharing", "standard"
 SETTINGS = ("method", "space", "strategy", "sampler")
 """What distinguishes runs on one task, apart from the seed."""
+
+CONDITIONS = ("order", "rows")
+"""What else they may differ in: the order of heads and units, and how many rows there are to learn from."""
 
 SEARCH = "search"
 """The phase in which the seconds of the trials are counted."""
@@ -63,12 +67,13 @@ class Attempt:
     @property
     def identity(self) -> tuple[Any, ...]:
         """What a second run of the same has too; only the first of them counts."""
-        return (*(self.settings[name] for name in SETTINGS), self.seed, self.compared)
+        rows = tuple(sorted((self.result.get("rows") or {}).items()))
+        return (*(self.settings[name] for name in (*SETTINGS, *CONDITIONS)), rows, self.seed, self.compared)
 
 
 def alike(attempts: Sequence[Attempt], varied: str) -> list[Attempt]:
     """The runs that differ in one setting alone: of all such sets, the one with most of its values, then of runs."""
-    others = [name for name in SETTINGS if name != varied]
+    others = [name for name in (*SETTINGS, *CONDITIONS) if name != varied]
     sets = group_by([attempt for attempt in attempts if attempt.settings[varied] is not None], others)
     return max(
         sets, key=lambda members: (len({attempt.settings[varied] for attempt in members}), len(members)), default=[]
@@ -76,10 +81,13 @@ def alike(attempts: Sequence[Attempt], varied: str) -> list[Attempt]:
 
 
 def side_by_side(attempts: Sequence[Attempt], varied: str) -> list[Attempt]:
-    """Runs of comparisons where there are any; else of every method those settings that most of its runs have."""
+    """Runs of comparisons where there are any; else of every method those settings that most of its runs have.
+
+    All on about as many training rows: as most of them have.
+    """
     candidates = [attempt for attempt in attempts if attempt.compared] or list(attempts)
-    by_name = group_by(candidates, [varied])
-    return [attempt for members in by_name for attempt in max(group_by(members, SETTINGS), key=len)]
+    by_name = group_by(max(group_by(candidates, ["rows"]), key=len, default=[]), [varied])
+    return [attempt for members in by_name for attempt in max(group_by(members, (*SETTINGS, "order")), key=len)]
 
 
 def group_by(attempts: Sequence[Attempt], names: Sequence[str]) -> list[list[Attempt]]:
@@ -108,7 +116,11 @@ def read_attempt(method: str, result: Document, *, compared: bool) -> Attempt:
     rows = [row for row in result.get("trials") or result.get("front") or [] if has_numbers(row)]
     rows.sort(key=seconds)
     return Attempt(
-        settings={**{name: result.get(name) for name in SETTINGS}, "method": method},
+        settings={
+            **{name: result.get(name) for name in (*SETTINGS, "order")},
+            "method": method,
+            "rows": f"{(result.get('rows') or {}).get('train', 0):.1e}",  # about: a split may differ by a few rows
+        },
         seed=int(result.get("seed") or 0),
         points=[(row["validation_error"], row["nonembedding_share"]) for row in rows],
         seconds=[seconds(row) for row in rows],
@@ -190,10 +202,14 @@ def compare_group(name: str, key: Key, documents: Sequence[Document]) -> dict[st
     metric = str(documents[0].get("metric"))
     runs = []
     for attempt in attempts:
-        values = {field: attempt.result.get(field) for field in ("hypervolume", "seconds", "folder")}
+        values = {
+            field: attempt.result.get(field) for field in ("hypervolume", "test_hypervolume", "seconds", "folder")
+        }
         front = attempt.result.get("front") or []
         in_methods = attempt in sets["methods"]
-        runs.append({**attempt.settings, "seed": attempt.seed, **values, "front": front, "in_methods": in_methods})
+        settings = {name: attempt.settings[name] for name in (*SETTINGS, "order")}
+        about = {"rows": attempt.result.get("rows"), "seed": attempt.seed, **values}
+        runs.append({**settings, **about, "front": front, "in_methods": in_methods})
     return {
         "name": name,
         "task": key[0],
@@ -245,8 +261,19 @@ def summarize(
         "mean": float(mean[0]),
         "deviation": finite(deviation[0]),
         "regret": BEST - float(mean[0]),
+        "test": test_volumes(attempts),
         "over": {"trials": mean_curve(np.arange(1.0, steps + 1), padded), "seconds": mean_curve(grid, timed)},
     }
+
+
+def test_volumes(attempts: Sequence[Attempt]) -> dict[str, Any] | None:
+    """Raw hypervolumes of the chosen fronts on test rows; None unless every run has one."""
+    known = [attempt.result.get("test_hypervolume") for attempt in attempts]
+    volumes = [float(volume) for volume in known if volume is not None and is_number(volume)]
+    if len(volumes) < len(attempts):
+        return None
+    mean, deviation = over_seeds([[volume] for volume in volumes])
+    return {"hypervolume": volumes, "mean": float(mean[0]), "deviation": finite(deviation[0])}
 
 
 def mean_curve(x: Curve, seeds: Sequence[Curve]) -> dict[str, Any]:
@@ -328,7 +355,7 @@ def score_bins(attempts: Sequence[Attempt], score: Callable[[float], float]) -> 
         return {"mean": float(mean[0]), "deviation": finite(deviation[0]), "seeds": len(known)}
 
     means = {name: [over_known_seeds(values) for values in zip(*seeds, strict=True)] for name, seeds in methods.items()}
-    return {"shares": list(SHARES), "lines": list(LINES), "methods": means}
+    return {"shares": list(SHARES), "slack": SLACK, "lines": list(LINES), "methods": means}
 
 
 def collect_studies(documents: Sequence[Document], key: str, names: Mapping[Key, str]) -> list[dict[str, Any]]:

@@ -1,20 +1,20 @@
 """`compress --compare quantized`: the original and the front in fewer bits; error, memory and latency of each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import thread_time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.export import ExportedNetwork
 from archwright.logs import silence_libraries
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -28,21 +28,6 @@ ORIGINAL_TRIAL = -1
 """As in `archwright export --trial -1`."""
 YARDSTICK = "yardstick"
 ERRORS = ("validation_error", "test_error")
-
-
-class OnnxNetwork(nn.Module):
-    """A file for onnxruntime that answers like the network it was made of."""
-
-    def __init__(self, file: Path, like: PrunedNetwork):
-        from archwright.exporting.onnx_file import load_onnx
-
-        super().__init__()
-        with one_thread():
-            self.run = load_onnx(file)
-        self.config, self.device = like.config, torch.device("cpu")
-
-    def forward(self, **inputs: Tensor) -> SimpleNamespace:
-        return SimpleNamespace(logits=self.run(inputs))
 
 
 @dataclass(frozen=True)
@@ -62,7 +47,7 @@ class Form:
         if self.runtime != "onnxruntime":
             small = quantize_weights(network, self.bits, product="int8" if self.runtime == "torch int8" else "float")
             return small, stored_bytes(small)
-        from archwright.exporting.onnx_file import quantize, write_onnx  # onnx takes a second to import
+        from archwright.exporting.onnx_file import load_onnx, quantize, write_onnx  # onnx takes a second to import
 
         file, small_file = folder / "model.onnx", folder / "model_int8.onnx"
         with silence_libraries():
@@ -71,7 +56,8 @@ class Form:
             if self.bits == 8:
                 quantize(file, small_file)
         file = small_file if self.bits == 8 else file
-        return OnnxNetwork(file, network), file.stat().st_size
+        with one_thread():
+            return ExportedNetwork(load_onnx(file), network), file.stat().st_size
 
 
 EVALUATED = Form(32, "torch")
@@ -95,7 +81,7 @@ def study_quantization(
     `joint_front` are the positions of the points that none beats in validation error and bytes. What an interrupted
     study has measured is not measured again.
     """
-    run = evaluator.context.run
+    context, run = evaluator.context, evaluator.context.run
     noted: dict[str, Any] = run.note(NOTE) or {}
     entries = [{"trial": ORIGINAL_TRIAL, **result["original"]}, *result["front"]]
     original = load_saved_network(run.original).cpu()
@@ -105,10 +91,11 @@ def study_quantization(
             if key not in noted:
                 is_original = entry["trial"] == ORIGINAL_TRIAL
                 network = original if is_original else evaluator.extract(entry["config"]).cpu()
-                noted[key] = measure_forms(evaluator.context, network, entry, original, forms)
+                rows = context.original_data if is_original else context.task_data
+                noted[key] = measure_forms(replace(context, task_data=rows), network, entry, original, forms)
                 run.note(NOTE, noted)
             bar.advance()
-    return join_sessions([noted[str(entry["trial"])] for entry in entries], evaluator.context)
+    return join_sessions([noted[str(entry["trial"])] for entry in entries], context)
 
 
 def measure_forms(
@@ -121,7 +108,7 @@ def measure_forms(
     """All forms of one network, timed in the same rounds as the original in float32, which is the yardstick."""
     rng = np.random.default_rng((context.seed, entry["trial"] + 1))
     names = tuple(context.task_data.validation[0].inputs)
-    inputs = typical_inputs(original, names, context.length, rng)
+    inputs = typical_inputs(network, names, context.length, rng)  # its words are the original's too
     with TemporaryDirectory() as folder, torch.no_grad():
         built = {form.name: form.build(network, names, Path(folder)) for form in forms}
         networks: dict[str, Any] = {YARDSTICK: original, **{name: small for name, (small, _) in built.items()}}

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from archwright.data.files import quote, quote_all
-from archwright.data.tasks.tables import SHARES, Columns, Examples, RawTask, collect
+from archwright.data.tasks.tables import Columns, Examples, RawTask, collect
 from archwright.errors import BadInput
 
 PREFIX = "hf:"
@@ -27,7 +26,7 @@ def load_hub(name: str, *, columns: Columns) -> RawTask:
         train=examples["train"],
         validation=examples[held_out[0]] if len(held_out) > 1 else None,
         test=examples[held_out[-1]] if held_out else None,
-        shares=SHARES[len(held_out)],
+        shares=({"validation": 0.15, "test": 0.15}, {"validation": 0.3}, {})[len(held_out)],
         labels=names,
         regression=False if names else None,
         note=f"the split {held_out[0]!r} is the test set" if len(held_out) == 1 else "",
@@ -39,8 +38,6 @@ def load_splits(name: str) -> dict[str, Any]:
     dataset, _, config = name.removeprefix(PREFIX).partition(":")
     if not dataset:
         raise BadInput(f"a `datasets` name is written hf:NAME or hf:NAME:CONFIG, got {quote(name)}.")
-    if find_spec("datasets") is None:
-        raise BadInput(f"{name} needs the library `datasets`; install it: pip install datasets")
     try:
         return dict(import_module("datasets").load_dataset(dataset, config or None))
     except (OSError, ValueError, RuntimeError) as error:

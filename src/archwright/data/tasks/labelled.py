@@ -10,7 +10,8 @@ from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
 from archwright.data.tasks.glue import GLUE, load_glue
 from archwright.data.tasks.hub import PREFIX, load_hub
 from archwright.data.tasks.rows import Rows, UnsplitTask
-from archwright.data.tasks.tables import Columns, Examples, RawTask, csv_lines
+from archwright.data.tasks.table_files import csv_lines
+from archwright.data.tasks.tables import Columns, Examples, RawTask
 from archwright.data.tasks.targets import (
     Targets,
     check_measurements,
@@ -119,5 +120,6 @@ def number_labels(raw: RawTask, regression: bool | None, labels: tuple[str, ...]
         shares=raw.shares,
         note=raw.note,
         labels=names,
+        numbered=raw.labels is not None,
         positive=positive,
     )

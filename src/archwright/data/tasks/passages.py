@@ -9,7 +9,7 @@ import numpy as np
 
 from archwright.data.encoding import Encoded, check_length
 from archwright.data.tasks.rows import UnsplitTask, sample_rows
-from archwright.data.tasks.tables import SHARES
+from archwright.data.tasks.tables import HeldOut
 from archwright.data.text.corpus import cut_blocks, next_tokens, read_text, tokenize_text
 from archwright.errors import BadInput
 from archwright.tasks import TASK_KINDS
@@ -60,8 +60,9 @@ class Passage:
         return Encoded(blocks.ravel(), offsets, None, next_tokens(blocks), tokenizer.pad_token_id or 0)
 
 
-def load_passages(train: Path, validation: Path | None, test: Path | None) -> UnsplitTask:
-    """The user's texts; a validation file without a test file is the test set, as for other files."""
+def load_passages(train: Path, validation: Path | None, test: Path | None, *, role: str = "choose") -> UnsplitTask:
+    """The user's texts; the role is that of a validation file without a test file, as for other files."""
+    files = HeldOut.of(validation, test, role)
 
     def passage(path: Path | None) -> Passage | None:
         return None if path is None else Passage(str(path), read_text(path))
@@ -71,9 +72,9 @@ def load_passages(train: Path, validation: Path | None, test: Path | None) -> Un
         kind="lm",
         metric=TASK_KINDS["lm"].metric,
         train=Passage(str(train), read_text(train)),
-        validation=passage(validation) if test else None,
-        test=passage(test or validation),
-        shares=SHARES[bool(validation) + bool(test)],
-        note="the validation file is the test set" if validation and not test else "",
+        validation=passage(files.validation),
+        test=passage(files.test),
+        shares=files.shares,
+        note=files.note,
         how="in the order of the text",
     )

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.encoding import TEXTS_PER_CALL, Encoded, Tokenized, check_length, join_parts, slices, tokenize
+from archwright.data.tasks.grouping import NO_GROUP, group_rows
 from archwright.data.tasks.targets import Targets
 from archwright.progress import progress
 
 Positions = NDArray[np.int64]
+ROOM = 0.02
+"""Share of a part that may be missing before rows that belong together are separated."""
 
 
 class Split(Protocol):
@@ -47,6 +50,8 @@ class UnsplitTask:
     how: str = "with seed {seed}"
     """In which way `train` is cut, for the note."""
     labels: tuple[str, ...] = ()
+    numbered: bool = False
+    """Whether the order of the classes is that of the task itself, as in GLUE, and not that of their names."""
     positive: int | None = None
 
 
@@ -71,6 +76,17 @@ class Rows:
 
     def split(self, shares: Mapping[str, float], seed: int) -> dict[str, "Rows"]:
         return {name: self.take(positions) for name, positions in split_rows(len(self), shares, seed).items()}
+
+    def split_together(self, shares: Mapping[str, float], seed: int) -> tuple[dict[str, "Rows"], int]:
+        """The same with rows that share text in one part, and how many of the other parts share text with train."""
+        groups = group_rows(self.columns)
+        parts = split_groups(groups, shares, seed)
+        return {name: self.take(positions) for name, positions in parts.items()}, count_separated(groups, parts)
+
+    @property
+    def columns(self) -> list[list[str]]:
+        """What rows may share: the texts, and the second texts where there are any."""
+        return [self.texts] if self.pairs is None else [self.texts, self.pairs]
 
     def sample(self, size: int, seeds: tuple[int, ...]) -> "Rows":
         return self.take(sample_rows(len(self), size, seeds))
@@ -99,6 +115,38 @@ def split_rows(total: int, shares: Mapping[str, float], seed: int) -> dict[str, 
     sizes = [max(1, round(share * total)) for share in shares.values()]
     *held_out, train = np.split(order, np.cumsum(sizes))
     return {split: np.sort(part) for split, part in zip([*shares, "train"], [*held_out, train], strict=True)}
+
+
+def split_groups(groups: Positions, shares: Mapping[str, float], seed: int) -> dict[str, Positions]:
+    """As `split_rows`, but rows of one group stay together and those without a group (NO_GROUP) train.
+
+    Where no rows share a group it is the same split. A group that is larger than what the parts still lack trains;
+    when too much shares text to fill a part, it is filled with whatever rows are left.
+    """
+    order = np.random.default_rng((seed, 0)).permutation(len(groups))
+    members: dict[int, list[int]] = {}
+    for row in order[groups[order] != NO_GROUP].tolist():
+        members.setdefault(int(groups[row]), []).append(row)
+    lacking = {name: max(1, round(share * len(groups))) for name, share in shares.items()}
+    allowed = {name: ROOM * size for name, size in lacking.items()}
+    parts: dict[str, list[int]] = {name: [] for name in shares}
+    for rows in members.values():
+        if name := next((name for name in shares if len(rows) <= lacking[name]), None):
+            parts[name] += rows
+            lacking[name] -= len(rows)
+    for name in shares:
+        if lacking[name] > allowed[name]:
+            taken = set().union(*parts.values())
+            parts[name] += [row for row in order.tolist() if row not in taken][: lacking[name]]
+    taken = set().union(*parts.values())
+    parts["train"] = [row for row in range(len(groups)) if row not in taken]
+    return {name: np.sort(np.array(rows, dtype=np.int64)) for name, rows in parts.items()}
+
+
+def count_separated(groups: Positions, parts: Mapping[str, Positions]) -> int:
+    """Rows outside of train whose group, or that of which they have several, is in train too."""
+    train = set(groups[parts["train"]].tolist()) | {NO_GROUP}
+    return sum(int(group) in train for name, rows in parts.items() if name != "train" for group in groups[rows])
 
 
 def sample_rows(total: int, size: int, seeds: tuple[int, ...]) -> Positions:

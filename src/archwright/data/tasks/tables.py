@@ -1,19 +1,14 @@
-"""Labelled texts as they are read, labels still strings and nothing split yet; a user's own CSV, TSV and JSONL."""
+"""Labelled texts as they are read, labels still strings and nothing split yet; a user's own files."""
 
-import csv
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from archwright.data.files import decode_utf8, is_unicode, quote, quote_all, read_bytes
+from archwright.data.files import is_unicode, quote, quote_all
+from archwright.data.tasks.table_files import Line, read_rows
 from archwright.errors import BadInput
-
-Line = tuple[int, Mapping[str, Any]]
-"""Line number in the file, and column name -> value."""
+from archwright.logs import logger
 
 
 @dataclass(frozen=True)
@@ -50,6 +45,13 @@ class RawTask:
     note: str = ""
 
 
+USUAL_NAMES = {
+    "text": {"sentence", "review", "content", "comment", "body", "document", "tweet", "utterance", "question"},
+    "label": {"labels", "sentiment", "category", "class", "target", "stars", "rating", "intent", "score"},
+}
+"""Names that columns of texts and of labels often have."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """Which column of a file holds what."""
@@ -59,6 +61,25 @@ class Columns:
     label: str = "label"
     choices: tuple[str, ...] = ()
     """Multiple choice: the columns of the choices, in the order in which labels count them."""
+    skip_empty: bool = False
+    """Whether rows without text or label are left out instead of refused."""
+
+    def recognise(self, row: Mapping[str, Any], source: str) -> "Columns":
+        """The same, with the one column of a usual name where the file has no `text` or no `label`; a line says so."""
+        found: dict[str, Any] = {}
+        for field_name, usual in USUAL_NAMES.items():
+            if getattr(self, field_name) == field_name and field_name not in row:
+                taken = {self.text, self.pair, self.label, *self.choices}
+                names = [name for name in row if name.casefold() in usual and name not in taken]
+                if len(names) == 1:
+                    found[field_name] = names[0]
+                    logger.warning("%s has no column %r: %r is taken for it", source, field_name, names[0])
+        return replace(self, **found)
+
+    def is_empty(self, row: Mapping[str, Any]) -> bool:
+        """Whether a text or the label of a row is missing or blank."""
+        names = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
+        return any(row.get(name, "-") is None or not str(row.get(name, "-")).strip() for name in names)
 
     def __post_init__(self) -> None:
         columns = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
@@ -71,35 +92,58 @@ class Columns:
             raise BadInput(f"{rule}; leave out --text-pair-column {quote(self.pair)} or --choice-columns.")
 
 
-def own_files(train: Path, validation: Path | None, test: Path | None, *, columns: Columns) -> RawTask:
-    """The user's files; a validation file without a test file is the test set, as in the GLUE protocol."""
-    held_out = test or validation
+@dataclass(frozen=True)
+class HeldOut:
+    """The files beside the training file, and what is cut from it because one of them is missing."""
+
+    validation: Path | None
+    test: Path | None
+    shares: Mapping[str, float]
+    note: str = ""
+
+    @classmethod
+    def of(cls, validation: Path | None, test: Path | None, role: str) -> "HeldOut":
+        """A validation file without a test file chooses, or is the test set as in the GLUE protocol (role "test")."""
+        if validation is None:
+            return cls(None, test, {"validation": 0.3} if test else {"validation": 0.15, "test": 0.15})
+        if test is not None:
+            return cls(validation, test, {})
+        if role == "test":
+            return cls(None, validation, {"validation": 0.3}, "the validation file is the test set")
+        return cls(validation, None, {"test": 0.15}, "the test rows are of the training file")
+
+
+def own_files(
+    train: Path, validation: Path | None, test: Path | None, *, columns: Columns, role: str = "choose"
+) -> RawTask:
+    """The user's files; the role is that of a validation file without a test file."""
+    files = HeldOut.of(validation, test, role)
     return RawTask(
         name=train.name,
         train=read_file(train, columns),
-        validation=read_file(validation, columns) if validation and test else None,
-        test=read_file(held_out, columns) if held_out else None,
-        shares=SHARES[bool(validation) + bool(test)],
-        note="the validation file is the test set" if validation and not test else "",
+        validation=read_file(files.validation, columns) if files.validation else None,
+        test=read_file(files.test, columns) if files.test else None,
+        shares=files.shares,
+        note=files.note,
     )
 
 
-SHARES: tuple[dict[str, float], ...] = ({"validation": 0.15, "test": 0.15}, {"validation": 0.3}, {})
-"""What is cut from train when nothing, one file or two files are held out."""
-
-
 def read_file(path: Path, columns: Columns) -> Examples:
-    """All rows of a file; a row without text or label is an error."""
-    if path.suffix.lower() not in READERS:
-        rule = f"a data file must end in {', '.join(READERS)}, got {str(path)!r}"
-        raise BadInput(f"{rule}; plain text is for --task lm.")
-    content = decode_utf8(read_bytes(path), str(path))
-    if not content.strip():
-        raise BadInput(f"{path} is empty; a data file needs at least one row.")
-    lines = list(READERS[path.suffix.lower()](content, str(path)))
+    """All rows of a file; a row without text or label is an error, or left out where `columns` says so."""
+    lines = read_rows(path)
     if not lines:
         raise BadInput(f"{path} has a header but no rows; a data file needs at least one row.")
+    columns = columns.recognise(lines[0][1], str(path))
+    if columns.skip_empty:
+        full = [line for line in lines if not columns.is_empty(line[1])]
+        if len(full) < len(lines):
+            logger.warning("%s: %s of %s rows have no text or no label and are left out", path, *counts(lines, full))
+        lines = full
     return collect(lines, columns, str(path))
+
+
+def counts(lines: list[Line], full: list[Line]) -> tuple[str, str]:
+    return f"{len(lines) - len(full):,}", f"{len(lines):,}"
 
 
 def collect(lines: list[Line], columns: Columns, source: str) -> Examples:
@@ -139,70 +183,3 @@ def value_of(line: Line, column: str, source: str) -> Any:
     if column not in values:
         raise BadInput(f"line {number} of {source} has no column {quote(column)}; it has {quote_all(values)}.")
     return values[column]
-
-
-def split_lines(content: str) -> list[str]:
-    """Lines with their ends; `str.splitlines` would also break at characters that are text, such as U+2028."""
-    return [f"{line}\n" for line in content.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
-
-
-def table_lines(content: str, source: str, **dialect: Any) -> Iterator[Line]:
-    """Rows under a header, each with as many fields as the header."""
-    reader = csv.reader(split_lines(content), **dialect)
-    with long_fields():
-        try:
-            header = [name.strip() for name in next(filter(None, reader), [])]
-            if len(set(header)) < len(header):
-                raise BadInput(f"{source} names a column twice: {quote_all(header)}; rename one.")
-            for fields in filter(None, reader):
-                if len(fields) != len(header):
-                    counts = f"has {len(fields)} fields, the header {len(header)}"
-                    raise BadInput(f"line {reader.line_num} of {source} {counts}; {ROW_ADVICE}.")
-                yield reader.line_num, dict(zip(header, fields, strict=True))
-        except csv.Error as error:
-            raise BadInput(f"line {reader.line_num} of {source} is broken: {error}; {ROW_ADVICE}.") from None
-
-
-ROW_ADVICE = "quote texts with separators (CSV; a TSV file has no quotes, its texts neither tabs nor line breaks)"
-csv_lines = partial(table_lines, strict=True)
-"""Rows of comma-separated values; quotes may enclose commas and line breaks."""
-tsv_lines = partial(table_lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-"""Rows of tab-separated values; a quote is an ordinary character there, as in GLUE's files."""
-
-
-@contextmanager
-def long_fields() -> Iterator[None]:
-    """The csv module's limit of 128 KB per field lifted, and put back after."""
-    before = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def jsonl_lines(content: str, source: str) -> Iterator[Line]:
-    """One JSON object per line; blank lines are skipped."""
-    for number, line in enumerate(split_lines(content), start=1):
-        if line.strip():
-            yield number, json_object(line, f"line {number} of {source}")
-
-
-def json_object(line: str, where: str) -> Mapping[str, Any]:
-    """The object on one line."""
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{where} is not JSON: {error.msg} at column {error.colno}.") from None
-    except (ValueError, RecursionError):
-        raise BadInput(f"{where} is not JSON that can be read: nested too deeply, or a number too long.") from None
-    if not isinstance(value, dict):
-        raise BadInput(f'{where} must be an object such as {{"text": "...", "label": "..."}}, got {quote(value)}.')
-    return value
-
-
-READERS: dict[str, Callable[[str, str], Iterator[Line]]] = {
-    ".csv": csv_lines,
-    ".tsv": tsv_lines,
-    ".jsonl": jsonl_lines,
-    ".ndjson": jsonl_lines,
-}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from archwright.data.files import quote, quote_all
+from archwright.data.tasks.grouping import count_inside
 from archwright.data.tasks.hub import PREFIX
 from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
 from archwright.data.tasks.passages import load_passages
@@ -41,6 +42,8 @@ class Task:
     (the next token), or what another package adds to TASK_KINDS."""
     vocabulary: int = 0
     """Tokens that a network chooses from, once there is a network; only lm asks for it."""
+    numbered: bool = False
+    """Whether the order of the classes is the task's own, as in GLUE, and not that of their names."""
 
     @property
     def regression(self) -> bool:
@@ -53,6 +56,10 @@ class Task:
         equally likely.
         """
         return float(np.log(error) / np.log(self.vocabulary)) if self.metric == "perplexity" else error
+
+    def unscale_error(self, share: float) -> float:
+        """The inverse: the error that this share was made of."""
+        return float(np.exp(share * np.log(self.vocabulary))) if self.metric == "perplexity" else share
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class TaskRequest:
     columns: Columns
     regression: bool | None
     labels: tuple[str, ...] | None
+    validation_role: str = "choose"
 
 
 def load_task(
@@ -80,6 +88,7 @@ def load_task(
     text_pair_column: str | None = None,
     label_column: str = "label",
     choice_columns: tuple[str, ...] = (),
+    skip_empty: bool = False,
     regression: bool | None = None,
     labels: tuple[str, ...] | None = None,
     seed: int = 0,
@@ -87,19 +96,23 @@ def load_task(
     validation_rows: int = 0,
     test_rows: int = 0,
     held_out: float | None = None,
+    split: str = "grouped",
+    validation_role: str = "choose",
 ) -> Task:
     """A built-in task, a `datasets` name (hf:NAME), or a task of one's own files; movie-reviews when nothing is given.
 
     Columns and `regression` are for files and hub data. `labels` forces names and order of the classes, for a
     checkpoint that has them already. `train_rows` and so on keep a random part after splitting (0: all). `held_out` is
-    the share of train that validates instead of the usual one, 0 for none of it: then the test rows do.
+    the share of train that validates instead of the usual one, 0 for none of it: then the test rows do. `split` grouped
+    keeps labelled rows that share text together, random does not look at the texts. `validation_role` says whether a
+    validation file without a test file chooses or tests.
     """
     sizes = {"train": train_rows, "validation": validation_rows, "test": test_rows}
     for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in sizes.items()}}.items():
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
-    columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns))
-    request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels)
+    columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns), skip_empty)
+    request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels, validation_role)
     kind = TASK_KINDS.get(name) if name else None
     if name in OTHER_TASKS:
         task = OTHER_TASKS[name].load(request)
@@ -110,7 +123,7 @@ def load_task(
     if held_out is not None and task.test is not None and task.validation is None:
         shares = {"validation": held_out} if held_out else {}
         task = replace(task, validation=None if held_out else task.test, shares=shares)
-    return check_classes(split_task(task, sizes, seed), seed)
+    return check_classes(split_task(task, sizes, seed, grouped=split == "grouped"), seed)
 
 
 def load_labelled(request: TaskRequest) -> UnsplitTask:
@@ -120,7 +133,9 @@ def load_labelled(request: TaskRequest) -> UnsplitTask:
     ):
         raise BadInput("give either --task (with --data if it needs it), or your own files with --train among them.")
     if request.train:
-        raw = own_files(request.train, request.validation, request.test, columns=request.columns)
+        raw = own_files(
+            *(request.train, request.validation, request.test), columns=request.columns, role=request.validation_role
+        )
         return number_labels(raw, request.regression, request.labels)
     name = request.name or DEFAULT_TASK
     if name not in BUILT_IN and not name.startswith(PREFIX):
@@ -137,7 +152,7 @@ def load_language_modelling(request: TaskRequest) -> UnsplitTask:
     refuse_columns("lm", request)
     if request.train is None or request.data is not None:
         raise BadInput("lm needs a text file with --train (and may have --validation and --test), and takes no --data.")
-    return load_passages(request.train, request.validation, request.test)
+    return load_passages(request.train, request.validation, request.test, role=request.validation_role)
 
 
 def load_question_answering(request: TaskRequest) -> UnsplitTask:
@@ -175,20 +190,33 @@ OTHER_TASKS: dict[str | None, OtherTask] = {
 TASKS: dict[str, str] = {str(name): task.description for name, task in (BUILT_IN | OTHER_TASKS).items()}
 
 
-def split_task(task: UnsplitTask, sizes: Mapping[str, int], seed: int) -> Task:
+def split_task(task: UnsplitTask, sizes: Mapping[str, int], seed: int, *, grouped: bool = True) -> Task:
     """The task with train cut into its splits, and at most so many rows per split, chosen at random; 0 keeps all."""
-    shares = task.shares
+    shares, how = task.shares, task.how.format(seed=seed)
     data = {name: split for name, split in (("validation", task.validation), ("test", task.test)) if split is not None}
-    data |= dict(task.train.split(shares, seed))
+    given = list(data)
+    if grouped and shares and isinstance(task.train, Rows):
+        parts, separated = task.train.split_together(shares, seed)
+        data |= parts
+        how += ", rows that share text kept together"
+        how += f" but for {separated}: too many share it to fill the parts" if separated else ""
+    else:
+        data |= dict(task.train.split(shares, seed))
     splits = {name: data[name] for name in ("train", "validation", "test")}
     for stream, (name, number) in enumerate(sizes.items(), start=1):
         if 0 < number < len(splits[name]):
             splits[name] = splits[name].sample(number, (seed, stream))
     percent = "/".join(f"{100 * share:.0f}" for share in [1 - sum(shares.values()), *shares.values()])
-    how = task.how.format(seed=seed)
     cut = f"train split {percent} into {', '.join(['train', *shares])} {how}" if shares else ""
-    note = "; ".join(filter(None, (cut, task.note)))
-    return Task(task.name, task.labels, task.metric, splits, note, task.positive, task.kind)
+    note = "; ".join(filter(None, (cut, task.note, *(note_overlap(splits, name) for name in given))))
+    return Task(task.name, task.labels, task.metric, splits, note, task.positive, task.kind, numbered=task.numbered)
+
+
+def note_overlap(splits: Mapping[str, Split], name: str) -> str:
+    """How many rows of a given file stand word for word in training rows; nothing is moved because of it."""
+    train, rows = splits["train"], splits[name]
+    inside = count_inside(rows.columns, train.columns) if isinstance(rows, Rows) and isinstance(train, Rows) else 0
+    return f"{inside} of {len(rows)} {name} rows stand word for word inside training rows" if inside else ""
 
 
 def check_classes(task: Task, seed: int) -> Task:

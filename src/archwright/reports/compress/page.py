@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from archwright.reports.compress.summary import error_words, half_size_member, headline, loss, member_commands
+from archwright.reports.compress.summary import (
+    GENERATION,
+    embedding_lines,
+    error_words,
+    half_size_member,
+    headline,
+    loss,
+    loss_interval,
+    member_commands,
+    selection_words,
+    shared_error,
+)
 from archwright.reports.figures.fronts import fidelity_panel, quantization_panels
 from archwright.reports.figures.panels import figure
 from archwright.reports.numbers import (
@@ -37,13 +48,14 @@ SYMBOLS = {
     "hypervolume": '<rect x="1" y="1" width="16" height="12" fill="var(--shade)" stroke="var(--shade-line)"/>',
 }
 PROGRESS = (
-    "The hypervolume is the area the front covers up to the reference (1, 1), {against} against share; higher is "
-    "better. It ended at {volume} after {trials} trials with {sampler}."
+    "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the "
+    "rows of the search; higher is better. It ended at {volume} after {trials} trials with {sampler}.{tested}"
 )
 FIDELITY = (
     "{k} sub-networks drawn at random, each once with the weights it inherits from the super-network and once trained "
     "by itself from the pre-trained weights. The more alike both rank them, the more the search can be trusted: 1 is "
-    "the same order, 0 no relation. Intervals are 95 % bootstrap intervals."
+    "the same order, 0 no relation. Size alone takes the larger network for the better one: shared weights must "
+    "beat it. Intervals are 95 % bootstrap intervals."
 )
 QUANTIZATION = (
     "The unpruned model and the front, as they are and with quantized weights. Memory is that of the stored weights; "
@@ -61,17 +73,21 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
     absent |= {"hypervolume"} if errors.scale == "log" else set()
     phases: Mapping[str, float | None] = result.get("seconds_by_phase") or {}
     longest = max([value or 0.0 for value in phases.values()], default=0.0) or 1e-9
+    tested = number(result, "test_hypervolume")
     progress = PROGRESS.format(
         against=errors.against,
         volume=decimal(number(result, "hypervolume"), 4),
         trials=len(trials),
         sampler=fact(result.get("sampler")),
+        tested=f" The members of the front cover {tested:.4f} on test rows." if tested is not None else "",
     )
     drift = number(latency, "sentinel_drift")
     context = {
         "task_note": result.get("task_note"),
+        "selection_note": f"C{selection_words(result)[1:]}." if result.get("selection") else "",
         "error": errors,
         "error_note": errors.explanation.format(metric=result.get("metric") or "metric"),
+        "embedding_notes": embedding_lines(result),
         "symbols": [(name, shape) for name, shape in SYMBOLS.items() if name not in absent],
         "nonembedding": count(number(result["original"], "nonembedding_parameters")),
         "progress_note": progress,
@@ -114,25 +130,31 @@ def cards(result: Mapping[str, Any]) -> list[Card]:
     if member is not None:
         here, before = (count(number(network, "nonembedding_parameters")) for network in (member, original))
         lost = error_format(result).loss_words(loss(result, member))
+        interval = loss_interval(member, shared_error(result, member))
+        around = f", {bounds(100 * interval[0], 100 * interval[1], 1)} on {interval[2]:,} rows" if interval else ""
         share = percent(number(member, "nonembedding_share"))
         best = [
             ("Best of half the size or less", share, f"{here} of {before} non-embedding parameters"),
-            ("Its loss", lost, error_words(result, member)),
-            latency_card(member, original),
+            ("Its loss", lost, error_words(result, member) + around),
+            speed_card("Its latency", "latency_ms", member, original),
         ]
-    volume = number(result, "hypervolume")
-    covered = f", hypervolume {volume:.3f}" if volume is not None else ""
+        if number(member, *GENERATION) is not None:
+            best.append(speed_card("It writes a token in", "generation_ms", member, original))
+    tested = number(result, "test_hypervolume")
+    volume, word = (number(result, "hypervolume"), "") if tested is None else (tested, "test ")
+    covered = f", {word}hypervolume {volume:.3f}" if volume is not None else ""
     front = f"of {len(result.get('trials') or ())} trials{covered}"
     return [*best, ("On the front", str(len(result["front"])), f"{front}, in {duration(number(result, 'seconds'))}")]
 
 
-def latency_card(member: Mapping[str, Any], original: Mapping[str, Any]) -> Card:
-    now, before = (number(network, "latency_ms", "median") for network in (member, original))
-    high, low = number(member, "latency_ms", "high"), number(original, "latency_ms", "low")
+def speed_card(title: str, key: str, member: Mapping[str, Any], original: Mapping[str, Any]) -> Card:
+    """A measured time, latency_ms or generation_ms, against the original's."""
+    now, before = (number(network, key, "median") for network in (member, original))
+    high, low = number(member, key, "high"), number(original, key, "low")
     detail = f"{milliseconds(now)} instead of {milliseconds(before)}"
     if high is not None and low is not None and high >= low:
-        return "Its latency", "no clear gain", f"{detail}, the intervals overlap"
-    return "Its latency", percent(now / before) if now is not None and before else DASH, f"of the original: {detail}"
+        return title, "no clear gain", f"{detail}, the intervals overlap"
+    return title, percent(now / before) if now is not None and before else DASH, f"of the original: {detail}"
 
 
 def drift_note(drift: float | None) -> str:
@@ -154,13 +176,17 @@ def study_sections(result: Mapping[str, Any]) -> list[Section | None]:
 
 def fidelity_section(result: Mapping[str, Any]) -> Section:
     study = result["honesty"]
-    rows = [[name, *correlation_cells(study.get(key) or {})] for key, name in COEFFICIENTS.items()]
+    size = study.get("size") or {}
+    rows = [
+        [name, *correlation_cells(study.get(key) or {}), *correlation_cells(size.get(key) or {})]
+        for key, name in COEFFICIENTS.items()
+    ]
     return section(
         "honesty",
         "Does the super-network tell the truth?",
         FIDELITY.format(k=study.get("k", len(study["pairs"]))),
         plot(figure([fidelity_panel(study, error_format(result))], columns=1, height=440, width=620)),
-        table(("", "correlation", "interval"), rows),
+        table(("", "shared weights", "interval", "size alone", "interval of that"), rows),
     )
 
 

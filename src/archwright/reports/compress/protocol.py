@@ -12,7 +12,7 @@ from archwright.reports.page import Block, Card, Section, notice, plot, render_p
 from archwright.reports.tables import ReportTable, table
 
 Protocol = Mapping[str, Any]
-HEAD = ("task and model", "compared", "name", "hypervolume", "regret", "seeds")
+HEAD = ("task and model", "compared", "name", "test hypervolume", "search hypervolume", "regret", "seeds")
 TITLES = {
     "methods": "Methods",
     "spaces": "Spaces",
@@ -21,8 +21,11 @@ TITLES = {
     "standard_samplers": "Samplers, standard NAS",
 }
 VOLUMES = (
-    "Mean and deviation over seeds, on pooled quantiles, so at most 4; the regret is what is missing to 4. The largest "
-    "of a column is marked. Numbers of different tables cannot be compared: each pools its own runs."
+    "Chosen fronts on test rows: the area that the members of a front cover up to (1, 1), raw test error against "
+    "share, larger is better; no choice has seen these rows, so trying more brings no luck. The other tables are of "
+    "everything tried, on the rows of the search, as pooled quantiles: at most 4, and the regret is what is missing to "
+    "4. Mean and deviation over seeds; the largest of a column is marked. Numbers of different tables cannot be "
+    "compared: each pools its own runs."
 )
 RULES = (
     "The training rows are split 70/30 into rows that train and rows that judge; the given development set is the test "
@@ -107,8 +110,13 @@ def volumes_section(protocol: Protocol) -> Section:
         names.sort(key=lambda name: -max(entries[name]["mean"] for _, entries in columns if name in entries))
         rows = [[name, *(volume_words(entries.get(name)) for _, entries in columns)] for name in names]
         bold = {(names.index(smallest_regret(entries)), place) for place, (_, entries) in enumerate(columns, 1)}
-        if rows:
-            tables.append(table(("name", *(name for name, _ in columns)), rows, title=title, bold=bold))
+        if not rows:
+            continue
+        head = ("name", *(name for name, _ in columns))
+        if any(entry.get("test") for _, entries in columns for entry in entries.values()):
+            tested = [[name, *(volume_words((e.get(name) or {}).get("test")) for _, e in columns)] for name in names]
+            tables.append(table(head, tested, title=f"{title}: chosen fronts on test rows"))
+        tables.append(table(head, rows, title=title, bold=bold))
     alone = notice("There is only one method, space, strategy and sampler, so nothing to compare.")
     return section("numbers", "Hypervolumes", VOLUMES, *(tables or [alone]))
 
@@ -131,8 +139,9 @@ def protocol_table(protocol: Protocol) -> ReportTable:
             for place, (name, entry) in enumerate(entries):
                 first = ["", ""] if place else [group["name"], title]
                 seeds = ", ".join(str(seed) for seed in sorted(entry["seeds"]))
-                rows.append([*first, name, volume_words(entry), f"{entry['regret']:.3f}", seeds])
-    return table(HEAD, rows, title=protocol_headline(protocol), left=range(6), fold=range(6))
+                volumes = [volume_words(entry.get("test")), volume_words(entry)]
+                rows.append([*first, name, *volumes, f"{entry['regret']:.3f}", seeds])
+    return table(HEAD, rows, title=protocol_headline(protocol), left=range(7), fold=range(7))
 
 
 def volume_words(entry: Mapping[str, Any] | None) -> str:
@@ -148,11 +157,14 @@ def fidelity_section(protocol: Protocol) -> Section:
     for study in protocol["honesty"]:
         panels.append(fidelity_panel(study, error_format(study), f"{study['name']}, seed {study['seed']}"))
         words = ["{} ({})".format(*correlation_cells(study.get(key) or {})) for key in COEFFICIENTS]
+        size = study.get("size") or {}
+        words += ["{} ({})".format(*correlation_cells(size.get(key) or {})) for key in COEFFICIENTS]
         rows.append([study["name"], str(study["seed"]), *words])
+    alone = [f"{name}, size alone" for name in COEFFICIENTS.values()]
     return section(
         "honesty",
         "Does the super-network tell the truth?",
         FIDELITY.format(k="Some"),
         plot(figure(panels, height=380)),
-        table(("task and model", "seed", *COEFFICIENTS.values()), rows),
+        table(("task and model", "seed", *COEFFICIENTS.values(), *alone), rows),
     )

@@ -6,23 +6,41 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archwright.reports.figures.fronts import ERRORS, plot_points
-from archwright.reports.numbers import DASH, count, error_format, milliseconds, number, percent, signed
+from archwright.reports.numbers import DASH, bounds, count, error_format, milliseconds, number, percent, signed
 from archwright.reports.tables import ReportTable, table
 from archwright.reports.text_plot import Canvas, Point
 
-HALF = 0.5
+GENERATION = ("generation_ms", "median")
+"""Where a network has the milliseconds of one written token, if it was measured."""
+
+HALF = 0.52
+"""Largest share that counts as half: three of six layers are 51 % of a MiniLM, because its head stays."""
+Member = Mapping[str, Any]
+LOSSES = {"validation_error": "loss", "test_error": "test_loss"}
+"""Where a member of the front has the interval of what it loses, by the rows it was measured on."""
 HEIGHT = 14
 """Rows of the plot in the terminal."""
 
 
-def half_size_member(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The front member with the lowest validation error among those of at most half the non-embedding parameters.
+def best_of(result: Mapping[str, Any], members: Sequence[Member]) -> Member:
+    """The one to take of these members of the front, where any size is allowed. Test errors are never used to choose.
 
-    Chosen on validation data only; its test error is reported, never used to choose.
+    Of re-scored members the largest that no smaller one of them beats by more than two standard errors of their
+    difference (`beaten_by`): the lowest of several noisy errors is low by luck. Of others the lowest validation error.
     """
+    if (result.get("selection") or {}).get("rule") != "halves":
+        return min(members, key=lambda member: (member["validation_error"], member.get("trial", 0)))
+    order = sorted(members, key=lambda member: (member["nonembedding_share"], member["trial"]))
+    trials = [member["trial"] for member in order]
+    unbeaten = [member for n, member in enumerate(order) if not set(trials[:n]) & set(member["beaten_by"])]
+    return unbeaten[-1]
+
+
+def half_size_member(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What `select` answers for about half of the non-embedding parameters; None when all members are larger."""
     points = plot_points(result["front"], "validation_error")
-    small = [(error, place) for place, (share, error) in points.items() if share <= HALF]
-    return result["front"][min(small)[1]] if small else None
+    small = [result["front"][place] for place, (share, _) in points.items() if share <= HALF]
+    return best_of(result, small) if small else None
 
 
 def shared_error(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
@@ -31,11 +49,43 @@ def shared_error(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
     return "test_error" if both else "validation_error"
 
 
-def loss(result: Mapping[str, Any], member: Mapping[str, Any]) -> float | None:
-    """What is lost against the original, as the metric measures it (0.01: a point, or 1 %); positive is worse."""
-    key = shared_error(result, member)
+def loss(result: Mapping[str, Any], member: Mapping[str, Any], key: str | None = None) -> float | None:
+    """What is lost against the original, as the metric measures it (0.01: a point, or 1 %); positive is worse.
+
+    `key` names the error; if not said, that of the test rows where there are any.
+    """
+    key = key or shared_error(result, member)
     error, original = number(member, key), number(result["original"], key)
     return None if error is None or original is None else error_format(result).lost(error, original)
+
+
+def loss_interval(member: Mapping[str, Any], key: str) -> tuple[float, float, int] | None:
+    """Bounds of the 95 % interval of the loss in `loss` or `test_loss`, and on how many rows; None of older runs."""
+    low, high, rows = (number(member, LOSSES[key], part) for part in ("low", "high", "rows"))
+    return None if low is None or high is None or rows is None else (low, high, int(rows))
+
+
+def loss_words(result: Mapping[str, Any], member: Mapping[str, Any], key: str) -> str:
+    """loses 0.8 points (-0.4 to 2.0, 1,000 rows); a gain is a negative loss, ordinary minus signs for a terminal."""
+    lost, interval = loss(result, member, key), loss_interval(member, key)
+    if lost is None:
+        return "loss unknown"
+    around = ""
+    if interval is not None:
+        low, high, rows = interval
+        around = f" ({100 * low:.1f} to {100 * high:.1f}, {rows:,} rows)"
+    return f"loses {100 * lost:.1f} {error_format(result).unit}{around}"
+
+
+def selection_words(result: Mapping[str, Any]) -> str:
+    """Which rows chose the members, in one line."""
+    selection = result.get("selection") or {}
+    if selection.get("rule") == "halves":
+        return (
+            f"chosen: {selection['search_rows']:,} validation rows searched, {selection['holdout_rows']:,} others "
+            f"re-scored {selection['rescored']} networks, the best three of every size; losses have 95 % intervals"
+        )
+    return f"chosen: {selection.get('note') or 'by all validation rows, which the search minimised'}"
 
 
 def error_words(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
@@ -50,19 +100,71 @@ def headline(result: Mapping[str, Any]) -> str:
     if not result["front"]:
         return "The search found no sub-network on the front yet."
     member = half_size_member(result)
+    if warning := constant_warning(result):
+        return warning
     if member is None:
-        return "No sub-network on the front has half of the non-embedding parameters or fewer."
+        return "No sub-network on the front has about half of the non-embedding parameters (52 %) or fewer."
     size = f"{percent(member['nonembedding_share'])} of the non-embedding parameters"
     lost, errors = loss(result, member), error_format(result)
     if lost is None:
         return f"The best sub-network of half the size or less keeps {size}; the original has no error to compare with."
-    amount, both = f"{abs(lost) * 100:.1f} {errors.unit}", error_words(result, member)
+    interval = loss_interval(member, shared_error(result, member))
+    around = f" ({bounds(100 * interval[0], 100 * interval[1], 1)}, {interval[2]:,} rows)" if interval else ""
+    amount, both = f"{abs(lost) * 100:.1f} {errors.unit}{around}", error_words(result, member)
     if lost > errors.near:
         best = f"the best keeps {size} and loses {amount}, {both}"
         return f"At half the size or less no sub-network stays within {errors.near_words}: {best}."
     if lost <= 0:
-        return f"A sub-network with {size} is no worse than the original: {both}."
+        sure = f"; its loss is {signed(lost * 100)} {errors.unit}{around}" if around else ""
+        return f"A sub-network with {size} is no worse than the original: {both}{sure}."
     return f"A sub-network with {size} stays within {errors.near_words} of the original: it loses {amount}, {both}."
+
+
+def constant_warning(result: Mapping[str, Any]) -> str | None:
+    """One sentence where the original is no better than always answering the same class; None otherwise."""
+    constant, key = result.get("constant"), "test_error"
+    error = number(result["original"], key)
+    if constant is None or error is None or error < constant[key]:
+        return None
+    errors = error_format(result)
+    both = f"test {errors.word} {errors.show(error, 1)}, {errors.show(constant[key], 1)} for the constant answer"
+    ways = "train it longer (--original-epochs), check --labels and the rows; nothing below can be relied on"
+    return f"The original does not beat always answering {constant['answer']!r} ({both}): {ways}."
+
+
+def embedding_lines(result: Mapping[str, Any]) -> list[str]:
+    """What was made smaller beside the layers, in plain sentences; nothing where embeddings are as they were."""
+    checkpoint, vocabulary, cut = result.get("checkpoint"), result.get("vocabulary"), result.get("cut")
+    lines: list[str] = []
+    width = result.get("width")
+    if checkpoint is None or (vocabulary is None and width is None and result.get("embedding_rank") is None):
+        return []
+    if vocabulary is not None:
+        touched, rows = vocabulary["texts_touched"]["test"], result["rows"]["test"]
+        lines.append(
+            f"vocabulary: {vocabulary['tokens']:,} of {vocabulary['of']:,} tokens ({vocabulary['rule']}); "
+            f"{100 * touched:.1f} % of {rows:,} test texts contain removed tokens"
+        )
+        lines += [vocabulary["note"]] if vocabulary["note"] else []
+        if result["metric"] == "perplexity":
+            bits = result["original"].get("test_bits_per_byte")
+            lines.append(
+                "perplexities are per token of this vocabulary and cannot be compared with those of another one; "
+                f"the original has {bits:.3f} bits per byte"
+            )
+    rank = f", embedding rank {result['embedding_rank']}" if result["embedding_rank"] else ""
+    if width is not None:
+        lines.append(
+            f"hidden width: {width} of {checkpoint['width']} channels, chosen by their importance for the task"
+        )
+    before, after = checkpoint["parameters"], (cut or result["original"])["parameters"]
+    name = "after fine-tuning" if cut else "of the original"
+    what = "embeddings" if width is None else "embeddings and width"
+    line = f"{what}: {before / 1e6:.1f}M parameters of the checkpoint -> {after / 1e6:.1f}M {name}{rank}"
+    if cut:
+        errors, lost = error_format(result), loss(result, cut)
+        line += "" if lost is None else f"; without training that loses {signed(lost * 100)} {errors.unit}"
+    return [*lines, line]
 
 
 def member_commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, str]:
@@ -79,11 +181,10 @@ def member_commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dic
 def front_table(result: Mapping[str, Any]) -> ReportTable:
     """The front against the original, smallest first; a tick marks members near the original (`ErrorFormat.near`)."""
     errors = error_format(result)
-    head = ("trial", "share", "parameters", "FLOPs", "latency", "int8", "validation", "test", errors.loss_heading)
+    written = ("per token",) if number(result["original"], *GENERATION) is not None else ()
+    head = ("trial", "share", "parameters", "FLOPs", "latency", *written, "int8", "validation", "test")
     rows: list[list[str]] = []
     for network in ({"trial": "original", "nonembedding_share": 1.0, **result["original"]}, *result["front"]):
-        lost = loss(result, network)
-        change = DASH if lost is None else f"{signed(lost * 100)} {'✓' if lost <= errors.near else ' '}"
         rows.append(
             [
                 str(network.get("trial")),
@@ -91,12 +192,22 @@ def front_table(result: Mapping[str, Any]) -> ReportTable:
                 count(number(network, "parameters")),
                 count(number(network, "flops")),
                 milliseconds(number(network, "latency_ms", "median")),
+                *(milliseconds(number(network, *GENERATION)) for _ in written),
                 count(number(network, "int8_bytes"), "B"),
                 *(errors.show(number(network, error), 1) for error in ERRORS),
-                change if rows else "",
+                loss_cell(result, network) if rows else "",
             ]
         )
-    return table(head, rows, title=headline(result), left=(), styles={0: "bold"})
+    return table((*head, errors.loss_heading), rows, title=headline(result), left=(), styles={0: "bold"})
+
+
+def loss_cell(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+    """+0.8 (-0.4 to 2.0), and a tick near the original."""
+    lost, interval = loss(result, member), loss_interval(member, shared_error(result, member))
+    if lost is None:
+        return DASH
+    around = "" if interval is None else f" ({bounds(100 * interval[0], 100 * interval[1], 1)})"
+    return f"{signed(lost * 100)}{around} {'✓' if lost <= error_format(result).near else ' '}"
 
 
 def draw_front(result: Mapping[str, Any], width: int = 72) -> str:

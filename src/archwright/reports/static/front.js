@@ -1,6 +1,7 @@
 // The front: axes, the plot, the budget slider and the one chosen sub-network.
 const result = data.result;
 const original = { nonembedding_share: 1, ...result.original };
+const whole = { nonembedding_share: 1, ...(result.cut || result.original) }; // of which sub-networks are parts
 const supernet = { nonembedding_share: 1, ...(result.supernet || {}) };
 const front = result.front.map((member, index) => ({ ...member, index, commands: data.commands[index] }));
 const trials = result.trials || [];
@@ -19,7 +20,7 @@ const SIZES = {
   parameters: {
     label: "parameters", name: "Parameters", format: count, ticks: "~s", suffix: "", title: "Parameters, embeddings included",
     value: (network) => network.parameters,
-    trial: (trial) => difference(original.parameters, product(original.nonembedding_parameters, difference(1, trial.nonembedding_share))),
+    trial: (trial) => difference(whole.parameters, product(original.nonembedding_parameters, difference(whole.nonembedding_share, trial.nonembedding_share))),
   },
   flops: {
     label: "FLOPs", name: "FLOPs", format: count, ticks: "~s", suffix: "", title: "FLOPs of one forward pass",
@@ -60,7 +61,7 @@ function undominated(pairs) {
 
 // Rectangles between the front and the reference point (1, 1); their areas sum to the hypervolume.
 function volume() {
-  const pairs = [...front, ...trials].map((n) => [n.nonembedding_share, n.validation_error]);
+  const pairs = (trials.length ? trials : front).map((n) => [n.nonembedding_share, n.validation_error]);
   const corner = undominated(pairs.filter(([x, y]) => known(x) && known(y) && x < 1 && y < 1));
   return corner.map(([x, y], index) => ({ x0: x, x1: index + 1 < corner.length ? corner[index + 1][0] : 1, y0: y, y1: 1 }));
 }
@@ -167,10 +168,12 @@ function choose(index) {
   mark();
 }
 
-// The lowest validation error within the budget; test errors are shown, never used to choose.
+// As `select` does: the largest within the budget that no smaller one beats; without re-scored rows the lowest validation error.
 function best() {
   const fitting = front.filter((n) => known(n.validation_error) && known(size().value(n)) && size().value(n) <= state.budget);
-  return fitting.sort((a, b) => a.validation_error - b.validation_error)[0];
+  if ((result.selection || {}).rule !== "halves") return fitting.sort((a, b) => a.validation_error - b.validation_error)[0];
+  fitting.sort((a, b) => a.nonembedding_share - b.nonembedding_share);
+  return fitting.filter((n, place) => !fitting.slice(0, place).some((smaller) => n.beaten_by.includes(smaller.trial))).pop();
 }
 
 function spend(budget) {

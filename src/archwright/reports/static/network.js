@@ -69,16 +69,35 @@ function change(value, base, format) {
 const ratio = (value) => (value * 100).toFixed(0) + "\u00a0%";
 const lossOf = (n, key) => measure.lost(n[key], original[key]);
 
+// The 95 % interval of a loss, in the unit of the loss; empty where it was not measured.
+function lossRange(n, key) {
+  const { low, high, rows } = n[key === "test_error" ? "test_loss" : "loss"] || {};
+  return known(low) && known(high) ? `${signed(low)} to ${signed(high)}, ${rows.toLocaleString("en")} rows` : "";
+}
+
+function against(n, key) {
+  const range = lossRange(n, key);
+  return el("span", {}, lossWords(lossOf(n, key)), range ? el("small", { class: "range" }, ` ${range}`) : "");
+}
+
+// Of language models: milliseconds for one more token of a text.
+function written(n) {
+  return (n.generation_ms || {}).median;
+}
+
+const writes = known(written((data.result || {}).original || {}));
+
 function comparison(n) {
   const latency = n.latency_ms || {};
   const before = original.latency_ms || {};
   const rows = [
-    [`Validation ${measure.word}`, measure.show(n.validation_error, 1), lossWords(lossOf(n, "validation_error"))],
-    [`Test ${measure.word}`, measure.show(n.test_error, 1), lossWords(lossOf(n, "test_error"))],
+    [`Validation ${measure.word}`, measure.show(n.validation_error, 1), against(n, "validation_error")],
+    [`Test ${measure.word}`, measure.show(n.test_error, 1), against(n, "test_error")],
     ["Non-embedding", count(n.nonembedding_parameters), percent(n.nonembedding_share)],
     ["Parameters", count(n.parameters), change(n.parameters, original.parameters, ratio)],
     ["FLOPs", count(n.flops), change(n.flops, original.flops, ratio)],
     ["Latency", milliseconds(latency.median), change(latency.median, before.median, ratio)],
+    ...(writes ? [["Per written token", milliseconds(written(n)), change(written(n), written(original), ratio)]] : []),
     ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
   ];
   const head = ["", "here", "against original"].map((word) => el("span", { class: "head" }, word));
@@ -149,21 +168,29 @@ const COLUMNS = [
   { name: "Share", value: (n) => n.nonembedding_share, show: (n) => percent(n.nonembedding_share, 1) },
   { name: "Parameters", value: (n) => n.parameters, show: (n) => count(n.parameters) },
   { name: "FLOPs", value: (n) => n.flops, show: (n) => count(n.flops) },
-  { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: latencyCell },
+  { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
+  ...(writes ? [{ name: "Per written token", value: written, show: (n) => timeCell(n.generation_ms) }] : []),
   { name: "int8", value: (n) => n.int8_bytes, show: (n) => bytes(n.int8_bytes) },
   { name: `Validation ${measure.word}`, value: (n) => n.validation_error, show: (n) => measure.show(n.validation_error, 2) },
   { name: `Test ${measure.word}`, value: (n) => n.test_error, show: (n) => measure.show(n.test_error, 2) },
-  { name: `Loss, ${measure.unit}`, value: loss, show: (n) => signed(loss(n)) },
+  { name: `Loss, ${measure.unit}`, value: loss, show: lossCell },
 ];
 
 // On test data where there is any, on validation data otherwise.
-function loss(n) {
-  const tested = lossOf(n, "test_error");
-  return tested === null ? lossOf(n, "validation_error") : tested;
+function lossKey(n) {
+  return lossOf(n, "test_error") === null ? "validation_error" : "test_error";
 }
 
-function latencyCell(n) {
-  const { median, low, high } = n.latency_ms || {};
+function loss(n) {
+  return lossOf(n, lossKey(n));
+}
+
+function lossCell(n) {
+  return el("span", {}, signed(loss(n)), el("span", { class: "range" }, ` ${lossRange(n, lossKey(n))}`));
+}
+
+function timeCell(measured) {
+  const { median, low, high } = measured || {};
   const range = known(low) && known(high) ? ` ${low.toFixed(2)}–${high.toFixed(2)}` : "";
   return el("span", {}, milliseconds(median), el("span", { class: "range" }, range));
 }

@@ -1,6 +1,6 @@
 """The baselines, one function each: a trained network in, what to keep of it out."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import Loss
-from archwright.subnet.pruning.fisher import rearrange_masks, search_masks
+from archwright.subnet.pruning.fisher import TRUST, rearrange_masks, search_masks
 from archwright.subnet.pruning.gradients import mask_gradients
 from archwright.subnet.pruning.scores import (
     as_array,
@@ -18,8 +18,6 @@ from archwright.subnet.pruning.scores import (
     select_heads,
     select_randomly,
 )
-from archwright.subnet.pruning.streams import record_streams
-from archwright.subnet.pruning.tuning import TunedSubnet, tune_masks
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 
 Shares = Sequence[float]
@@ -56,17 +54,22 @@ def drop_layers(network: PrunedNetwork) -> list[SubnetSpec]:
     return [anatomy.full[n:] + (LayerSpec(0, 0),) * n for n in range(1, anatomy.layers)]
 
 
-def prune_retraining_free(
-    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, alphas: Iterable[float], *, length: int
-) -> Iterator[tuple[float, TunedSubnet]]:
-    """For every alpha, the share of FLOPs kept, a tuned sub-network (Kwon et al. 2022); `fold` makes a network of it.
+def prune_by_fisher(
+    network: PrunedNetwork,
+    batches: Iterable[Any],
+    loss: Loss,
+    alphas: Iterable[float],
+    *,
+    length: int,
+    trust: float = TRUST,
+    span: int | None = None,
+) -> dict[float, SubnetSpec]:
+    """For every alpha, the share of FLOPs kept, a sub-network by Fisher information: the first two phases of
+    retraining-free pruning (Kwon et al. 2022), of which a repair is the third.
 
-    Gradients (on all batches) and the original's streams (on about `TOKENS` tokens) are recorded once, before the first
-    answer. `length` is the number of tokens of the text whose FLOPs count.
+    `length` is the number of tokens of the text whose FLOPs count, `trust` the weight of what is off the diagonal of a
+    Fisher block.
     """
-    batches, anatomy = list(batches), read_anatomy(network.config)
-    gradients = mask_gradients(network, batches, loss)
-    original = record_streams(network, batches)
-    for alpha in alphas:
-        spec = rearrange_masks(search_masks(anatomy, gradients, alpha, length=length), gradients)
-        yield alpha, tune_masks(network, spec, original)
+    anatomy, gradients = read_anatomy(network.config), mask_gradients(network, batches, loss, span=span)
+    specs = {alpha: search_masks(anatomy, gradients, alpha, length=length) for alpha in alphas}
+    return dict(zip(specs, rearrange_masks(list(specs.values()), gradients, trust), strict=True))

@@ -1,6 +1,7 @@
 """Masks by the Fisher information of the loss: retraining-free pruning's first two phases (Kwon et al. 2022)."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -68,22 +69,25 @@ def prunable_flops(anatomy: Anatomy, spec: SubnetSpec, length: int) -> int:
     return flops(anatomy, spec, length=length) - flops(anatomy, (LayerSpec(0, 0),) * anatomy.layers, length=length)
 
 
-def rearrange_masks(spec: SubnetSpec, gradients: MaskGradients) -> SubnetSpec:
+def rearrange_masks(specs: Sequence[SubnetSpec], gradients: MaskGradients, trust: float = TRUST) -> list[SubnetSpec]:
     """Phase 2: in every layer as many heads and units as before, but chosen by the layer's whole block of the Fisher.
 
     What is minimised is (1 - m)' F (1 - m) with F the mean over texts of gradient x gradient', the entries off the
-    diagonal times `TRUST`: two units that do the same have a large one, so that one of them stays.
+    diagonal times `trust`: two units that do the same have a large one, so that one of them stays. A block takes long
+    to compute and much memory, so that all sub-networks take their turn in a layer before the next one.
     """
-    return tuple(
-        LayerSpec(better_part(part.heads, gradients.heads[place]), better_part(part.units, gradients.units[place]))
-        for place, part in enumerate(spec)
-    )
+    layers = []
+    for place, pair in enumerate(zip(gradients.heads, gradients.units, strict=True)):
+        heads, units = (fisher_block(part, trust) for part in pair)
+        parts = [spec[place] for spec in specs]
+        layers.append([LayerSpec(better_part(part.heads, heads), better_part(part.units, units)) for part in parts])
+    return list(zip(*layers, strict=True))
 
 
-def better_part(part: Part, gradients: torch.Tensor) -> Part:
-    on = np.zeros(gradients.shape[1], bool)
+def better_part(part: Part, fisher: NDArray[np.float64]) -> Part:
+    on = np.zeros(len(fisher), bool)
     on[list(positions(part))] = True
-    return as_part(np.flatnonzero(swap_greedily(fisher_block(gradients), on)).tolist())
+    return as_part(np.flatnonzero(swap_greedily(fisher, on)).tolist())
 
 
 def fisher_block(gradients: torch.Tensor, trust: float = TRUST) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.importance import Loss, evaluating, record_inputs
+from archwright.subnet.importance import Loss, evaluating, record_inputs, sum_texts
 from archwright.subnet.slicing import head_owners
 
 
@@ -53,11 +53,13 @@ def unit_reader(network: PrunedNetwork, place: int) -> Reader:
     return Reader(down, torch.arange(placed.units), placed.units)
 
 
-def mask_gradients(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> MaskGradients:
-    """Gradients with respect to the masks of all heads and units of a network, text by text."""
+def mask_gradients(
+    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, *, span: int | None = None
+) -> MaskGradients:
+    """Gradients with respect to the masks of all heads and units, text by text, or for every `span` tokens of them."""
     places = range(len(network.config.layers))
     heads, units = ([reader(network, place) for place in places] for reader in (head_reader, unit_reader))
-    rows = list(per_text(network, batches, loss, heads + units))
+    rows = list(per_text(network, batches, loss, heads + units, span))
     return MaskGradients(
         heads=[torch.cat(parts) for parts in zip(*(row[: len(heads)] for row in rows), strict=True)],
         units=[torch.cat(parts) for parts in zip(*(row[len(heads) :] for row in rows), strict=True)],
@@ -65,7 +67,7 @@ def mask_gradients(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -
 
 
 def per_text(
-    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, readers: list[Reader]
+    network: PrunedNetwork, batches: Iterable[Any], loss: Loss, readers: list[Reader], span: int | None = None
 ) -> Iterator[list[torch.Tensor]]:
     """For every batch and reader: texts x heads (or units), the sum over a text's tokens of activation x gradient.
 
@@ -77,12 +79,14 @@ def per_text(
         for batch in batches:
             seen = record_inputs(network, linears, batch, loss)
             texts = len(batch.targets)
-            yield [reader.sum_parts(text_effects(reader, seen, texts)) for reader in readers]
+            yield [reader.sum_parts(text_effects(reader, seen, texts, span)) for reader in readers]
 
 
-def text_effects(reader: Reader, seen: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]], texts: int) -> torch.Tensor:
-    """Texts x columns: the sum over a text's tokens of activation x gradient."""
+def text_effects(
+    reader: Reader, seen: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]], texts: int, span: int | None = None
+) -> torch.Tensor:
+    """Texts (or pieces of them) x columns: the sum over the tokens of activation x gradient."""
     if reader.linear is None:
         return torch.zeros(texts, 0)
     activation, gradient = seen[reader.linear]
-    return (activation * gradient).reshape(texts, -1, reader.linear.in_features).sum(1)
+    return sum_texts(activation * gradient, texts, span)

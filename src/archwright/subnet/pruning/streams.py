@@ -1,10 +1,10 @@
 """The residual stream of a network, recorded as a whole and run again layer by layer on other hidden states."""
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -125,6 +125,45 @@ def capture_stream(placed: PlacedLayer, sub: Sublayer, heard: Callable[[torch.Te
 def capture_input(module: nn.Module, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell what the module reads, until `undo`."""
     undo.callback(module.register_forward_pre_hook(lambda _, args: heard(args[0])).remove)
+
+
+class StreamComparison(NamedTuple):
+    """A sub-layer of a sub-network against the original's, at the real tokens of one batch."""
+
+    reads: torch.Tensor
+    """What the linear reads that mixes its heads or units: tokens x features."""
+    lacks: torch.Tensor
+    """What the residual stream lacks after it: tokens x width."""
+    wanted: torch.Tensor
+    """The original's residual stream there: tokens x width."""
+
+
+class StreamReached(Exception):
+    """What is wanted of a layer is captured: the rest of it need not be computed."""
+
+
+def compare_streams(
+    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: StreamRecording, place: int
+) -> Iterator[StreamComparison]:
+    """The sub-layer against the original's, batch by batch.
+
+    `left` is the layer's place in the sub-network `small`, `place` its place in the original, and `hidden` what the
+    sub-network has before that layer.
+    """
+    placed, reader = small.placed_layers()[left], sub.reader(small, left)
+
+    def stop(total: torch.Tensor) -> None:
+        put(seen, "total", call.real)(total)
+        raise StreamReached
+
+    for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
+        seen: dict[str, torch.Tensor] = {}
+        with ExitStack() as undo, suppress(StreamReached):
+            capture_input(reader.linear, put(seen, "reads", call.real), undo)
+            capture_stream(placed, sub, stop, undo)
+            run_layer(placed.layer, x, call.given[place])
+        wanted = totals[place, sub]
+        yield StreamComparison(seen["reads"], wanted - seen["total"], wanted)
 
 
 def run_layer(layer: nn.Module, hidden: torch.Tensor, given: Given) -> torch.Tensor:

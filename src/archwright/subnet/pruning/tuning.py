@@ -1,7 +1,6 @@
 """Real-valued masks fitted layer by layer: retraining-free pruning's third phase (Kwon et al. 2022)."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -14,9 +13,7 @@ from archwright.subnet.pruning.streams import (
     FFN,
     StreamRecording,
     Sublayer,
-    capture_input,
-    capture_stream,
-    put,
+    compare_streams,
     run_layer,
 )
 from archwright.subnet.spec import SubnetSpec, count
@@ -65,23 +62,9 @@ def tune(
 ) -> tuple[float, ...]:
     """The factors of one sub-layer, which are multiplied into it at once."""
     reader = sub.reader(small, left)
-    factors = fit_factors(reader, compare_streams(small, left, sub, hidden, original, place))
+    factors = fit_factors(reader, (pair[:2] for pair in compare_streams(small, left, sub, hidden, original, place)))
     scale(reader, factors)
     return tuple(factors.tolist())
-
-
-def compare_streams(
-    small: PrunedNetwork, left: int, sub: Sublayer, hidden: list[torch.Tensor], original: StreamRecording, place: int
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batch by batch at the real tokens: what the sub-layer's reader reads, and what the stream lacks after it."""
-    placed, reader = small.placed_layers()[left], sub.reader(small, left)
-    for x, call, totals in zip(hidden, original.calls, original.totals, strict=True):
-        seen: dict[str, torch.Tensor] = {}
-        with ExitStack() as undo:
-            capture_input(reader.linear, put(seen, "reads", call.real), undo)
-            capture_stream(placed, sub, put(seen, "total", call.real), undo)
-            run_layer(placed.layer, x, call.given[place])
-        yield seen["reads"], totals[place, sub] - seen["total"]
 
 
 def fit_factors(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:

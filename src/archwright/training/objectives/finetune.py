@@ -22,6 +22,7 @@ from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.objectives.error import predict
 from archwright.random_streams import DISTILLATION_PROJECTIONS, generator
 from archwright.subnet.supernet import plain_update
+from archwright.training.checkpoint_head import in_order, match_head
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
@@ -35,8 +36,6 @@ from archwright.training.task_data import (
     TaskData,
     check_positions,
     load_checkpoint,
-    names_match,
-    own_labels,
     prepare_task_data,
     save_network,
 )
@@ -68,8 +67,10 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
     def evaluate() -> dict[str, Any]:
         """Metrics on the rows that are not trained on: the official dev rows, MNLI's mismatched ones too."""
         data, splits = config.task, {"test": scores(task_data, network, task_data.test)}
-        # Validation rows that are not the test rows are held out of train, or in a file beside another for the test.
-        if recipe.held_out or (data.data is None and bool(data.validation) == bool(data.test)):
+        # Validation rows that are not the test rows are held out of train, or in a file that does not test.
+        of_file = data.validation is not None and (data.test is not None or data.validation_role == "choose")
+        cut = recipe.held_out or (data.data is None and data.validation is None and data.test is None)
+        if of_file or cut:
             splits["validation"] = scores(task_data, network, task_data.validation)
         for column, rows in extra.items():
             splits[column] = scores(task_data, network, evaluation_rows(task_data, rows, data.max_length))
@@ -89,7 +90,7 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
         batches=shuffled_epochs(train, recipe.batch_size, (context.seed, 0)),
         evaluate=evaluate,
         rows=train.rows,
-        new_head=not task_data.fitted,
+        new_head=not task_data.head.kept,
         facts={"task": task.name, "metric": task.metric, "note": task.note}
         | {"labels": list(task.labels), "teacher": config.objective.teacher},
         answer_test_rows=answer_test_rows,
@@ -119,7 +120,7 @@ def load_student_and_task(context: TrainingContext) -> tuple[TaskData, PrunedNet
             held_out=context.recipe.held_out,
         )
         if pruned:
-            return task_data, fit_head(load_saved_network(Path(source)), task_data, fitted=task_data.fitted)
+            return task_data, fit_head(load_saved_network(Path(source)), task_data, fitted=task_data.head.kept)
         model = o.ModelOptions(model=source, pooling=config.student.pooling)
         return task_data, load_checkpoint(task_data, model, o.SupernetOptions(train_embeddings=True))
 
@@ -179,7 +180,8 @@ def load_task_teacher(source: str, task_data: TaskData) -> tuple[PrunedNetwork, 
     """The teacher with a head for the task, and whether that head was trained for it, in the order of our labels."""
     pruned, task = is_pruned_checkpoint(source), task_data.task
     config = PrunedConfig.from_pretrained(source) if pruned else stock_config(source)
-    tuned = names_match(config, task) and own_labels(config, task) == task.labels
+    head = match_head(config, task)
+    tuned = head.trained and in_order(head.labels, task.labels)
     if pruned:
         return fit_head(load_saved_network(Path(source)), task_data, fitted=tuned), tuned
     network = load_supernet(source, kind=task.kind, labels=task.labels, seed=task_data.seed, keep_head=tuned)

@@ -1,0 +1,80 @@
+"""How --minutes is divided among the phases of a run; re-scoring and measuring are part of it.
+
+What training may take depends on the kind of task: see TimeShares (`tasks/kind.py`).
+"""
+
+from time import monotonic, perf_counter
+
+import torch
+
+from archwright.compression.context import RunContext
+from archwright.data.batching import Batch
+from archwright.data.encoding import Encoded
+from archwright.logs import logger
+from archwright.networks.pruned import PrunedNetwork
+
+SEARCH = 0.05
+"""Part of --minutes that belongs to the search even when everything before it took longer than planned."""
+TESTING = 0.07
+"""Part that the test rows may take, of original, super-network and front."""
+LATENCY = 0.03
+"""Part of the run's time so far that timing the front may take, unless its intervals are narrow earlier."""
+FEWEST_TESTED = 500
+"""Test rows that are never cut."""
+TIMED_TOKENS, TIMED_SECONDS = 4096, 3.0
+"""So many tokens, or for so long, tell how fast a network answers."""
+USUAL_SHARE = 0.55
+"""Of the time of the whole network: what a member of the front takes on average."""
+
+
+def search_deadline(context: RunContext, original: PrunedNetwork, *, start: float, rescored: int) -> float | None:
+    """When the search must end so that the run ends in time; a value of `time.monotonic()`, like the run's start.
+
+    After it so many networks are re-scored, and the front is tested and timed.
+    """
+    minutes = context.config.search.minutes
+    if minutes is None:
+        return None
+    tokens = count_tokens(context.holdout_rows) * (1 + USUAL_SHARE * rescored)
+    seconds = tokens * seconds_per_token(original, context.holdout_rows)
+    latest = start + 60 * minutes * (1 - TESTING - LATENCY) - seconds
+    return max(latest, monotonic() + 60 * minutes * SEARCH)
+
+
+def tested_rows(context: RunContext, original: PrunedNetwork, *, members: int) -> tuple[Encoded, Encoded]:
+    """The test rows, or as many of them, at random, as --minutes affords; the same after an interruption.
+
+    Once as sub-networks read them and once as the original does, where it has other tokens.
+    """
+    encoded, minutes = context.task_data.encoded["test"], context.config.search.minutes
+    all_rows = encoded, context.original_data.encoded["test"]
+    if minutes is None or encoded.windows is not None or len(encoded) <= FEWEST_TESTED:
+        return all_rows
+    if context.run.note("tested") is None:
+        per_row = seconds_per_token(original, context.task_data.test) * encoded.lengths.mean() * encoded.choices
+        affordable = 60 * minutes * TESTING / (per_row * (2 + USUAL_SHARE * members))
+        rows = max(FEWEST_TESTED, min(len(encoded), int(affordable)))
+        context.run.note("tested", {"rows": rows})
+    rows = int(context.run.note("tested")["rows"])
+    if rows == len(encoded):
+        return all_rows
+    logger.warning("--minutes %g leaves time to test %s of %s test rows", minutes, f"{rows:,}", f"{len(encoded):,}")
+    return context.task_data.sample_test_rows(rows), context.original_data.sample_test_rows(rows)
+
+
+@torch.no_grad()
+def seconds_per_token(network: PrunedNetwork, rows: list[Batch]) -> float:
+    """Of answering, measured on a few batches after one that warms up; padding does not count."""
+    network.eval()
+    network(**rows[0].to(network.device).inputs)
+    start, tokens = perf_counter(), 0
+    for batch in rows:
+        network(**batch.to(network.device).inputs)
+        tokens += count_tokens([batch])
+        if tokens >= TIMED_TOKENS or perf_counter() - start > TIMED_SECONDS:
+            break
+    return (perf_counter() - start) / tokens
+
+
+def count_tokens(rows: list[Batch]) -> int:
+    return sum(int(batch.inputs["attention_mask"].sum()) for batch in rows)

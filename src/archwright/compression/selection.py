@@ -1,0 +1,110 @@
+"""Which trials become members of the front: the best of every size, judged by rows that the search has not seen.
+
+The lowest of many noisy errors is low by luck: one lucky small network would dominate all larger ones and end the
+front. So the best few of every size band are scored again on other rows, and a smaller network replaces a larger one
+only where it is better by more than two standard errors of the difference on those rows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optuna.trial import FrozenTrial, TrialState
+
+from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.space import ERROR, LATENCY
+from archwright.search import Config, config_of, front, smallest
+from archwright.search.encoding import config_key
+from archwright.search.front import is_feasible
+from archwright.statistics.paired import PairedErrors
+from archwright.subnet.spec import SubnetSpec
+
+BANDS = 10
+"""Parts of equal width between the smallest and the whole network; each has at most one member of the front."""
+SURELY = 2.0
+"""Standard errors by which a smaller network must be better to replace a larger one: the larger is usually the better,
+and of nine comparisons on a few hundred rows one or two are off by a single standard error."""
+RESCORED = 3
+"""Networks of every band that are scored again."""
+SHARE = "nonembedding_parameters"
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A trial that may become a member of the front."""
+
+    trial: FrozenTrial
+    config: Config
+    spec: SubnetSpec
+    size: float
+    """0 is the smallest network, 1 the whole one; of non-embedding parameters their share."""
+
+    @property
+    def name(self) -> str:
+        return str(self.trial.number)
+
+    @property
+    def band(self) -> int:
+        """0 to 9; a size on a border belongs to the smaller band, so that a budget of 50 % admits 50 %."""
+        return min(max(math.ceil(self.size * BANDS - 1e-9) - 1, 0), BANDS - 1)
+
+
+def find_finalists(evaluator: SubnetEvaluator, trials: Sequence[FrozenTrial]) -> list[Finalist]:
+    """The three with the lowest error of the search in every band; without halves, the Pareto front. Smallest first."""
+    space, scale = evaluator.space, evaluator.context.task_data.scale_error
+    usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and is_feasible(trial)]
+    if evaluator.context.halves is None:
+        usable = front(usable, space=space)
+    # A network without layers can be worse than guessing: it is left out unless there is no other.
+    usable = [trial for trial in usable if scale(evaluator.trial_error(trial)) <= 1] or usable
+    usable.sort(key=lambda trial: (*trial.values, trial.number))
+    distinct: dict[str, Finalist] = {}
+    for trial in usable:
+        config = config_of(space.choices, trial)
+        spec = space.build(config)
+        finalist = Finalist(trial, config, spec, relative_size(evaluator, trial, spec))
+        distinct.setdefault(config_key(space.canonical(config)), finalist)
+    finalists = list(distinct.values())
+    if evaluator.context.halves is not None:
+        finalists = [member for band in range(BANDS) for member in of_band(finalists, band)[:RESCORED]]
+    return sorted(finalists, key=lambda finalist: (finalist.size, finalist.trial.number))
+
+
+def of_band(finalists: Sequence[Finalist], band: int) -> list[Finalist]:
+    return [finalist for finalist in finalists if finalist.band == band]
+
+
+def cost_of_bands(evaluator: SubnetEvaluator) -> str:
+    """The first cost among the objectives."""
+    return next(name for name in evaluator.context.config.search.objectives if name != ERROR)
+
+
+def relative_size(evaluator: SubnetEvaluator, trial: FrozenTrial, spec: SubnetSpec) -> float:
+    """The share of the non-embedding parameters, or where another cost lies between the smallest and the whole."""
+    name = cost_of_bands(evaluator)
+    if name == SHARE:
+        return evaluator.share(spec)
+    space, table = evaluator.space, evaluator.latency_table() if name == LATENCY else None
+    least, most = (
+        table.predict(end) if table else evaluator.cost(name, end)
+        for end in (space.build(smallest(space.choices)), space.anatomy.full)
+    )
+    return (trial.values[1] - least) / (most - least) if most > least else 0.0
+
+
+def choose_members(finalists: Sequence[Finalist], errors: PairedErrors) -> list[Finalist]:
+    """One finalist per band, without those that a smaller one beats; smallest first."""
+    members: list[Finalist] = []
+    for band in range(BANDS):
+        if of_band(finalists, band):
+            member = choose_of_band(of_band(finalists, band), errors)
+            if not any(errors.is_better(smaller.name, member.name, by=SURELY) for smaller in members):
+                members.append(member)
+    return members
+
+
+def choose_of_band(finalists: Sequence[Finalist], errors: PairedErrors) -> Finalist:
+    """The smallest of those that the best does not beat by more than one standard error of the difference."""
+    best = min(finalists, key=lambda finalist: (errors.error(finalist.name), finalist.size))
+    near = [finalist for finalist in finalists if not errors.is_better(best.name, finalist.name)]
+    return min(near, key=lambda finalist: (finalist.size, errors.error(finalist.name)))

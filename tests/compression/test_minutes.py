@@ -1,0 +1,52 @@
+"""How --minutes is divided: when the search must end, and how many test rows are answered."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archwright.compression import minutes
+from archwright.compression.context import RunContext
+from archwright.compression.finetuning import finetune_original
+from archwright.compression.methods import load_evaluator
+from archwright.compression.run import FinishedRun
+from tests.compression.runs import compressed
+
+NOW = 1000.0
+
+
+@pytest.fixture
+def context(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> RunContext:
+    """Of a run with --minutes 10, where a token takes 10 ms and 1,000 s have passed."""
+    run: FinishedRun = compressed(tmp_path / "run", **given, minutes=10.0)
+    monkeypatch.setattr(minutes, "seconds_per_token", lambda network, rows: 0.01)
+    monkeypatch.setattr(minutes, "monotonic", lambda: NOW)
+    return load_evaluator(run.folder).context
+
+
+def test_the_search_leaves_time_for_what_follows(context: RunContext) -> None:
+    tokens = minutes.count_tokens(context.holdout_rows)
+    deadline = minutes.search_deadline(context, finetune_original(context), start=NOW - 60, rescored=4)
+    assert deadline == pytest.approx(NOW - 60 + 600 * 0.9 - 0.01 * tokens * (1 + 0.55 * 4))
+
+
+def test_the_search_has_a_twentieth_when_everything_took_longer(context: RunContext) -> None:
+    deadline = minutes.search_deadline(context, finetune_original(context), start=NOW - 6000, rescored=4)
+    assert deadline == NOW + 0.05 * 600
+
+
+def test_test_rows_are_cut_to_what_is_affordable_and_stay_the_same(
+    context: RunContext, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoded, original = context.task_data.encoded["test"], finetune_original(context)
+    (context.run.path / "tested.json").unlink(missing_ok=True)
+    monkeypatch.setattr(minutes, "FEWEST_TESTED", 5)
+    per_row = 0.07 * 600 / (2 + 0.55 * 4) / 7.5  # seconds, so that seven rows and a half are affordable
+    monkeypatch.setattr(minutes, "seconds_per_token", lambda network, rows: per_row / encoded.lengths.mean())
+    assert len(encoded) > 7
+    chosen, same = minutes.tested_rows(context, original, members=4)
+    assert (chosen.ids == same.ids).all()  # no vocabulary was cut
+    assert len(chosen) == 7 and f"7 of {len(encoded)} test rows" in caplog.text
+    monkeypatch.setattr(minutes, "seconds_per_token", lambda network, rows: 1e-9)
+    again, _ = minutes.tested_rows(context, original, members=4)
+    assert (again.ids == chosen.ids).all()
