@@ -23,9 +23,9 @@ from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.slicing import subnetwork, zeroed_subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, flops
-from archwright.subnet.supernet import plain_update
+from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks.kind import EVALUATION_TOKENS
-from archwright.training.losses import task_loss
+from archwright.training.losses import distillation, task_loss
 from experiments.speed.ratios import BenchConfig, Ratio, ratio, repeated, seconds
 
 if TYPE_CHECKING:
@@ -80,12 +80,19 @@ def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchC
 
 
 def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig) -> list[Ratio]:
-    """A `full` step in the SMALL space against an ordinary one, optimizer included, on the same batches."""
-    space = subnet_space("small", read_anatomy(network.config))
+    """A `full` step in the SMALL space, and one along the chain, against an ordinary one, on the same batches.
+
+    The optimizer is included. The chain's answers of the teacher are there, as they are after the first pass over the
+    rows; its layers count alike, because nothing was measured.
+    """
+    small, chain = (subnet_space(name, read_anatomy(network.config)) for name in ("small", "chain"))
+    answers = torch.zeros(len(encoded), network.config.num_labels)
+    teacher = FixedTeacher(lambda batch: answers[batch.rows], lambda logits, target: distillation(logits, target, 2.0))
     freeze_embeddings(network)
     updates = {
         "standard": plain_update(network, loss=task_loss),
-        "full": supernet_step(network, space, o.SupernetOptions()),
+        "full": supernet_step(network, small, o.SupernetOptions(strategy="full"), None),
+        "chain": supernet_step(network, chain, o.SupernetOptions(), teacher),
     }
     optimizer = torch.optim.AdamW([p for p in network.parameters() if p.requires_grad], lr=0.0, fused=True)
     network.train()
@@ -98,7 +105,10 @@ def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig)
         }
 
     rounds = repeated("training steps", one_round, settings)
-    return [ratio("training: full step / standard step", rounds, "full", "standard", "<= 1.8")]
+    return [
+        ratio("training: full step / standard step", rounds, "full", "standard", "<= 1.8"),
+        ratio("training: step along the chain / standard step", rounds, "chain", "standard", "<= 1.8"),
+    ]
 
 
 def extracted_ratios(network: PrunedNetwork, settings: BenchConfig, length: int = 64) -> list[Ratio]:

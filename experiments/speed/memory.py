@@ -27,7 +27,7 @@ from archwright.progress import progress
 from archwright.spaces.subnetwork import subnet_space
 from archwright.store import RunFolder
 from archwright.subnet.anatomy import read_anatomy
-from archwright.subnet.importance import taylor_scores
+from archwright.subnet.importance import mask_scores
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.training.loop import train_network
 from archwright.training.losses import task_loss
@@ -115,7 +115,7 @@ def supernet_training(folder: Path, steps: int = STEPS) -> None:
     """The `full` strategy with all weights trained and a checkpoint after each step."""
     network = load_supernet(str(folder / "model"), kind="classification", labels=LABELS)
     space = subnet_space("small", read_anatomy(network.config))
-    update = supernet_step(network, space, o.SupernetOptions(train_embeddings=True))
+    update = supernet_step(network, space, o.SupernetOptions(train_embeddings=True, strategy="full"), None)
     checkpoints = RunFolder(folder).checkpoints("memory")
     train_network(network, batches, update, Schedule(steps), seed=0, checkpoints=checkpoints, every_seconds=0.0)
 
@@ -128,7 +128,7 @@ def resumed_training(folder: Path) -> None:
 def ordering(folder: Path) -> None:
     """Importance of heads and units; that of layers needs no gradients, and so less."""
     network = load_supernet(str(folder / "model"), kind="classification", labels=LABELS)
-    taylor_scores(network, [next(batches())], task_loss)
+    mask_scores(network, [next(batches())], task_loss, torch.abs)
 
 
 def evaluating(folder: Path) -> None:
@@ -162,6 +162,7 @@ def command(folder: Path) -> None:
     options = {
         **{split: folder / f"{split}.csv" for split in splits},
         "model": str(folder / "model"),
+        "labels": LABELS,
         "out": folder / "run",
         "train_rows": BATCH,
         "batch_size": BATCH,

@@ -52,7 +52,7 @@ def result(folder: Path, options: argparse.Namespace, strategy: str, seed: str) 
     """A finished run; the original and the order are those of the seed's first run."""
     config = o.CompressConfig(
         data=o.DataOptions(train_rows=options.rows, validation_rows=400, test_rows=50),
-        supernet=o.SupernetOptions(strategy=strategy),
+        supernet=o.SupernetOptions(space="small", strategy=strategy, teacher="in-place", order="taylor"),
         search=o.SearchOptions(trials=60, corners=("largest",)),
         measure=o.MeasureOptions(rounds=3),
         output=o.OutputOptions(out=folder, seed=int(seed), threads=1),
