@@ -1,6 +1,7 @@
 """Our methods: `archwright compress` on the rows of a job, with the shared original and the same minutes.
 
-`archwright` is the command with its defaults; other methods are `--method`. The answers of every member of the front
+`archwright` is the command with its defaults and --minutes, `archwright-defaults` without --minutes: it takes as long as
+it takes. Other methods are `--method`. The answers of every member of the front
 are recorded, and which of them `archwright select --params` picks for each size.
 """
 
@@ -16,6 +17,7 @@ from experiments.peers.job import Job, read_job
 
 METHODS = {
     "archwright": [],
+    "archwright-defaults": [],
     "archwright-latency": ["--objectives", "validation_error,latency_ms"],
     "layer-dropping": ["--method", "layer-dropping"],
     "retraining-free": ["--method", "retraining-free"],
@@ -46,8 +48,9 @@ def run_ours(job: Job) -> None:
     from archwright.errors import BadInput
     from experiments.peers.original import compress_words, load_compress_config
 
-    minutes = job.minutes / (1 - TESTING - LATENCY)  # answering the test rows costs the other methods nothing either
-    words = [*compress_words(job, job.out / "run"), "--minutes", str(minutes), *METHODS[job.method]]
+    words = [*compress_words(job, job.out / "run"), *METHODS[job.method]]
+    if job.method != "archwright-defaults":  # answering the test rows costs the other methods nothing either
+        words += ["--minutes", str(job.minutes / (1 - TESTING - LATENCY))]
     run = run_compression(load_compress_config(words), lender=job.original / "run")
     evaluator = load_evaluator(run.folder)
     networks, logits, picks = [], {}, {}

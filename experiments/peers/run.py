@@ -39,6 +39,7 @@ MODULES = {
     "drop-top": "first_layers",
     "paraphrase": "paraphrase",
     "archwright": "ours",
+    "archwright-defaults": "ours",
     "archwright-latency": "ours",
     "layer-dropping": "ours",
     "retraining-free": "ours",
