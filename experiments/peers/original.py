@@ -38,7 +38,7 @@ def train_original(job: Job) -> None:
     """As `archwright compress` does it by default: 2 epochs."""
     from archwright.compression.context import RunContext, to_settings
     from archwright.compression.finetuning import finetune_original
-    from archwright.compression.pipeline import choose_batch_size, load_data, resolve_space
+    from archwright.compression.pipeline import choose_batch_size, choose_run_precision, load_data, resolve_space
     from archwright.data.public_data import resolve_model
     from archwright.environment import environment
     from archwright.store import begin_run
@@ -49,6 +49,7 @@ def train_original(job: Job) -> None:
     choose_threads(job.threads)
     task_data = load_data(config)
     config = choose_batch_size(config, job.original / "run", task_data)
+    config = choose_run_precision(config, job.original / "run", task_data)
     run = begin_run(job.original / "run", to_settings(config))
     with run.lock():
         network = finetune_original(RunContext(run, config, task_data))

@@ -1,8 +1,8 @@
 """Our methods: `archwright compress` on the rows of a job, with the shared original and the same minutes.
 
-`archwright` is the command with its defaults and --minutes, `archwright-defaults` without --minutes: it takes as long as
-it takes. Other methods are `--method`. The answers of every member of the front
-are recorded, and which of them `archwright select --params` picks for each size.
+`archwright` is the command with its defaults and --minutes; `archwright-defaults` has none and takes as long as it
+takes. Other methods are `--method`. The answers of every member of the front are recorded, and which of them
+`archwright select --params` picks for each size.
 """
 
 import sys

@@ -55,14 +55,15 @@ def compress(
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    temperature: float | None = None, repair: str | None = None, train_embeddings: bool | None = None,
-    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
-    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto",
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
+    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
+    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
+    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
+    threads: int = 0, device: str = "auto",
 ) -> "FinishedRun": ...
 
 
@@ -79,9 +80,9 @@ def compress(
     preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str | None = None,
     order: str | None = None, teacher: str | None = None, start: str | None = None, epochs: float | None = None,
     min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
-    batch_size: int | None = None, temperature: float | None = None, repair: str | None = None,
-    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
+    batch_size: int | None = None, precision: str | None = None, temperature: float | None = None,
+    repair: str | None = None, train_embeddings: bool | None = None, fisher_trust: float | None = None,
+    checkpoint_seconds: float = 60.0, sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
     selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
     store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
@@ -109,11 +110,12 @@ def compress(
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    temperature: float | None = None, repair: str | None = None, train_embeddings: bool | None = None,
-    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
-    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
+    store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
     seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None,
@@ -171,6 +173,7 @@ def compress(
     original_epochs: Passes for fine-tuning the original, which every result is compared with.
     learning_rate: Peak learning rate of both trainings.
     batch_size: Texts per step.
+    precision: Of the matrix products in trainings.
     temperature: Softens the answers that sub-networks learn from.
     repair: Of networks that are pruned without training: what is done to the weights that are left, on training
         rows.

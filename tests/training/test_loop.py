@@ -16,7 +16,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import supernet_update
-from archwright.training.loop import mixed_precision, model_tensors, remaining_batches, train_network
+from archwright.training.loop import model_tensors, remaining_batches, train_network
 from archwright.training.losses import distillation, task_loss
 from archwright.training.schedule import Schedule, rate
 from tests.tiny import TinyBatch, tiny, tiny_batch
@@ -409,14 +409,3 @@ def test_a_checkpoint_of_tied_weights_has_each_tensor_once() -> None:
     network = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6, bias=False))
     network[1].weight = network[0].weight
     assert list(model_tensors(network)) == ["0.weight"]
-
-
-@pytest.mark.parametrize(
-    ("device", "able", "half"), [("cuda", True, True), ("cuda", False, False), ("cpu", True, False)]
-)
-def test_half_precision_only_where_the_device_has_it(
-    device: str, able: bool, half: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: able)
-    monkeypatch.setattr(torch, "autocast", lambda kind, dtype: (kind, dtype))
-    assert (mixed_precision(torch.device(device)) == ("cuda", torch.bfloat16)) is half

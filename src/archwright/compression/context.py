@@ -19,7 +19,7 @@ OUTSIDE_OF_RUN = ("compare", "preview")
 """Options of CompressConfig that say nothing about a single run."""
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
-    "validation_role": "test",
+    **{"validation_role": "test", "precision": "float32"},
 }
 """Options that earlier versions did not have, and what their runs did."""
 PER_ROW = ("classification", "regression", "choice")

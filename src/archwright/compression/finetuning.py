@@ -26,6 +26,7 @@ from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Carry, Checkpoints, Update, tokens_of, train_network
 from archwright.training.losses import distillation, task_loss
+from archwright.training.precision import mixed_precision
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint, save_network
 
@@ -73,7 +74,7 @@ def original_steps(context: RunContext) -> int:
     if minutes is None or not steps:
         return steps
     network = load_checkpoint(task_data, context.original_model, options).train()
-    seconds = seconds_per_step(plain_update(network, loss=task_loss), task_data, options.batch_size)
+    seconds = seconds_per_step(plain_update(network, loss=task_loss), task_data, options)
     return max(1, min(steps, int(60 * minutes * TASK_KINDS[task_data.task.kind].shares.original / seconds)))
 
 
@@ -85,20 +86,21 @@ def plan_steps(context: RunContext, phase: str, count: Callable[[], int]) -> int
     return int(plan[phase])
 
 
-def seconds_per_step(update: Update, task_data: TaskData, batch_size: int) -> float:
-    """Of a training, measured over a few steps from its begin to its end, after one that warms up.
+def seconds_per_step(update: Update, task_data: TaskData, options: o.SupernetOptions) -> float:
+    """Of a training with these options, measured over a few steps from its begin to its end, after one that warms up.
 
     Batches differ in length: seconds per token are measured, and a step has as many tokens as the average one.
     """
-    rng, batches = np.random.default_rng(0), iter(task_data.training(batch_size, stream=TIMING_BATCHES)(0))
-    update(next(batches), rng, 0.5)
-    start, tokens = perf_counter(), 0
-    for step, batch in enumerate(islice(batches, TIMED_STEPS)):
-        update(batch, rng, (step + 0.5) / TIMED_STEPS)
-        tokens += tokens_of(batch)
-        if perf_counter() - start > TIMED_SECONDS:
-            break
-    usual = len(task_data.encoded["train"].ids) / task_data.steps_per_epoch(batch_size)
+    rng, batches = np.random.default_rng(0), iter(task_data.training(options.batch_size, stream=TIMING_BATCHES)(0))
+    with mixed_precision(task_data.device, options.precision):
+        update(next(batches), rng, 0.5)
+        start, tokens = perf_counter(), 0
+        for step, batch in enumerate(islice(batches, TIMED_STEPS)):
+            update(batch, rng, (step + 0.5) / TIMED_STEPS)
+            tokens += tokens_of(batch)
+            if perf_counter() - start > TIMED_SECONDS:
+                break
+    usual = len(task_data.encoded["train"].ids) / task_data.steps_per_epoch(options.batch_size)
     return (perf_counter() - start) / max(1, tokens) * usual
 
 
@@ -125,6 +127,7 @@ def train_phase(
         every_seconds=options.checkpoint_seconds,
         title=title,
         carry=carry,
+        precision=options.precision,
     )
 
 
@@ -166,7 +169,8 @@ class TeacherAnswers:
     def answer_all_rows(self) -> NDArray[np.float32]:
         encoded, answers = self.task_data.encoded["train"], []
         batches = evaluation_batches(encoded, tokens=self.task_data.evaluation_tokens)
-        with progress("teacher's answers", encoded.rows, unit="rows") as bar:
+        whole = torch.autocast(self.task_data.device.type, enabled=False)  # a training that asks may be less exact
+        with whole, progress("teacher's answers", encoded.rows, unit="rows") as bar:
             for batch in batches:
                 answers.append(self.teacher(**batch.to(self.task_data.device).inputs).logits.float().cpu().numpy())
                 bar.advance(len(batch.rows))
@@ -225,6 +229,7 @@ def finetune(
         every_seconds=options.checkpoint_seconds,
         title="fine-tuning one network",
         stop=round(steps_per_epoch * epochs),
+        precision=options.precision,
     )
     return network
 
@@ -251,6 +256,7 @@ def recover_subnet(
         Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),
         seed=context.seed,
         title="recovery",
+        precision=options.precision,
     )
     save_network(network, task_data, context.run.recovered_network(trial))
     return {"epochs": recovery.recover_epochs, "before": before, "after": context.errors(network)}

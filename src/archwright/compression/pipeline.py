@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import OLDER, RunContext, from_settings, to_settings
 from archwright.compression.cutting import cut_original
 from archwright.compression.finetuning import finetune_original
@@ -29,6 +30,7 @@ from archwright.search import SAMPLERS
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
 from archwright.tasks import TASK_KINDS
 from archwright.threads import choose_threads
+from archwright.training.precision import choose_precision
 from archwright.training.task_data import TaskData, load_task_data
 
 logger = logging.getLogger(__name__)
@@ -122,7 +124,7 @@ def go_on_with_rows(config: CompressConfig, folder: Path, task_data: TaskData) -
     changed = [f"--{name} {after[name]}" for name in after if after[name] != before[name]]
     if changed:
         logger.warning("%s was begun by an earlier version and goes on as it began: %s", folder, " ".join(changed))
-    begun = choose_batch_size(begun, folder, task_data)
+    begun = choose_run_precision(choose_batch_size(begun, folder, task_data), folder, task_data)
     return begun, task_data if begun.data == config.data else load_data(begun)
 
 
@@ -133,6 +135,18 @@ def choose_batch_size(config: CompressConfig, folder: Path, task_data: TaskData)
     usual = TASK_KINDS[task_data.task.kind].batch_size
     size = RunFolder(folder).settings["batch_size"] if is_run(folder) else usual
     return replace(config, supernet=replace(config.supernet, batch_size=size))
+
+
+def choose_run_precision(config: CompressConfig, folder: Path, task_data: TaskData) -> CompressConfig:
+    """The config with the precision of trainings where it is left to us: that of the run, or what the device is for."""
+    if config.supernet.precision != "auto":
+        return config
+    width = checkpoint_anatomy(task_data, config.model).width
+    usual = choose_precision(task_data.device, width)
+    precision = RunFolder(folder).settings["precision"] if is_run(folder) else usual
+    if precision == "bfloat16":
+        logger.warning("trainings multiply in bfloat16, which this device is made for; --precision float32 does not")
+    return replace(config, supernet=replace(config.supernet, precision=precision))
 
 
 def load_data(config: CompressConfig) -> TaskData:

@@ -73,7 +73,7 @@ def supernet_steps(
     seconds_left = 60 * minutes * end - sum(run.seconds.values())
     twin = copy.deepcopy(network).train()
     plain, whole = (
-        seconds_per_step(update, context.task_data, options.batch_size)
+        seconds_per_step(update, context.task_data, options)
         for update in (plain_update(twin, loss=task_loss), supernet_step(twin, space, options, teacher))
     )
     original_steps = (run.note("plan") or {}).get("original", 0)

@@ -16,6 +16,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "teacher": "in-place",
         "start": "pretrained",
         "repair": "mask",
+        "precision": "float32",
         "learning_rate": 2e-5,
         "batch_size": 4,
         "temperature": 10.0,
@@ -46,6 +47,11 @@ PRESET_HELP = {
 }
 
 HEADS = ("auto", "new")
+PRECISIONS = {
+    "auto": "bfloat16 where the device computes it by itself and the network is not narrow, else float32",
+    "float32": "the same everywhere",
+    "bfloat16": "matrix products of trainings with three digits; weights, sums and every evaluation stay float32",
+}
 ROLES = {
     "choose": "its rows choose, and the test rows are cut from --train",
     "test": "its rows are the test rows, and 30 % of --train choose, as in Klein et al. 2024",
@@ -177,6 +183,8 @@ class SupernetOptions:
     """Peak learning rate of both trainings."""
     batch_size: int = option(0, minimum=0)
     """Texts per step; 0 for what suits the task: 32, of lm 4 blocks."""
+    precision: str = option("auto", choices=PRECISIONS)
+    """Of the matrix products in trainings; a run goes on with the one it began with."""
     temperature: float = option(2.0, above=0)
     """Softens the answers that sub-networks learn from."""
     repair: str = option("least-squares", choices=members("subnet.pruning", "REPAIRS"))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from archwright.errors import BadInput, Failed
 from archwright.progress import progress, quiet
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.optimizer import build_optimizer, set_rates
+from archwright.training.precision import has_bfloat16, mixed_precision
 from archwright.training.schedule import Schedule
 
 Epochs = Callable[[int], Iterable[Any]]
@@ -70,11 +71,13 @@ def train_network(
     carry: Carry | None = None,
     log: Callable[[StepRecord], None] | None = None,
     group: ProcessGroup | None = None,
+    precision: str | None = None,
 ) -> int:
     """Number of steps done now; `batches(epoch)` is the data of one epoch, and a checkpoint continues bit by bit.
 
     With `stop` only the schedule's first steps are done and then saved, for a later call to go on. Of several processes
     all call this with the same arguments (`group` of each its own); the first one alone saves, logs and shows progress.
+    `precision` is that of the matrix products, float32 or bfloat16; None: bfloat16 on a GPU that is made for it.
     """
     group = group or SINGLE_PROCESS
     end = schedule.steps if stop is None else min(stop, schedule.steps)
@@ -82,7 +85,8 @@ def train_network(
     start = load_state(model, optimizer, checkpoints, carry, group)
     group.share(model_tensors(model).values())
     timer = CheckpointTimer(checkpoints, every_seconds, group)
-    take_step = TrainingStep(model, update, schedule, seed, optimizer, group, resumable=checkpoints is not None)
+    resumable = checkpoints is not None
+    take_step = TrainingStep(model, update, schedule, seed, optimizer, group, resumable=resumable, precision=precision)
     optimizer.zero_grad()
     model.train()
     shown = nullcontext() if group.first else quiet()
@@ -132,11 +136,14 @@ class TrainingStep:
         group: ProcessGroup,
         *,
         resumable: bool,
+        precision: str | None,
     ):
         self.update, self.schedule, self.seed, self.resumable = update, schedule, seed, resumable
         self.optimizer, self.group = optimizer, group
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.device = self.parameters[0].device
+        self.device = device = self.parameters[0].device
+        usual = "bfloat16" if device.type == "cuda" and has_bfloat16(device) else "float32"
+        self.precision = precision or usual
         self.ended = time.perf_counter()
         self.due = False
 
@@ -163,7 +170,7 @@ class TrainingStep:
         if self.device.type != "cpu":
             torch.get_device_module(self.device).manual_seed(dropout)
         rng, share = np.random.default_rng((self.seed, step)), step / self.schedule.steps
-        with mixed_precision(self.device), self.group.step(own):
+        with mixed_precision(self.device, self.precision), self.group.step(own):
             return sum(self.update(batch, rng, share) for batch in own)
 
     def combine(self, loss: Any, norm: torch.Tensor, tokens: int, due: bool) -> tuple[float, float, float, float]:
@@ -173,12 +180,6 @@ class TrainingStep:
         loss, total, save = self.group.sum(torch.cat([loss.reshape(1), rest])).unbind()
         values = torch.stack([loss, norm.to(loss), total, save]).tolist()
         return values[0], values[1], values[2], values[3]
-
-
-def mixed_precision(device: torch.device) -> AbstractContextManager[Any]:
-    """bfloat16 for the matrix products where the device is made for it; plain float32 on a CPU and on older GPUs."""
-    fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.autocast(device.type, dtype=torch.bfloat16) if fast else nullcontext()
 
 
 def tokens_of(batch: Any) -> int:

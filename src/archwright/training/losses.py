@@ -8,6 +8,7 @@ from torch import nn
 
 from archwright.data.encoding import NO_TARGET
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
+from archwright.training.precision import at_least_float32
 
 PIECE = 2**22
 """Logits worked on at once: a language model has so many that every copy of all of them would be felt."""
@@ -36,7 +37,7 @@ def distillation(
         return squared_error(flat, targets) / count
 
     def divergence(logits: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-        soft, target = (torch.log_softmax(x / temperature, dim=-1) for x in (logits, teacher))
+        soft, target = (torch.log_softmax(at_least_float32(x) / temperature, dim=-1) for x in (logits, teacher))
         return nn.functional.kl_div(soft, target, log_target=True, reduction="sum")
 
     return mean_in_pieces(divergence, flat, targets, count=count)
@@ -57,11 +58,12 @@ def size_of(rows: torch.Tensor) -> torch.Tensor:
 
 
 def squared_error(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    values = at_least_float32(values)
     return nn.functional.mse_loss(values, targets.to(values.dtype), reduction="sum")
 
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    return nn.functional.cross_entropy(logits, targets, ignore_index=NO_TARGET, reduction="sum")
+    return nn.functional.cross_entropy(at_least_float32(logits), targets, ignore_index=NO_TARGET, reduction="sum")
 
 
 Total = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

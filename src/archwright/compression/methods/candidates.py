@@ -131,6 +131,7 @@ def train_alone(
             checkpoints=context.run.checkpoints(source),
             every_seconds=options.checkpoint_seconds,
             title=f"training the candidate {source}",
+            precision=options.precision,
         )
         save_network(network, context.task_data, folder)
     context.run.checkpoints(source).remove()
@@ -146,5 +147,5 @@ def affordable_steps(context: RunContext, network: PrunedNetwork, update: Update
     if monotonic() > deadline:
         return 0
     network.train()
-    step = seconds_per_step(update, context.task_data, options.batch_size)
+    step = seconds_per_step(update, context.task_data, options)
     return max(0, min(usual, int((deadline - monotonic()) / step)))
