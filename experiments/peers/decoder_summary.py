@@ -51,7 +51,7 @@ def network_rows(file: Path) -> list[dict[str, Any]]:
 def table(rows: list[dict[str, Any]]) -> list[str]:
     """Mean perplexity over seeds of the largest network within each size."""
     minutes = " or ".join(sorted({f"{row['minutes']:g}" for row in rows}))
-    whole = [row["perplexity"] for row in rows if row["network"] == "original"]
+    whole = [row["perplexity"] for row in rows if row["network"] == "original"] or [np.nan]
     lines = ["## SmolLM2, WikiText-2, blocks of 128", ""]
     lines += [
         f"Test perplexity; {minutes} minutes per method for all sizes; untrained original {np.mean(whole):.1f}.",

@@ -76,7 +76,7 @@ def run_ours_decoder(job: Job) -> None:
     words = [*job.facts()["words"], "--seed", str(job.seed), "--threads", str(job.threads)]
     words += ["--out", str(job.out / "run"), "--minutes", str(job.minutes), *METHODS[job.method]]
     run = run_compression(load_compress_config(words))
-    original = {"name": "original", "share": 1.0, "perplexity": run.result["original"]["test_error"]}
+    original = {"name": "original, fine-tuned", "share": 1.0, "perplexity": run.result["original"]["test_error"]}
     networks = [
         {**describe_entry(entry, f"trial-{entry['trial']}"), "perplexity": entry["test_error"]} for entry in run.front
     ]

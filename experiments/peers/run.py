@@ -10,7 +10,7 @@
 For every task and seed: rows.py writes the row files, original.py fine-tunes the original, and every method gets the
 same minutes for all of its sizes, those that start from the original less the time its training took. Each part runs in
 a process of its own (peers in their own environments) and is skipped when it is done, so the command can be repeated.
-Everything goes to --runs; summary.py writes results.csv, summary.md and docs/figures/peers.png.
+Everything goes to --runs; summary.py writes results.csv and summary.md into --results, and docs/figures/peers.png.
 """
 
 import argparse
@@ -122,6 +122,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder with SST-2/train.tsv and so on")
     parser.add_argument("--text", type=Path, help="task lm: folder with train.txt, valid.txt and test.txt")
     parser.add_argument("--runs", type=Path, default=Path("runs/peers"))
+    parser.add_argument("--results", type=Path, default=HERE, help="folder for results.csv and summary.md")
     parser.add_argument("--summary", action="store_true", help="train nothing")
     options = parser.parse_args()
     if options.minutes <= 0 or options.threads < 1 or options.train_rows < 1:
@@ -147,8 +148,8 @@ def main() -> None:
                 run_task(task, seed, options)
     from experiments.peers.summary import write_summary
 
-    write_summary(options.runs)
-    write_decoder_summary(options.runs, HERE)
+    write_summary(options.runs, options.results.resolve())
+    write_decoder_summary(options.runs, options.results)
 
 
 if __name__ == "__main__":

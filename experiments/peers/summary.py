@@ -70,7 +70,8 @@ class TaskRecords:
         return paired_difference(self.test, first, second)
 
 
-def write_summary(runs: Path) -> None:
+def write_summary(runs: Path, results: Path = HERE) -> None:
+    """results.csv and summary.md into this folder; the picture is that of the main comparison alone."""
     records = load_records(runs)
     if not records:
         print(f"{runs} holds no finished method of a classification task yet.")
@@ -78,9 +79,11 @@ def write_summary(runs: Path) -> None:
     shapes = {as_shape(network["layers"]) for record in records for network in record.networks}
     milliseconds = measure_shapes(shapes, runs / "latency.json")
     tasks = [group_task(task, records, milliseconds) for task in dict.fromkeys(record.task for record in records)]
-    write_results(HERE / "results.csv", tasks)
-    (HERE / "summary.md").write_text("\n".join(line for task in tasks for line in task_tables(task)) + "\n")
-    draw(tasks, FIGURE)
+    results.mkdir(parents=True, exist_ok=True)
+    write_results(results / "results.csv", tasks)
+    (results / "summary.md").write_text("\n".join(line for task in tasks for line in task_tables(task)) + "\n")
+    if results == HERE:
+        draw(tasks, FIGURE)
 
 
 def group_task(task: str, records: Iterable[Record], milliseconds: dict[Shape, float]) -> TaskRecords:

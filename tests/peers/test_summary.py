@@ -61,7 +61,7 @@ def runs(tmp_path: Path) -> Path:
 def test_summary_of_recorded_answers(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "HERE", tmp_path)
     monkeypatch.setattr(summary, "FIGURE", tmp_path / "peers.png")
-    summary.write_summary(runs)
+    summary.write_summary(runs, tmp_path)
     page = (tmp_path / "summary.md").read_text()
     assert "original 5.0, 5.0 % by seed" in page
     losses = {line.split(" | ")[0][2:]: line for line in page.splitlines() if "%)" in line}
@@ -91,7 +91,7 @@ def test_a_method_that_took_longer_is_named(runs: Path, tmp_path: Path, monkeypa
     file = runs / "toy" / "seed-1" / "archwright" / "networks.json"
     late = json.loads(file.read_text()) | {"seconds_by_phase": {"supernet": 450.0, "measure": 99.0}}
     file.write_text(json.dumps(late))
-    summary.write_summary(runs)
+    summary.write_summary(runs, tmp_path)
     page = (tmp_path / "summary.md").read_text()
     assert "Took more than the time of the others: archwright (up to 125% of it)." in page
 
