@@ -11,7 +11,7 @@ import torch
 from archwright.cli.main import main
 from archwright.compression.context import load_context
 from archwright.compression.methods import METHODS
-from archwright.compression.pipeline import choose_batch_size, resolve_space
+from archwright.compression.pipeline import choose_batch_size, choose_run_precision, resolve_space
 from archwright.compression.supernet import SHORT_SMALLEST, lower_end
 from archwright.compression.validation import validate_method
 from archwright.configs.compress import CompressConfig
@@ -19,6 +19,7 @@ from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import read_config
 from archwright.errors import BadInput
 from archwright.subnet.chain import SMALLEST
+from archwright.training import precision
 from tests.compression.runs import QUICK, compressed, refusal
 
 
@@ -45,6 +46,30 @@ def test_texts_per_step_suit_the_task_and_stay_as_a_run_began(run: Any, tmp_path
     assert choose_batch_size(config, run.folder.path, written).supernet.batch_size == 16
     given = make_config(CompressConfig, {"batch_size": 8})
     assert choose_batch_size(given, run.folder.path, written) == given
+
+
+def test_the_precision_is_the_devices_and_stays_as_a_run_began(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """The runs of these tests are narrow, so theirs is float32 on every machine."""
+    config, new = make_config(CompressConfig, {"model": run.folder.settings["model"]}), tmp_path / "new"
+    task_data = load_context(run.folder).task_data
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
+    assert choose_run_precision(config, new, task_data).supernet.precision == "float32"
+    monkeypatch.setattr(precision, "NARROW", 1)
+    assert "bfloat16" not in caplog.text
+    assert choose_run_precision(config, new, task_data).supernet.precision == "bfloat16"
+    assert "trainings multiply in bfloat16" in caplog.text
+    assert choose_run_precision(config, run.folder.path, task_data).supernet.precision == "float32"
+
+
+def test_a_run_in_bfloat16_goes_on_where_it_was(given: dict[str, Any], tmp_path: Path) -> None:
+    options = {**given, "trials": 3, "epochs": 1.0, "original_epochs": 1.0}
+    few = compressed(tmp_path / "run", **options, precision="bfloat16")
+    assert few.folder.settings["precision"] == "bfloat16"
+    more = compressed(tmp_path / "run", **{**options, "trials": 5})
+    assert len(more.result["trials"]) == 5 and more.folder.settings["precision"] == "bfloat16"
+    assert more.result["trials"][:3] == few.result["trials"]
 
 
 def test_few_steps_of_a_language_model_train_the_upper_part_of_the_chain(run: Any) -> None:
