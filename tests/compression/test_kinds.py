@@ -13,8 +13,10 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import archwright as aw
 from archwright.compression.methods import load_evaluator
+from archwright.data.batching import batch_of
 from archwright.errors import BadInput
 from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence, study_of
+from tests.statistics.test_spans import read_spans
 
 WIDTH = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": POSITIONS}
 DECODERS: dict[str, dict[str, Any]] = {
@@ -164,6 +166,65 @@ def test_question_answering(bert: Path, tmp_path: Path) -> None:
     assert run.result["metric"] == "squad_f1"
     report = run.member(run.front[0]["trial"]).save_pretrained(tmp_path / "out")
     assert report["difference"]["largest"] <= 1e-5
+
+
+def tagged_file(path: Path, rows: int = 90, *, spans: bool = True) -> Path:
+    """Sentences in which two words tell what they are, one word after the other."""
+    rng = np.random.default_rng(0)
+    marks = {"good": "B-praise", "great": "I-praise", "bad": "B-blame"} if spans else {"good": "ADJ", "film": "NOUN"}
+    sentences = []
+    for row in range(rows):
+        words = sentence(rng, ("bad",) if row % 3 == 0 else ("good",)).replace("good", "good great").split()
+        sentences.append("".join(f"{word}\t{marks.get(word, 'O')}\n" for word in words) + "\n")
+    path.write_text("".join(sentences))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tagged_run(place: Path, bert: Path) -> Any:
+    options = {"original_epochs": 12.0, "epochs": 3.0, "learning_rate": 3e-3}
+    return compressed(place / "tags", model=str(bert), train=tagged_file(place / "tags.conll"), **options)
+
+
+def test_token_classification(tagged_run: Any, tmp_path: Path) -> None:
+    result = tagged_run.result
+    assert result["metric"] == "entity_f1" and "entity F1" in result["task_note"]
+    assert result["original"]["test_error"] < 0.5 < result["constant"]["test_error"]
+    entry = tagged_run.front[0]
+    assert entry["loss"]["low"] <= entry["loss"]["value"] <= entry["loss"]["high"]
+    report = tagged_run.member(entry["trial"]).save_pretrained(tmp_path / "out")
+    assert report["difference"]["largest"] <= 1e-5
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert set(config["id2label"].values()) == {"O", "B-praise", "I-praise", "B-blame"}
+    assert "token-classification" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_error_of_a_member_is_its_entity_f1_by_hand(tagged_run: Any) -> None:
+    evaluator = load_evaluator(tagged_run.folder)
+    data, entry = evaluator.context.task_data, tagged_run.front[-1]
+    network = evaluator.extract(entry["config"])
+    names, right, total = data.task.labels, 0, 0
+    for row, words in enumerate(data.task.splits["test"].words):
+        batch = batch_of(data.encoded["test"], np.array([row]))
+        with torch.no_grad():
+            answers = network(**batch.inputs).logits[0].argmax(-1)
+        wanted = data.task.splits["test"].tags[row].tolist()
+        places = (batch.targets[0] != -100).nonzero().flatten()
+        assert len(places) == len(words)
+        guess, truth = (read_spans([names[i] for i in ids]) for ids in (answers[places].tolist(), wanted))
+        right, total = right + 2 * len(guess & truth), total + len(guess) + len(truth)
+    assert entry["test_error"] == pytest.approx(1 - right / total if total else 1.0)
+
+
+def test_tags_that_mark_no_spans(bert: Path, tmp_path: Path) -> None:
+    rows = tagged_file(tmp_path / "pos.conll", spans=False)
+    run = compressed(
+        tmp_path / "run", model=str(bert), train=rows, vocabulary="task", teacher="in-place", strategy="full"
+    )
+    assert run.result["metric"] == "token_accuracy"
+    assert 0 < run.result["constant"]["test_error"] < 1
+    picked = aw.select(run=run.folder.path, params="90%", recover_epochs=0.5, to="hf-padded", out=tmp_path / "out")
+    assert picked.as_json()
 
 
 def test_an_encoder_cannot_model_language(bert: Path, texts: dict[str, Any], tmp_path: Path) -> None:

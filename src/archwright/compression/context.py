@@ -13,6 +13,7 @@ from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
 from archwright.store import RunFolder
+from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, load_task_data
 
 OUTSIDE_OF_RUN = ("compare", "preview")
@@ -22,8 +23,6 @@ OLDER = {
     **{"validation_role": "test", "precision": "float32"},
 }
 """Options that earlier versions did not have, and what their runs did."""
-PER_ROW = ("classification", "regression", "choice")
-"""Kinds of tasks with one answer per row, however its text is cut into tokens: a few numbers, kept for all rows."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class RunContext:
         model = self.config.model
         if model.cut == "before":
             return replace(model, width=None)
-        per_row = self.task_data.task.kind in PER_ROW
+        per_row = TASK_KINDS[self.task_data.task.kind].per_row
         return replace(model, vocabulary=None if per_row else model.vocabulary, embedding_rank=None, width=None)
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from archwright.compression.context import PER_ROW, RunContext
+from archwright.compression.context import RunContext
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, batch_of, evaluation_batches
 from archwright.logs import logger
@@ -150,7 +150,7 @@ class TeacherAnswers:
 
     def __init__(self, context: RunContext) -> None:
         self.context, self.task_data = context, context.original_data
-        self.cached = self.task_data.task.kind in PER_ROW and context.config.supernet.epochs >= 1
+        self.cached = TASK_KINDS[self.task_data.task.kind].per_row and context.config.supernet.epochs >= 1
 
     @cached_property
     def teacher(self) -> PrunedNetwork:

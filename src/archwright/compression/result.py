@@ -15,16 +15,18 @@ from archwright.compression.methods import METHODS
 from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
 from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.data.batching import Batch, evaluation_batches
+from archwright.data.encoding import NO_TARGET
 from archwright.environment import environment
 from archwright.networks.load import load_saved_network, max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
+from archwright.objectives.error import WordTags, tag_counts
 from archwright.objectives.generation import MIDDLE, measure_generation
 from archwright.objectives.latency import Timing, Timings, measure_latency, rank_timings
 from archwright.progress import progress
 from archwright.random_streams import PAIRED_ROWS
 from archwright.search import config_of
-from archwright.statistics import hypervolume_over_time
+from archwright.statistics import RATIOS, hypervolume_over_time
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
 from archwright.subnet.anatomy import read_anatomy
@@ -233,6 +235,8 @@ def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcome
     A network that is no better has learnt nothing.
     """
     task = context.task_data.task
+    if task.metric in RATIOS:
+        return best_constant_tag(context)
 
     def error(answer: int, rows: RowOutcomes) -> float:
         given = answer if task.positive is None else answer == task.positive
@@ -242,6 +246,25 @@ def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcome
         return None
     answer = min(range(len(task.labels)), key=lambda label: error(label, validation))
     return {"answer": task.labels[answer], ERROR: error(answer, validation), "test_error": error(answer, test)}
+
+
+def best_constant_tag(context: RunContext) -> dict[str, Any]:
+    """The same where words have tags: the one that is best on the validation rows when every word gets it."""
+    task = context.task_data.task
+
+    def error(answer: int, split: str) -> float:
+        targets = context.task_data.encoded[split].targets  # rows x time
+        rows, places = (targets != NO_TARGET).nonzero()
+        wanted = targets[rows, places].astype(np.int64)
+        words = WordTags(np.full_like(wanted, answer), wanted, rows, len(targets))
+        return RowOutcomes(task.metric, *tag_counts(words, metric=task.metric, labels=task.labels)).error
+
+    answer = min(range(len(task.labels)), key=lambda tag: error(tag, "validation"))
+    return {
+        "answer": task.labels[answer],
+        ERROR: error(answer, "validation"),
+        "test_error": error(answer, "test"),
+    }
 
 
 def describe_member(

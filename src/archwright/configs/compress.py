@@ -99,7 +99,7 @@ class ModelOptions:
     what read the others is repaired by least squares; as the checkpoint has it if not said."""
     cut: str = option("after", choices=CUTS)
     """When --vocabulary and --embedding-rank make the network smaller; --width always does after fine-tuning. A
-    vocabulary is cut before where answers stand at tokens (squad, lm)."""
+    vocabulary is cut before where answers stand at tokens (squad, tokens, lm)."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,14 @@ class DataOptions:
 
     task: str | None = None
     """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
-    next token of your own text in --train, or hf:NAME of the datasets library; movie-reviews if no files are given."""
+    next token of your own text in --train, tokens for its words with tags, or hf:NAME of the datasets library;
+    movie-reviews if no files are given."""
     data: Path | None = None
     """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
     cut by articles)."""
     train: Path | None = None
-    """Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets` saved;
-    plain text (.txt) for lm."""
+    """Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets` saved; a
+    word and its tag per line (.conll, .bio, .iob); plain text (.txt) for lm."""
     validation: Path | None = None
     """Rows that choose between sub-networks. Without them 15 % of --train do, 30 % when there is --test."""
     test: Path | None = None

@@ -66,6 +66,12 @@ from transformers import pipeline
 classify = pipeline("text-classification", model="{folder}"{trust})
 print(classify("a text"))
 """
+TAGS = """\
+from transformers import pipeline
+
+tag = pipeline("token-classification", model="{folder}"{trust}, aggregation_strategy="first")
+print(tag("a text with a name"))
+"""
 CHOOSE = """\
 import torch
 from transformers import AutoModelForMultipleChoice, AutoTokenizer
@@ -230,6 +236,9 @@ WITHOUT_CACHE = """\
 The file has no cache of keys and values: each new token costs a pass over the whole text. To generate fast, export to
 `hf`, `hf-padded` or `compact`.
 """
+FIRST_PIECE = """\
+A word has the tag of its first token; what the network says about the other tokens of a word was not trained.
+"""
 LABELS = TaskExport(tag="text-classification", usage=PIPELINE, onnx_usage=ONNX_LABELS, pools=True)
 MULTIPLE_CHOICE = TaskExport(
     tag="multiple-choice", usage=CHOOSE, onnx_usage=ONNX_CHOOSE, axes=("batch", "choices", "sequence"), pools=True
@@ -242,6 +251,14 @@ QUESTION_ANSWERING = TaskExport(
     select_logits=lambda logits, inputs: logits.mT[answerable(inputs)],  # places x (start, end)
     stock_logits=span_logits,
     notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
+)
+TOKEN_CLASSIFICATION = TaskExport(
+    tag="token-classification",
+    usage=TAGS,
+    onnx_usage=ONNX_TOKENS,
+    select_logits=token_logits,
+    select_answers=token_logits,
+    notes=dict.fromkeys(("hf", "hf-padded", "compact", "onnx"), FIRST_PIECE),
 )
 LANGUAGE_MODELLING = TaskExport(
     tag="text-generation",

@@ -9,6 +9,7 @@ from transformers import (
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedConfig,
 )
 
@@ -34,6 +35,8 @@ class StockHead:
     """What transformers calls the task in a config."""
     output_names: tuple[str, ...] = ()
     """Of the outputs where a task has no labels."""
+    some: bool = False
+    """Whether rows may lack some of the classes that a checkpoint knows."""
 
 
 CLASSIFICATION = StockHead(
@@ -55,6 +58,13 @@ QUESTION_ANSWERING = StockHead(
     endings=("ForQuestionAnswering",),
     paths=lambda family: {"head.out": "qa_outputs"},
     fits=lambda config, labels: config.num_labels == 2,
+)
+TOKEN_CLASSIFICATION = StockHead(
+    auto=AutoModelForTokenClassification,
+    endings=("ForTokenClassification",),
+    paths=lambda family: {"head.out": family.token_out},
+    fits=lambda config, labels: config.num_labels >= len(labels),
+    some=True,
 )
 LANGUAGE_MODELLING = StockHead(
     auto=AutoModelForCausalLM,

@@ -79,6 +79,17 @@ METRICS: dict[str, Metric] = {
 }
 
 
+RATIOS = ("entity_f1", "token_accuracy")
+"""Metrics that are a sum over rows by another one: entity F1 (twice the right spans by those answered and wanted
+together), and the share of words whose tag is right, which is the micro F1 of tags."""
+
+
+def ratio(parts: NDArray[np.generic], wholes: NDArray[np.generic]) -> float:
+    """The sum of the parts by that of the wholes, 0 when there is nothing."""
+    total = float(wholes.sum())
+    return float(parts.sum()) / total if total else 0.0
+
+
 def _pair(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     guess, truth = np.asarray(predictions, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if guess.shape != truth.shape or guess.ndim != 1 or not guess.size:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import BOUNDS, RESAMPLES
-from archwright.statistics.metrics import LARGEST_LOSS, METRICS, perplexity
+from archwright.statistics.metrics import LARGEST_LOSS, METRICS, RATIOS, perplexity, ratio
 from archwright.statistics.ranks import Counts, RankOrder, Values, resampled_correlation, resampled_spearman
 from archwright.statistics.squad import ANSWER_METRICS
 
@@ -33,9 +33,11 @@ class RowOutcomes:
 
     metric: str
     answers: NDArray[np.generic]
-    """Class ids or numbers; for a perplexity the summed loss of each text, for questions the score of each answer."""
+    """Class ids or numbers; for a perplexity the summed loss of each text, for questions the score of each answer, for
+    RATIOS what the row adds to the numerator."""
     targets: NDArray[np.generic]
-    """Right class ids or numbers; for a perplexity the tokens of each text that have a target, for questions ones."""
+    """Right class ids or numbers; for a perplexity the tokens of each text that have a target, for questions ones, for
+    RATIOS what the row adds to the denominator."""
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -47,6 +49,8 @@ class RowOutcomes:
             return perplexity(float(self.answers.sum() / self.targets.sum()))
         if self.metric in ANSWER_METRICS:
             return 1.0 - float(sum(self.answers.tolist())) / len(self)
+        if self.metric in RATIOS:
+            return 1.0 - ratio(self.answers, self.targets)
         return 1.0 - METRICS[self.metric](self.answers, self.targets)
 
     @property
@@ -63,6 +67,9 @@ class RowOutcomes:
         answers, targets = (np.asarray(side, dtype=np.float64) for side in (self.answers, self.targets))
         if self.metric == PERPLEXITY:
             return np.asarray(np.exp(np.minimum(counts @ answers / (counts @ targets), LARGEST_LOSS)))
+        if self.metric in RATIOS:
+            total = counts @ targets
+            return 1.0 - np.divide(counts @ answers, total, out=np.zeros(len(counts)), where=total > 0)
         return 1.0 - RESAMPLED[self.metric](counts, answers, targets)
 
 

@@ -14,6 +14,7 @@ TASK_KINDS: Registry[TaskKind] = Registry(
         "regression": Lazy(f"{FILES}.regression:KIND", "a number"),
         "choice": Lazy(f"{FILES}.multiple_choice:KIND", "one of several texts"),
         "qa": Lazy(f"{FILES}.question_answering:KIND", "a part of a text"),
+        "tokens": Lazy(f"{FILES}.token_classification:KIND", "a tag per word: names, parts of speech"),
         "lm": Lazy(f"{FILES}.language_modelling:KIND", "the next token"),
     },
     group=FILES,

@@ -66,8 +66,12 @@ class TaskKind:
     importance_span: int | None = None
     """Tokens whose effects are added up before they are squared for the Fisher information; None: all of a text."""
     shares: TimeShares = TimeShares()
+    per_row: bool = False
+    """Whether a row has one answer, however its text is cut into tokens: a few numbers, kept for all rows."""
     several_texts: bool = False
     """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""
     load: Reference | None = None
     """TaskRequest -> UnsplitTask, for a kind that is asked for by its name (--task NAME); None: a task is of this kind
     by what its data holds."""
+    recognise: Reference | None = None
+    """TaskRequest -> bool: whether a user's files are of this kind, of one with `load` that nobody asked for."""

@@ -7,12 +7,12 @@ from typing import Any
 from archwright.data.files import quote_all
 from archwright.data.tasks.task import Task
 from archwright.errors import BadInput
-from archwright.networks.stock_heads import has_head
+from archwright.networks.stock_heads import has_head, stock_head
 
 UNNAMED = re.compile(r"LABEL_\d+", re.IGNORECASE)
 """What transformers calls a class that nobody named."""
 OTHER_HEADS = {
-    "ForTokenClassification": "token classification",
+    "ForTokenClassification": "token classification (--task tokens)",
     "ForQuestionAnswering": "question answering (--task squad)",
     "ForMultipleChoice": "multiple choice (--choice-columns)",
     "ForSequenceClassification": "classification",
@@ -52,11 +52,14 @@ def match_head(config: Any, task: Task, *, head: str = "auto", order: tuple[str,
     if not labels:
         return HeadMatch(kept=True, note=f"the checkpoint's own head for {task.kind} is a start")
     names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
-    if same_names(names, labels):
+    if same_names(names, labels) or (stock_head(task.kind).some and are_among(labels, names)):
         return recognise(names) if order is None or in_order(order, names) else contradict(names, order)
     if not all(UNNAMED.fullmatch(name) for name in names):
         note = f"the checkpoint's head is for {quote_all(names)}, not for {quote_all(labels)}: a new one is trained"
         return HeadMatch(labels, note=note)
+    if len(names) != len(order or labels):
+        rule = f"--labels must name all {len(names)} outputs of the checkpoint, {quote_all(names)}"
+        return HeadMatch(labels, refusal=f"{rule}, got {quote_all(order or ())}; give them all, or take --head new.")
     if order is not None:
         return recognise(order)
     if task.numbered or same_names(tuple(map(str, range(len(labels)))), labels):
@@ -75,6 +78,11 @@ def recognise(labels: tuple[str, ...]) -> HeadMatch:
 def same_names(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
     """Whether these are the same classes, in any order, in upper or lower case."""
     return in_order(tuple(sorted(names, key=str.casefold)), tuple(sorted(others, key=str.casefold)))
+
+
+def are_among(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether each of these classes is one of the others, in upper or lower case."""
+    return {*map(str.casefold, names)} <= {*map(str.casefold, others)}
 
 
 def in_order(names: tuple[str, ...], others: tuple[str, ...]) -> bool:

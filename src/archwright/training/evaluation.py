@@ -9,9 +9,16 @@ from archwright.data.tasks.glue_submission import FIRST_COLUMN
 from archwright.data.tasks.rows import Rows
 from archwright.data.windows import AnswerSpans, Windows
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.error import in_row_order, measure_error, predict, predict_spans
+from archwright.objectives.error import (
+    in_row_order,
+    measure_error,
+    predict,
+    predict_spans,
+    predict_tags,
+    tag_counts,
+)
 from archwright.statistics import ANSWER_METRICS, METRICS
-from archwright.statistics.metrics import OFFICIAL
+from archwright.statistics.metrics import OFFICIAL, ratio
 from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData
@@ -45,6 +52,21 @@ def label_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch])
         sides = (answers == task.positive, targets == task.positive) if one_sided else (answers, targets)
         metrics[name] = METRICS[name](*sides)
     return metrics
+
+
+def tag_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
+    """The share of words with the right tag, and where tags mark spans their F1, precision and recall."""
+    words, tags = predict_tags(network, rows), task_data.task.labels
+    metrics = {"token_accuracy": ratio(*tag_counts(words, metric="token_accuracy", labels=tags))}
+    if task_data.task.metric != "entity_f1":
+        return metrics
+    right, both = (counts.sum() for counts in tag_counts(words, metric="entity_f1", labels=tags))
+    wanted = tag_counts(words._replace(answers=words.targets), metric="entity_f1", labels=tags)[0].sum() / 2
+    return {
+        "entity_f1": right / both if both else 0.0,
+        "precision": right / 2 / (both - wanted) if both > wanted else 0.0,
+        "recall": right / 2 / wanted if wanted else 0.0,
+    } | metrics
 
 
 def answer_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:

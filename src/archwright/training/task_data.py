@@ -14,7 +14,7 @@ from archwright.configs.budget import parse_budget, parse_vocabulary
 from archwright.data.batching import Batch, Encoded, batches, evaluation_batches
 from archwright.data.public_data import resolve_model
 from archwright.data.tasks.grouping import NO_GROUP, group_rows
-from archwright.data.tasks.rows import Rows
+from archwright.data.tasks.rows import TextRows
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.data.text.vocabulary import Vocabulary, choose_vocabulary, prune_tokenizer
@@ -24,7 +24,7 @@ from archwright.networks.embeddings import factorize_embeddings, keep_tokens, na
 from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config, supernet_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.networks.width import check_width
-from archwright.objectives.error import measure_error, measure_rows
+from archwright.objectives.error import measure_rows
 from archwright.random_streams import TEST_SAMPLE, VALIDATION_HALVES
 from archwright.statistics.paired import RowOutcomes
 from archwright.store import atomic_folder
@@ -78,7 +78,7 @@ class TaskData:
         if encoded.rows < FEWEST_TO_HALVE:
             return None
         rows = self.task.splits["validation"]
-        groups = group_rows(rows.columns) if isinstance(rows, Rows) and len(rows) == len(encoded) else None
+        groups = group_rows(rows.columns) if isinstance(rows, TextRows) and len(rows) == len(encoded) else None
         search, holdout = cut_halves(encoded, self.seed, groups)
         tokens = self.evaluation_tokens
         return evaluation_batches(search, tokens=tokens), evaluation_batches(holdout, tokens=tokens)
@@ -99,11 +99,12 @@ class TaskData:
 
     def error(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> float:
         """1 - the task's metric (or the perplexity) of the network, or of the sub-network `spec` inside it."""
-        return measure_error(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
+        return self.outcomes(network, rows, spec).error
 
     def outcomes(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> RowOutcomes:
         """What it makes of every row: the same error, and how sure a difference from another network is."""
-        return measure_rows(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
+        task = self.task
+        return measure_rows(network, rows, spec, metric=task.metric, positive=task.positive, labels=task.labels)
 
     def scale_error(self, error: float) -> float:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from archwright.data.files import quote, quote_all
+from archwright.data.tasks.table_files import Lines, feature_names, name_classes
 from archwright.data.tasks.tables import Columns, Examples, RawTask, collect
 from archwright.errors import BadInput
 
@@ -45,6 +46,18 @@ def load_splits(name: str) -> dict[str, Any]:
         raise BadInput(
             f"cannot load {name}: {quote(reason, 200)}; check the name, hf:NAME or hf:NAME:CONFIG."
         ) from None
+
+
+def hub_lines(name: str) -> dict[str, Lines]:
+    """The rows of train, and of validation and test where the data set has them, class numbers as names."""
+    splits = load_splits(name)
+    given = {"train": "train", "test": "test"}
+    given |= dict.fromkeys(["validation"], next((split for split in VALIDATION_SPLITS if split in splits), ""))
+    return {
+        role: name_classes(splits[split], feature_names(splits[split].features))
+        for role, split in given.items()
+        if split in splits
+    }
 
 
 def class_names(rows: Any, column: str) -> tuple[str, ...] | None:
