@@ -227,6 +227,74 @@ def test_tags_that_mark_no_spans(bert: Path, tmp_path: Path) -> None:
     assert picked.as_json()
 
 
+def label_sets(path: Path, rows: int = 120) -> Path:
+    """Texts with a telling word per label, as lists, a|b or columns of 0 and 1 by the name of the file."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(rows):
+        labels = [name for name in ("old", "new", "music") if rng.random() < 0.4]
+        words = [word for word in sentence(rng, ("good",)).split() if word not in ("old", "new", "music")]
+        text = " ".join(rng.permutation(words + labels))
+        switches = {name: int(name in labels) for name in ("old", "new", "music")}
+        lines.append({"text": text, "labels": labels, "joined": "|".join(labels), **switches})
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({k: line[k] for k in ("text", "labels")}) + "\n" for line in lines))
+    else:
+        names = ["text", "joined", "old", "new", "music"]
+        path.write_text("\n".join([",".join(names), *(",".join(str(line[n]) for n in names) for line in lines)]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def several_run(place: Path, bert: Path) -> Any:
+    options = {"original_epochs": 15.0, "epochs": 3.0, "learning_rate": 3e-3, "validation_rows": 0}
+    rows = label_sets(place / "several.jsonl", 300)
+    return compressed(place / "several", model=str(bert), train=rows, pooling="mean", **options)
+
+
+def test_several_labels_per_text(several_run: Any, tmp_path: Path) -> None:
+    result = several_run.result
+    assert result["metric"] == "micro_f1"
+    assert result["original"]["test_error"] < 0.1 < result["constant"]["test_error"]
+    trial = several_run.front[-1]["trial"]
+    for to in ("compact", "hf-padded"):
+        several_run.member(trial).save_pretrained(tmp_path / to, to=to)
+        config = json.loads((tmp_path / to / "config.json").read_text())
+        assert config["problem_type"] == "multi_label_classification"
+        assert set(config["thresholds"]) == set(config["id2label"].values()) == {"old", "new", "music"}
+        assert "thresholds: music" in (tmp_path / to / "README.md").read_text()
+    code = (tmp_path / "hf-padded" / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    printed: list[Any] = []
+    code = code.replace('"a text"', '"the new film with music"').replace(
+        '"hf-padded"', repr(str(tmp_path / "hf-padded"))
+    )
+    exec(code, {"print": printed.append})
+    assert sorted(printed[0]) == ["music", "new"]
+
+
+def test_thresholds_come_from_rows_that_do_not_judge(several_run: Any) -> None:
+    evaluator = load_evaluator(several_run.folder)
+    data, entry = evaluator.context.task_data, several_run.front[-1]
+    network, search = evaluator.extract(entry["config"]), evaluator.context.search_rows
+    assert data.threshold_rows is search
+    thresholds = data.thresholds(network)
+    right = total = 0.0
+    for batch in data.test:
+        with torch.no_grad():
+            given = network(**batch.inputs).logits.double().sigmoid().numpy() > thresholds
+        wanted = batch.targets.numpy() > 0
+        right, total = right + 2 * (given & wanted).sum(), total + given.sum() + wanted.sum()
+    assert entry["test_error"] == pytest.approx(1 - right / total)
+
+
+@pytest.mark.parametrize(
+    "way", [{"task": "multi-label", "label_column": "joined"}, {"label_columns": ("old", "new", "music")}]
+)
+def test_labels_in_one_column_or_in_several(way: dict[str, Any], bert: Path, tmp_path: Path) -> None:
+    run = compressed(tmp_path / "run", model=str(bert), train=label_sets(tmp_path / "rows.csv"), trials=2, **way)
+    assert run.result["metric"] == "micro_f1" and run.front
+
+
 def test_an_encoder_cannot_model_language(bert: Path, texts: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="language"):
         compressed(tmp_path / "run", model=str(bert), **texts)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from archwright.statistics.metrics import ratio
 from archwright.statistics.paired import PairedErrors, RowOutcomes
-from archwright.statistics.spans import marks_spans, span_counts
+from archwright.statistics.spans import span_counts
+from archwright.tasks.token_classification import marks_spans
 
 TAGS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER", "E-PER", "S-LOC", "L-LOC", "U-PER")
 

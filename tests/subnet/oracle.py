@@ -195,7 +195,13 @@ def word_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torc
     return x @ state.get("lm_head.weight", tied).T
 
 
-ANSWERS = {"classification": text_scores, "qa": span_scores, "lm": word_scores, "tokens": tag_scores}
+ANSWERS = {
+    "classification": text_scores,
+    "qa": span_scores,
+    "lm": word_scores,
+    "tokens": tag_scores,
+    "multi-label": text_scores,
+}
 
 
 def small_tensors(tensors: State, name: str, masks: Masks, *, size: int = 4) -> State:

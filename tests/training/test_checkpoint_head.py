@@ -1,5 +1,6 @@
 """Which class is which in a checkpoint's own head, whether it is kept, and tokenizers that are not the model's."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_labels_that_the_rows_do_not_have_are_refused(tmp_path: Path, unnamed: P
     [
         ({0: "spam", 1: "ham"}, {}, "the checkpoint's head is for 'spam', 'ham', not for 'bad', 'good'"),
         ({0: "a", 1: "b", 2: "c"}, {}, "is for classification with 3 outputs, not for classification with 2 classes"),
-        (UNNAMED, {"problem_type": "multi_label_classification"}, "is for multi-label classification with 2 outputs"),
+        (UNNAMED, {"problem_type": "multi_label_classification"}, "is for multi-label classification (--task"),
     ],
     ids=["names", "number", "multi-label"],
 )
@@ -98,6 +99,20 @@ def test_token_classification_is_named(tmp_path: Path, minilm: Path) -> None:
     tokenizer.save_pretrained(tmp_path / "model")
     data = load(tmp_path / "model", table_file(tmp_path / "rows.csv"))
     assert "token classification (--task tokens) with 9 outputs" in data.head.note and not data.head.kept
+
+
+def test_a_head_for_several_labels_is_recognised(tmp_path: Path, minilm: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    sets = (["bad"], ["good", "long"], [], ["bad", "long"])
+    rows.write_text("".join(json.dumps({"text": f"film {n}", "labels": sets[n % 4]}) + "\n" for n in range(80)))
+    model = saved_model(tmp_path / "model", minilm, head={0: "LONG", 1: "good", 2: "bad", 3: "never"})
+    foreign = load(model, rows)
+    assert not foreign.head.kept and "is for classification with 4 outputs" in foreign.head.note
+    config = AutoConfig.from_pretrained(model)
+    config.update({"problem_type": "multi_label_classification"})
+    config.save_pretrained(model)
+    data = load(model, rows)
+    assert data.head.trained and data.task.labels == ("LONG", "good", "bad", "never")
 
 
 TAGS = ("O", "B-x", "I-x", "B-y")

@@ -25,7 +25,7 @@ from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Carry, Checkpoints, Update, tokens_of, train_network
-from archwright.training.losses import distillation, task_loss
+from archwright.training.losses import find_distillation, task_loss
 from archwright.training.precision import mixed_precision
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint, save_network
@@ -134,6 +134,7 @@ def train_phase(
 def original_teacher(context: RunContext) -> FixedTeacher:
     """The fine-tuned original as it is, to learn from: half labels, half T^2 KL to its softened answers."""
     temperature = context.config.supernet.temperature
+    distillation = find_distillation(context.task_data.task.kind)
 
     def distil(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
         return temperature**2 * distillation(logits, answers, temperature)

@@ -32,6 +32,7 @@ from archwright.statistics.pareto import hypervolume
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
+from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import FEWEST_TO_HALVE
 from archwright.version import __version__
 
@@ -235,6 +236,8 @@ def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcome
     A network that is no better has learnt nothing.
     """
     task = context.task_data.task
+    if TASK_KINDS[task.kind].independent:
+        return best_constant_labels(context)
     if task.metric in RATIOS:
         return best_constant_tag(context)
 
@@ -264,6 +267,24 @@ def best_constant_tag(context: RunContext) -> dict[str, Any]:
         "answer": task.labels[answer],
         ERROR: error(answer, "validation"),
         "test_error": error(answer, "test"),
+    }
+
+
+def best_constant_labels(context: RunContext) -> dict[str, Any]:
+    """The same where a text has several labels: the most frequent ones, as many as are best on the validation rows."""
+    task, encoded = context.task_data.task, context.task_data.encoded
+    order = np.argsort(-encoded["validation"].targets.sum(axis=0), kind="stable")
+
+    def error(labels: int, split: str) -> float:
+        targets = encoded[split].targets.astype(np.float64)
+        given = np.isin(np.arange(targets.shape[1]), order[:labels]).astype(np.float64)
+        return RowOutcomes(task.metric, 2 * targets @ given, targets.sum(1) + given.sum()).error
+
+    labels = min(range(1, len(order) + 1), key=lambda number: error(number, "validation"))
+    return {
+        "answer": "|".join(task.labels[label] for label in order[:labels]),
+        ERROR: error(labels, "validation"),
+        "test_error": error(labels, "test"),
     }
 
 

@@ -19,7 +19,7 @@ from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import FixedTeacher, plain_update, supernet_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Update
-from archwright.training.losses import distillation, task_loss
+from archwright.training.losses import find_distillation, task_loss
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import load_checkpoint, save_network
 
@@ -94,6 +94,7 @@ def supernet_step(
     On the chain no sub-network is smaller than `smallest_share` of the cost.
     """
     frontier = frontier or Frontier(space)
+    distillation = find_distillation(network.config.kind)
     return supernet_update(
         network,
         subnet_draws(space, frontier, smallest_share),

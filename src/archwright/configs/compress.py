@@ -108,8 +108,8 @@ class DataOptions:
 
     task: str | None = None
     """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
-    next token of your own text in --train, tokens for its words with tags, or hf:NAME of the datasets library;
-    movie-reviews if no files are given."""
+    next token of your own text in --train, tokens for its words with tags, multi-label for any number of labels
+    per text, or hf:NAME of the datasets library; movie-reviews if no files are given."""
     data: Path | None = None
     """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
     cut by articles)."""
@@ -129,7 +129,9 @@ class DataOptions:
     text_pair_column: str | None = None
     """Column of the second text, for tasks about two texts."""
     label_column: str = "label"
-    """Column of the label or number."""
+    """Column of the label or number; of lists of labels, or with --task multi-label of labels such as a|b."""
+    label_columns: tuple[str, ...] = option((), metavar="A,B,C")
+    """Multi-label: a column of 0 and 1 for every label, instead of --label-column."""
     choice_columns: tuple[str, ...] = option((), metavar="A,B,C")
     """Multiple choice: columns of the choices that may go on from the text; the label is the right one's position from
     0, its column or its text."""

@@ -247,7 +247,10 @@ class PrunedNetwork(PreTrainedModel):
 
 
 class PrunedForSequenceClassification(PrunedNetwork):
-    """With a classification or regression head: logits are batch x labels."""
+    """With a classification or regression head: logits are batch x labels.
+
+    Of several labels per text (problem_type) each has a sigmoid of its own.
+    """
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
@@ -264,7 +267,9 @@ class PrunedForSequenceClassification(PrunedNetwork):
     ) -> SequenceClassifierOutput:
         logits = self.head(self.pool(input_ids, attention_mask, token_type_ids))
         loss = None
-        if labels is not None:
+        if labels is not None and self.config.problem_type == "multi_label_classification":
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+        elif labels is not None:
             squared = self.config.num_labels == 1
             loss = (
                 nn.functional.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))

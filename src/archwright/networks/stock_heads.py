@@ -46,6 +46,12 @@ CLASSIFICATION = StockHead(
     fits=lambda config, labels: config.num_labels == max(1, len(labels)),
     problem_type="single_label_classification",
 )
+MULTI_LABEL = replace(
+    CLASSIFICATION,
+    problem_type="multi_label_classification",
+    fits=lambda config, labels: is_multi_label(config) and config.num_labels >= len(labels),
+    some=True,
+)
 REGRESSION = replace(CLASSIFICATION, problem_type="regression", output_names=("score",))
 MULTIPLE_CHOICE = StockHead(
     auto=AutoModelForMultipleChoice,
@@ -73,6 +79,11 @@ LANGUAGE_MODELLING = StockHead(
     fits=lambda config, labels: True,
     unnamed=("ForCausalLM",),
 )
+
+
+def is_multi_label(config: Any) -> bool:
+    """Whether a checkpoint's outputs are labels of which a text may have several."""
+    return getattr(config, "problem_type", None) == "multi_label_classification"
 
 
 def stock_head(kind: str) -> StockHead:

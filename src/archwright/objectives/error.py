@@ -131,6 +131,24 @@ def tag_counts(words: WordTags, *, metric: str, labels: Sequence[str]) -> tuple[
     return right, np.bincount(rows, minlength=total).astype(np.float64)
 
 
+def predict_probabilities(
+    model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None
+) -> NDArray[np.float64]:
+    """Of every label of every text, where each is a yes or no of its own: rows x labels."""
+    batches = list(batches)
+    read = map_logits(model, batches, spec, lambda _, logits: finite(logits).double().sigmoid().cpu())
+    return in_row_order(read, batches)
+
+
+def label_outcomes(
+    probabilities: NDArray[np.float64], batches: Sequence[Batch], *, metric: str, thresholds: NDArray[np.float64]
+) -> RowOutcomes:
+    """What a network's probabilities make of the rows when labels above their thresholds are given."""
+    targets = in_row_order([batch.targets for batch in batches], batches).astype(np.float64)
+    given = (probabilities > thresholds).astype(np.float64)
+    return RowOutcomes(metric, 2 * (given * targets).sum(1), given.sum(1) + targets.sum(1))
+
+
 def text_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of the tokens with a target, added up in float64 for every text, without a copy of all logits."""
     sums = []

@@ -79,9 +79,9 @@ METRICS: dict[str, Metric] = {
 }
 
 
-RATIOS = ("entity_f1", "token_accuracy")
-"""Metrics that are a sum over rows by another one: entity F1 (twice the right spans by those answered and wanted
-together), and the share of words whose tag is right, which is the micro F1 of tags."""
+RATIOS = ("entity_f1", "token_accuracy", "micro_f1")
+"""Metrics that are a sum over rows by another one: F1 of spans or of the labels of texts (twice what is right by what
+is answered and wanted together), and the share of words whose tag is right, which is the micro F1 of tags."""
 
 
 def ratio(parts: NDArray[np.generic], wholes: NDArray[np.generic]) -> float:

@@ -20,12 +20,6 @@ OUTSIDE = "O"
 BEGIN, END = "BSU", "ELSU"
 
 
-def marks_spans(tags: Sequence[str]) -> bool:
-    """Whether the tags say where spans begin and go on: all are O or have a prefix, some have one."""
-    inside = [tag for tag in tags if tag.upper() != OUTSIDE]
-    return bool(inside) and all(MARKED.fullmatch(tag) for tag in inside)
-
-
 @dataclass(frozen=True, eq=False)
 class TagScheme:
     """What every tag means, by its id."""

@@ -11,6 +11,7 @@ TASK_KINDS: Registry[TaskKind] = Registry(
     "kind of task",
     {
         "classification": Lazy(f"{FILES}.classification:KIND", "one of several classes"),
+        "multi-label": Lazy(f"{FILES}.multi_label:KIND", "any number of labels per text"),
         "regression": Lazy(f"{FILES}.regression:KIND", "a number"),
         "choice": Lazy(f"{FILES}.multiple_choice:KIND", "one of several texts"),
         "qa": Lazy(f"{FILES}.question_answering:KIND", "a part of a text"),

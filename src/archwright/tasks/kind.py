@@ -68,6 +68,8 @@ class TaskKind:
     shares: TimeShares = TimeShares()
     per_row: bool = False
     """Whether a row has one answer, however its text is cut into tokens: a few numbers, kept for all rows."""
+    independent: bool = False
+    """Whether each output is a yes or no of its own: sigmoids, binary cross-entropy, a threshold per label."""
     several_texts: bool = False
     """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""
     load: Reference | None = None

@@ -1,6 +1,20 @@
 """Token classification: a tag per word, such as the names in a sentence."""
 
+import re
+from collections.abc import Sequence
+
 from archwright.tasks.kind import Reference, TaskKind
+
+MARKED = re.compile(r"([BIESLU])-(.+)", re.IGNORECASE)
+"""A tag that says where its span begins or goes on, and its type: B-LOC."""
+OUTSIDE = "O"
+
+
+def marks_spans(tags: Sequence[str]) -> bool:
+    """Whether the tags say where spans begin and go on: all are O or have a prefix, some have one."""
+    inside = [tag for tag in tags if tag.upper() != OUTSIDE]
+    return bool(inside) and all(MARKED.fullmatch(tag) for tag in inside)
+
 
 KIND = TaskKind(
     metric="entity_f1",  # token_accuracy where tags mark no spans

@@ -7,7 +7,8 @@ from typing import Any
 from archwright.data.files import quote_all
 from archwright.data.tasks.task import Task
 from archwright.errors import BadInput
-from archwright.networks.stock_heads import has_head, stock_head
+from archwright.networks.stock_heads import has_head, is_multi_label, stock_head
+from archwright.tasks import TASK_KINDS
 
 UNNAMED = re.compile(r"LABEL_\d+", re.IGNORECASE)
 """What transformers calls a class that nobody named."""
@@ -47,7 +48,7 @@ def match_head(config: Any, task: Task, *, head: str = "auto", order: tuple[str,
     labels = task.labels
     if head == "new":
         return HeadMatch(labels, note="--head new: the checkpoint's own head is not used, a new one is trained")
-    if not has_head(config, labels, task.kind) or is_multi_label(config):
+    if not has_head(config, labels, task.kind) or is_multi_label(config) != TASK_KINDS[task.kind].independent:
         return HeadMatch(labels, note=describe_foreign(config, task))
     if not labels:
         return HeadMatch(kept=True, note=f"the checkpoint's own head for {task.kind} is a start")
@@ -94,16 +95,12 @@ def contradict(names: tuple[str, ...], order: tuple[str, ...]) -> HeadMatch:
     return HeadMatch(names, refusal=f"{rule}, got {quote_all(order)}; leave it out, or take --head new.")
 
 
-def is_multi_label(config: Any) -> bool:
-    return getattr(config, "problem_type", None) == "multi_label_classification"
-
-
 def describe_foreign(config: Any, task: Task) -> str:
     """One line about a head that is for something else."""
     endings = [ending for ending in OTHER_HEADS for name in config.architectures or () if name.endswith(ending)]
     if not endings:
         return HeadMatch.note
-    what = "multi-label classification" if is_multi_label(config) else OTHER_HEADS[endings[0]]
+    what = "multi-label classification (--task multi-label)" if is_multi_label(config) else OTHER_HEADS[endings[0]]
     wanted = f"{task.kind} with {len(task.labels)} classes" if task.labels else task.kind
     return (
         f"the checkpoint's head is for {what} with {config.num_labels} outputs, not for {wanted}: a new one is trained"

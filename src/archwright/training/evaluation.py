@@ -13,12 +13,13 @@ from archwright.objectives.error import (
     in_row_order,
     measure_error,
     predict,
+    predict_probabilities,
     predict_spans,
     predict_tags,
     tag_counts,
 )
 from archwright.statistics import ANSWER_METRICS, METRICS
-from archwright.statistics.metrics import OFFICIAL, ratio
+from archwright.statistics.metrics import OFFICIAL, f1, ratio
 from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData
@@ -67,6 +68,19 @@ def tag_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -
         "precision": right / 2 / (both - wanted) if both > wanted else 0.0,
         "recall": right / 2 / wanted if wanted else 0.0,
     } | metrics
+
+
+def label_set_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
+    """F1 of all labels of all texts together, the mean of every label's own, and the share of texts all right."""
+    probabilities = predict_probabilities(network, rows)
+    targets = in_row_order([batch.targets for batch in rows], rows) > 0
+    given = probabilities > task_data.thresholds(network)
+    each = [f1(given[:, label], targets[:, label]) for label in range(targets.shape[1])]
+    return {
+        "micro_f1": f1(given.ravel(), targets.ravel()),
+        "macro_f1": float(np.mean(each)),
+        "accuracy": float((given == targets).all(axis=1).mean()),
+    }
 
 
 def answer_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:

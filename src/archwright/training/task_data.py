@@ -24,9 +24,10 @@ from archwright.networks.embeddings import factorize_embeddings, keep_tokens, na
 from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config, supernet_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.networks.width import check_width
-from archwright.objectives.error import measure_rows
+from archwright.objectives.error import in_row_order, label_outcomes, measure_rows, predict_probabilities
 from archwright.random_streams import TEST_SAMPLE, VALIDATION_HALVES
 from archwright.statistics.paired import RowOutcomes
+from archwright.statistics.thresholds import USUAL, choose_thresholds
 from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
@@ -57,6 +58,8 @@ class TaskData:
     """The tokens that stay where not all do; tokenizer and `encoded` know only them."""
     uncut: "TaskData | None" = None
     """The same rows with all tokens, where not all stay."""
+    held_out: bool = True
+    """Whether the validation rows are neither training nor test rows."""
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
@@ -104,7 +107,40 @@ class TaskData:
     def outcomes(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> RowOutcomes:
         """What it makes of every row: the same error, and how sure a difference from another network is."""
         task = self.task
+        if TASK_KINDS[task.kind].independent:
+            probabilities = predict_probabilities(network, rows, spec)
+            thresholds = self.thresholds(network, spec, probabilities if rows is self.threshold_rows else None)
+            return label_outcomes(probabilities, rows, metric=task.metric, thresholds=thresholds)
         return measure_rows(network, rows, spec, metric=task.metric, positive=task.positive, labels=task.labels)
+
+    @property
+    def threshold_rows(self) -> list[Batch]:
+        """What thresholds of labels are chosen on: validation rows that search, not those that judge."""
+        return self.halves[0] if self.halves else self.validation
+
+    def thresholds(
+        self,
+        network: PrunedNetwork,
+        spec: SubnetSpec | None = None,
+        probabilities: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """The probability from which on each label is given, of this network; all 0.5 where no rows are held out.
+
+        `probabilities` are its answers to `threshold_rows` where they are known.
+        """
+        if not self.held_out:
+            return np.full(len(self.task.labels), USUAL)
+        rows = self.threshold_rows
+        if probabilities is None:
+            probabilities = predict_probabilities(network, rows, spec)
+        return choose_thresholds(probabilities, in_row_order([batch.targets for batch in rows], rows))
+
+    def named_thresholds(self, network: PrunedNetwork) -> dict[str, float] | None:
+        """The same by label, for a config; None where labels exclude each other."""
+        if not TASK_KINDS[self.task.kind].independent:
+            return None
+        values = self.thresholds(network)
+        return {name: round(float(value), 6) for name, value in zip(self.task.labels, values, strict=True)}
 
     def scale_error(self, error: float) -> float:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
@@ -216,7 +252,7 @@ def prepare_task_data(
     check_vocabulary(words, task.vocabulary, tokenizer or source)
     encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
     check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
-    return TaskData(source, task, words, head, encoded, seed, device)
+    return TaskData(source, task, words, head, encoded, seed, device, held_out=held_out is None or held_out > 0)
 
 
 def check_vocabulary(tokenizer: Any, rows: int, source: str) -> None:

@@ -1,8 +1,8 @@
 """Labelled texts of one split, and what every kind of split can do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,9 @@ class UnsplitTask:
 class TextRows:
     """Rows with texts, whatever their labels are: how they are split and sampled, text by text."""
 
+    every_class: ClassVar[bool] = False
+    """Whether the training rows must have every class."""
+
     def __len__(self) -> int:
         raise NotImplementedError
 
@@ -72,8 +75,8 @@ class TextRows:
 
     @property
     def classes(self) -> set[int]:
-        """Ids of the classes that occur; of numbers, and of labels that need not all occur, none are told."""
-        return set()
+        """Ids of the classes that occur."""
+        raise NotImplementedError
 
     def split(self, shares: Mapping[str, float], seed: int) -> dict[str, Self]:
         return {name: self.take(positions) for name, positions in split_rows(len(self), shares, seed).items()}
@@ -92,6 +95,7 @@ class TextRows:
 class Rows(TextRows):
     """Labelled texts; `pairs` are the second texts of two-text tasks."""
 
+    every_class: ClassVar[bool] = True
     texts: list[str]
     pairs: list[str] | None
     targets: Targets
@@ -101,10 +105,16 @@ class Rows(TextRows):
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: Positions) -> "Rows":
+    def take(self, rows: Positions) -> Self:
         pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
         choices = tuple([column[row] for row in rows] for column in self.choices)
-        return Rows([self.texts[row] for row in rows], pairs, self.targets[rows], choices)
+        return replace(
+            self,
+            texts=[self.texts[row] for row in rows],
+            pairs=pairs,
+            targets=self.targets[rows],
+            choices=choices,
+        )
 
     @property
     def columns(self) -> list[list[str]]:

@@ -39,7 +39,7 @@ from archwright.data.tasks.targets import sorted_labels
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.progress import progress
-from archwright.statistics.spans import marks_spans
+from archwright.tasks.token_classification import marks_spans
 
 ENDINGS = (".conll", ".conll2003", ".bio", ".iob", ".iob2")
 """Files of words and tags by their name alone; others are read as such with --task tokens."""

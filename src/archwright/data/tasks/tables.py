@@ -63,6 +63,8 @@ class Columns:
     """Multiple choice: the columns of the choices, in the order in which labels count them."""
     skip_empty: bool = False
     """Whether rows without text or label are left out instead of refused."""
+    labels: tuple[str, ...] = ()
+    """Multi-label: a column of 0 and 1 for every label."""
 
     def recognise(
         self, row: Mapping[str, Any], usual_names: Mapping[str, set[str]] = USUAL_NAMES, source: str | None = None
@@ -88,7 +90,8 @@ class Columns:
         return any(row.get(name, "-") is None or not str(row.get(name, "-")).strip() for name in names)
 
     def __post_init__(self) -> None:
-        columns = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
+        columns = [name for name in (self.text, self.pair, *self.choices, *self.labels) if name is not None]
+        columns += [] if self.labels else [self.label]
         if len(set(columns)) < len(columns):
             raise BadInput(f"text, text pair, label and choices need a column each, got {quote_all(columns)}.")
         if len(self.choices) == 1:

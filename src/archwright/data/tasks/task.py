@@ -12,7 +12,7 @@ from archwright.data.tasks.grouping import count_inside
 from archwright.data.tasks.hub import PREFIX
 from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
 from archwright.data.tasks.passages import load_passages
-from archwright.data.tasks.rows import Rows, Split, TextRows, UnsplitTask
+from archwright.data.tasks.rows import Split, TextRows, UnsplitTask
 from archwright.data.tasks.squad import ADDRESS, load_squad
 from archwright.data.tasks.tables import Columns, own_files
 from archwright.errors import BadInput
@@ -88,6 +88,7 @@ def load_task(
     text_column: str = "text",
     text_pair_column: str | None = None,
     label_column: str = "label",
+    label_columns: tuple[str, ...] = (),
     choice_columns: tuple[str, ...] = (),
     skip_empty: bool = False,
     regression: bool | None = None,
@@ -112,7 +113,9 @@ def load_task(
     for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in sizes.items()}}.items():
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
-    columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns), skip_empty)
+    columns = Columns(
+        text_column, text_pair_column, label_column, tuple(choice_columns), skip_empty, tuple(label_columns)
+    )
     request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels, validation_role)
     kind = TASK_KINDS.get(name) if name else None
     if name in OTHER_TASKS:
@@ -235,9 +238,10 @@ def note_overlap(splits: Mapping[str, Split], name: str) -> str:
 def check_classes(task: Task, seed: int) -> Task:
     """The task itself, if its training rows can teach every class."""
     rows = task.splits["train"]
-    present = rows.classes if isinstance(rows, TextRows) else set()
-    missing = [label for index, label in enumerate(task.labels) if index not in present]
-    if missing and not isinstance(rows, Rows):
+    if not task.labels or not isinstance(rows, TextRows):
+        return task
+    missing = [label for index, label in enumerate(task.labels) if index not in rows.classes]
+    if missing and not rows.every_class:
         logger.warning("no training row has %s: nothing is learnt about them", quote_all(missing))
     elif missing:
         way = "take more rows, another --seed, or give --validation and --test files"

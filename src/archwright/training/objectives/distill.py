@@ -16,7 +16,14 @@ from archwright.random_streams import DISTILLATION_PROJECTIONS, VALIDATION_BATCH
 from archwright.subnet.supernet import asked_logits
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
-from archwright.training.losses import mean_in_pieces, numbers_in, size_of, squared_error, targets_in
+from archwright.training.losses import (
+    mean_in_pieces,
+    numbers_in,
+    sigmoid_distillation,
+    size_of,
+    squared_error,
+    targets_in,
+)
 from archwright.training.objectives.layers import (
     LayerStates,
     Projections,
@@ -73,11 +80,18 @@ OBJECTIVE = TrainingObjective("distil", "pretraining", plan_distillation, head="
 
 
 def layerwise_update(
-    student: Any, teacher: Any, projections: Projections, *, gamma: float, group: ProcessGroup = SINGLE_PROCESS
+    student: Any,
+    teacher: Any,
+    projections: Projections,
+    *,
+    gamma: float,
+    group: ProcessGroup = SINGLE_PROCESS,
+    independent: bool = False,
 ) -> Update:
     """A step towards the teacher's states, and with weight `gamma` towards its logits; no label plays a part.
 
-    Gamma is 0 in pre-training, where neither network's head is run, and 1 in fine-tuning.
+    Gamma is 0 in pre-training, where neither network's head is run, and 1 in fine-tuning. `independent` means that
+    every output is a yes or no of its own.
     """
     pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
     teacher.eval()
@@ -92,7 +106,12 @@ def layerwise_update(
         if logits is not None and target_logits is not None:
             ours, theirs = asked_logits(batch, logits), asked_logits(batch, target_logits)
             positions = numbers_in if getattr(batch, "asked", None) is None else targets_in
-            loss = loss + gamma * prediction_loss(ours, theirs, group, positions)
+            answered = (
+                sigmoid_distillation(ours, theirs, 1.0, group)
+                if independent
+                else prediction_loss(ours, theirs, group, positions)
+            )
+            loss = loss + gamma * answered
         loss.backward()
         return loss.detach()
 

@@ -19,9 +19,11 @@ from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
+from archwright.networks.stock_heads import stock_head
 from archwright.objectives.error import predict
 from archwright.random_streams import DISTILLATION_PROJECTIONS, generator
 from archwright.subnet.supernet import plain_update
+from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import in_order, match_head
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.loop import train_network
@@ -141,7 +143,13 @@ def fit_head(network: PrunedNetwork, task_data: TaskData, *, fitted: bool) -> Pr
     values = {name: value for name, value in network.config.to_dict().items() if name in BODY_FIELDS}
     names = dict(enumerate(task_data.task.labels)) or {0: "score"}
     kind = task_data.task.kind
-    config = PrunedConfig(**values, kind=kind, id2label=names, label2id={name: i for i, name in names.items()})
+    config = PrunedConfig(
+        **values,
+        kind=kind,
+        problem_type=stock_head(kind).problem_type,
+        id2label=names,
+        label2id={name: i for i, name in names.items()},
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(task_data.seed)
         headed = network_class(kind)(config)
@@ -171,7 +179,12 @@ def teacher_parts(context: TrainingContext, task_data: TaskData, network: Pruned
     projections = build_projections(network, teacher, generator=draws).to(context.device)
     return {
         "model": nn.ModuleDict({"student": network, "projections": projections}),
-        "update": layerwise_update(network, teacher, projections, gamma=1.0, group=context.group),
+        "update": layerwise_update(
+            *(network, teacher, projections),
+            gamma=1.0,
+            group=context.group,
+            independent=TASK_KINDS[task_data.task.kind].independent,
+        ),
         "prepare": partial(finetune_teacher, context, task_data, teacher, tuned),
     }
 
