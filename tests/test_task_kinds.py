@@ -20,6 +20,8 @@ def test_the_record_names_what_is_there(name: str) -> None:
     assert kind.metric in {*METRICS, *ANSWER_METRICS, *RATIOS, "perplexity"} and set(kind.metrics) <= set(METRICS)
     assert all(callable(named.load()) for named in (kind.outputs, kind.scores, kind.export_batches))
     assert kind.evaluation_tokens >= 1024
+    assert set(kind.judged_by) <= {*METRICS, *RATIOS}
+    assert set(kind.aliases.values()) <= {kind.metric, *kind.judged_by}
     assert TASK_KINDS.descriptions()[name]
     assert kind.load is None or callable(kind.load.load())
     assert kind.recognise is None or (callable(kind.recognise.load()) and kind.load is not None)

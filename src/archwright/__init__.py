@@ -51,13 +51,14 @@ def compress(
     split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
     label_column: str = "label", label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (),
     skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
-    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
-    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str | None = None,
-    order: str | None = None, teacher: str | None = None, start: str | None = None, epochs: float | None = None,
-    min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
-    batch_size: int | None = None, precision: str | None = None, temperature: float | None = None,
-    repair: str | None = None, train_embeddings: bool | None = None, fisher_trust: float | None = None,
-    checkpoint_seconds: float = 60.0, sampler: str | None = None, trials: int | None = None,
+    metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
     selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
     store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
@@ -76,19 +77,20 @@ def compress(
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
     choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
-    regression: bool | None = None, train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0,
-    max_length: int = 128, preset: str = "default", method: str = "weight-sharing", space: str | None = None,
-    strategy: str | None = None, order: str | None = None, teacher: str | None = None, start: str | None = None,
-    epochs: float | None = None, min_epochs: float | None = None, original_epochs: float | None = None,
-    learning_rate: float | None = None, batch_size: int | None = None, precision: str | None = None,
-    temperature: float | None = None, repair: str | None = None, train_embeddings: bool | None = None,
-    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
-    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto",
+    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
+    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
+    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
+    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
+    threads: int = 0, device: str = "auto",
 ) -> "MethodComparison": ...
 
 
@@ -106,13 +108,14 @@ def compress(
     split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
     label_column: str = "label", label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (),
     skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
-    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
-    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str | None = None,
-    order: str | None = None, teacher: str | None = None, start: str | None = None, epochs: float | None = None,
-    min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
-    batch_size: int | None = None, precision: str | None = None, temperature: float | None = None,
-    repair: str | None = None, train_embeddings: bool | None = None, fisher_trust: float | None = None,
-    checkpoint_seconds: float = 60.0, sampler: str | None = None, trials: int | None = None,
+    metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
     selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
     store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
@@ -156,6 +159,10 @@ def compress(
     labels: Names of the classes as the rows write them, in the order of the checkpoint's outputs.
     head: Keep the checkpoint's own head where it is for these classes, or always begin with a new one.
     regression: Predict a number instead of a class.
+    metric: What networks are judged by, the error being 1 - it: accuracy, f1, macro_f1, mcc, roc_auc, spearman,
+        pearson, micro_f1, entity_f1, token_accuracy, as the task allows, or a function of yours, called with labels
+        and predictions (and logits, if it has such a parameter), higher is better.
+    class_weights: Classification: how much the classes count in training, in the order of their ids.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Judge sub-networks on at most so many rows, 0 for all.
     test_rows: Report on at most so many test rows, 0 for all.
@@ -423,10 +430,11 @@ def train(
     validation: str | Path | None = None, test: str | Path | None = None, validation_role: str = "choose",
     split: str = "grouped", text_column: str = "text", text_pair_column: str | None = None, label_column: str = "label",
     label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (), skip_empty: bool = False,
-    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, train_rows: int = 0,
-    validation_rows: int = 2000, test_rows: int = 0, max_length: int = 128, glue: str | Path | None = None,
-    evaluate_only: bool = False, submission: bool = True, ablate_steps: Sequence[int] = (), random: int = 5,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto",
+    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, metric: str | None = None,
+    class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
+    max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
+    ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto",
 ) -> "TrainResult":
     """Pre-train, distil, fine-tune or evaluate one network.
 
@@ -480,6 +488,10 @@ def train(
     labels: Names of the classes as the rows write them, in the order of the checkpoint's outputs.
     head: Keep the checkpoint's own head where it is for these classes, or always begin with a new one.
     regression: Predict a number instead of a class.
+    metric: What networks are judged by, the error being 1 - it: accuracy, f1, macro_f1, mcc, roc_auc, spearman,
+        pearson, micro_f1, entity_f1, token_accuracy, as the task allows, or a function of yours, called with labels
+        and predictions (and logits, if it has such a parameter), higher is better.
+    class_weights: Classification: how much the classes count in training, in the order of their ids.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Validate on at most so many rows, of a task or of the corpus.
     test_rows: Report on at most so many test rows, 0 for all.

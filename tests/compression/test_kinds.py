@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import archwright as aw
 from archwright.compression.methods import load_evaluator
+from archwright.compression.result import best_constant_labels
 from archwright.data.batching import batch_of
 from archwright.errors import BadInput
-from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence, study_of
+from archwright.training.evaluation import label_set_scores
+from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence, study_of, table_file
 from tests.statistics.test_spans import read_spans
 
 WIDTH = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": POSITIONS}
@@ -293,6 +296,51 @@ def test_thresholds_come_from_rows_that_do_not_judge(several_run: Any) -> None:
 def test_labels_in_one_column_or_in_several(way: dict[str, Any], bert: Path, tmp_path: Path) -> None:
     run = compressed(tmp_path / "run", model=str(bert), train=label_sets(tmp_path / "rows.csv"), trials=2, **way)
     assert run.result["metric"] == "micro_f1" and run.front
+
+
+OWN_METRIC = """
+def balanced(labels, predictions, logits):
+    assert logits.shape == (len(labels), 2)
+    return sum((predictions[labels == k] == k).mean() if (labels == k).any() else 0 for k in (0, 1)) / 2
+"""
+
+
+def test_a_metric_of_the_users_own_and_class_weights(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_METRIC)
+    options = {"train": table_file(tmp_path / "rows.csv", 120), "class_weights": ("1", "2")}
+    monkeypatch.chdir(tmp_path)
+    run = compressed(tmp_path / "run", model=str(bert), metric="own.py:balanced", **options)
+    assert run.result["metric"] == "own.py:balanced" and "class weights: bad 1, good 2" in caplog.text
+    evaluator = load_evaluator(run.folder)
+    data, entry = evaluator.context.task_data, run.front[-1]
+    assert data.task.metric == f"{tmp_path / 'own.py'}:balanced" and data.class_weights == (1.0, 2.0)
+    network, right = evaluator.extract(entry["config"]), []
+    for label in (0, 1):
+        rows = [(batch, batch.targets == label) for batch in data.test]
+        with torch.no_grad():
+            answers = torch.cat([network(**batch.inputs).logits.argmax(-1)[mask] for batch, mask in rows])
+        right.append(float((answers == label).float().mean()))
+    assert entry["test_error"] == pytest.approx(1 - sum(right) / 2)
+    assert entry["loss"]["low"] <= entry["loss"]["value"] <= entry["loss"]["high"]
+    assert run.result["constant"]["test_error"] == pytest.approx(0.5)
+    run.member(entry["trial"]).save_pretrained(tmp_path / "out")
+    assert "own.py:balanced 0." in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "macro_f1", "accuracy"])
+def test_other_metrics_of_label_sets(metric: str, several_run: Any) -> None:
+    """On the networks of one run, whose metric is another one."""
+    evaluator = load_evaluator(several_run.folder)
+    data = evaluator.context.task_data
+    judged = replace(data, task=replace(data.task, metric=metric))
+    network = evaluator.extract(several_run.front[-1]["config"])
+    scores = label_set_scores(data, network, data.test)
+    error = judged.error(network, judged.test)
+    assert error == pytest.approx(1 - scores[metric]) if metric in scores else 0 <= error < 0.5
+    constant = best_constant_labels(replace(evaluator.context, task_data=judged))
+    assert error < constant["test_error"] <= 1
 
 
 def test_an_encoder_cannot_model_language(bert: Path, texts: dict[str, Any], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from archwright.configs.options import config_options, config_values, make_confi
 from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
+from archwright.statistics.own_metric import is_own, resolve_own
 from archwright.store import RunFolder
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, load_task_data
@@ -107,6 +108,8 @@ def to_settings(config: CompressConfig) -> dict[str, Any]:
     model, store = values["model"], values["store"]
     if model not in EMBEDDED and Path(model).is_dir():
         values["model"] = str(Path(model).resolve())
+    if values["metric"] is not None and is_own(values["metric"]):
+        values["metric"] = resolve_own(values["metric"])
     if store and store.startswith("sqlite:///"):
         values["store"] = f"sqlite:///{Path(store.removeprefix('sqlite:///')).resolve()}"
     return dict(json.loads(json.dumps(values, default=lambda path: str(Path(path).resolve()))))

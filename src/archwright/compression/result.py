@@ -20,13 +20,14 @@ from archwright.environment import environment
 from archwright.networks.load import load_saved_network, max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
-from archwright.objectives.error import WordTags, tag_counts
+from archwright.objectives.error import WordTags, label_set_outcomes, tag_counts
 from archwright.objectives.generation import MIDDLE, measure_generation
 from archwright.objectives.latency import Timing, Timings, measure_latency, rank_timings
 from archwright.progress import progress
 from archwright.random_streams import PAIRED_ROWS
 from archwright.search import config_of
 from archwright.statistics import RATIOS, hypervolume_over_time
+from archwright.statistics.own_metric import is_own, short_name
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
 from archwright.subnet.anatomy import read_anatomy
@@ -42,6 +43,8 @@ SCORES = {"fisher": "Fisher information", "taylor": "|activation x gradient|"}
 REFERENCE = (1.0, 1.0)
 """Error and share of the non-embedding parameters at which the hypervolume of a single run ends."""
 ORIGINAL, SUPERNET, CUT = "original", "supernet", "cut"
+KNOWS_NOTHING = 0.5
+"""The error of a constant answer where the metric is the area under a ROC curve."""
 WRITTEN_ROUNDS = 10
 """Most rounds in which written tokens are timed: a step of a decoder takes tens of milliseconds."""
 
@@ -98,7 +101,7 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "task": task.name,
         "task_note": task.note,
         "rows": {split: encoded.rows for split, encoded in context.task_data.encoded.items()},
-        "metric": task.metric,
+        "metric": short_name(task.metric),
         "method": config.supernet.method,
         "space": evaluator.space.name,
         "strategy": config.supernet.strategy if method.shared else None,
@@ -242,8 +245,11 @@ def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcome
         return best_constant_tag(context)
 
     def error(answer: int, rows: RowOutcomes) -> float:
-        given = answer if task.positive is None else answer == task.positive
-        return RowOutcomes(rows.metric, np.full_like(rows.targets, given), rows.targets).error
+        if rows.metric == "roc_auc":
+            return KNOWS_NOTHING
+        given = answer if task.positive is None or is_own(task.metric) else answer == task.positive
+        logits = np.tile(np.eye(len(task.labels))[answer], (len(rows), 1))
+        return RowOutcomes(rows.metric, np.full_like(rows.targets, given), rows.targets, logits).error
 
     if not task.labels:
         return None
@@ -276,9 +282,11 @@ def best_constant_labels(context: RunContext) -> dict[str, Any]:
     order = np.argsort(-encoded["validation"].targets.sum(axis=0), kind="stable")
 
     def error(labels: int, split: str) -> float:
+        if task.metric == "roc_auc":
+            return KNOWS_NOTHING
         targets = encoded[split].targets.astype(np.float64)
-        given = np.isin(np.arange(targets.shape[1]), order[:labels]).astype(np.float64)
-        return RowOutcomes(task.metric, 2 * targets @ given, targets.sum(1) + given.sum()).error
+        given = np.tile(np.isin(np.arange(targets.shape[1]), order[:labels]).astype(np.float64), (len(targets), 1))
+        return label_set_outcomes(given, targets, metric=task.metric, logits=2 * given - 1).error
 
     labels = min(range(1, len(order) + 1), key=lambda number: error(number, "validation"))
     return {

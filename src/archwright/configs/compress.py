@@ -144,6 +144,13 @@ class DataOptions:
     """Keep the checkpoint's own head where it is for these classes, or always begin with a new one."""
     regression: bool | None = None
     """Predict a number instead of a class; recognised from the labels if not said."""
+    metric: str | None = option(None, metavar="NAME|FILE.py:FUNCTION")
+    """What networks are judged by, the error being 1 - it: accuracy, f1, macro_f1, mcc, roc_auc, spearman, pearson,
+    micro_f1, entity_f1, token_accuracy, as the task allows, or a function of yours, called with labels and predictions
+    (and logits, if it has such a parameter), higher is better; the task's own if not said."""
+    class_weights: tuple[str, ...] = option((), metavar="balanced|A,B,C")
+    """Classification: how much the classes count in training, in the order of their ids; balanced: rare ones as much as
+    frequent ones."""
     train_rows: int = option(0, minimum=0)
     """Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all."""
     validation_rows: int = option(2000, minimum=0)

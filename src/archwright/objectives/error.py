@@ -15,6 +15,7 @@ from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
 from archwright.statistics import ANSWER_METRICS, RATIOS
+from archwright.statistics.own_metric import is_own
 from archwright.statistics.paired import RowOutcomes
 from archwright.statistics.spans import span_counts
 from archwright.statistics.squad import ANSWER_SCORES
@@ -67,6 +68,11 @@ def measure_rows(
     if metric in RATIOS:
         return RowOutcomes(metric, *tag_counts(predict_tags(model, batches, spec), metric=metric, labels=labels))
     targets = in_row_order([batch.targets for batch in batches], batches)
+    if is_own(metric):
+        logits = predict_logits(model, batches, spec)
+        return RowOutcomes(metric, decide(logits), targets, logits)
+    if metric == "roc_auc":
+        return RowOutcomes(metric, *class_scores(predict_logits(model, batches, spec), targets, positive))
     answers = predict(model, batches, spec)
     if positive is not None:
         answers, targets = answers == positive, targets == positive
@@ -131,22 +137,53 @@ def tag_counts(words: WordTags, *, metric: str, labels: Sequence[str]) -> tuple[
     return right, np.bincount(rows, minlength=total).astype(np.float64)
 
 
-def predict_probabilities(
+def predict_logits(
     model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None
 ) -> NDArray[np.float64]:
-    """Of every label of every text, where each is a yes or no of its own: rows x labels."""
+    """All outputs of a network that answers per row: rows x outputs."""
     batches = list(batches)
-    read = map_logits(model, batches, spec, lambda _, logits: finite(logits).double().sigmoid().cpu())
-    return in_row_order(read, batches)
+    return in_row_order(map_logits(model, batches, spec, lambda _, logits: finite(logits).double().cpu()), batches)
+
+
+def decide(logits: NDArray[np.float64]) -> NDArray[Any]:
+    """Class ids, or numbers of a single output."""
+    return logits[:, 0] if logits.shape[1] == 1 else logits.argmax(axis=1)
+
+
+def class_scores(
+    logits: NDArray[np.float64], targets: NDArray[Any], positive: int | None
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """What a ROC curve is made of: of two classes how much more likely the positive one is, else probabilities."""
+    if logits.shape[1] == 2:
+        yes = 1 if positive is None else positive
+        return logits[:, yes] - logits[:, 1 - yes], targets == yes
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True), targets
+
+
+def sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -500, 500))))
 
 
 def label_outcomes(
-    probabilities: NDArray[np.float64], batches: Sequence[Batch], *, metric: str, thresholds: NDArray[np.float64]
+    logits: NDArray[np.float64], targets: NDArray[np.float64], *, metric: str, thresholds: NDArray[np.float64]
 ) -> RowOutcomes:
-    """What a network's probabilities make of the rows when labels above their thresholds are given."""
-    targets = in_row_order([batch.targets for batch in batches], batches).astype(np.float64)
-    given = (probabilities > thresholds).astype(np.float64)
-    return RowOutcomes(metric, 2 * (given * targets).sum(1), given.sum(1) + targets.sum(1))
+    """What a network's outputs make of the rows when labels above their thresholds are given; all rows x labels."""
+    probabilities = sigmoid(logits)
+    if metric == "roc_auc":
+        return RowOutcomes(metric, probabilities, targets)
+    return label_set_outcomes((probabilities > thresholds).astype(np.float64), targets, metric=metric, logits=logits)
+
+
+def label_set_outcomes(
+    given: NDArray[np.float64], targets: NDArray[np.float64], *, metric: str, logits: NDArray[np.float64]
+) -> RowOutcomes:
+    """The same of labels that are given, 0 or 1."""
+    if metric == "accuracy":  # all labels of a text are right
+        return RowOutcomes(metric, (given == targets).all(axis=1), np.ones(len(given), dtype=bool))
+    if metric in RATIOS:
+        return RowOutcomes(metric, 2 * (given * targets).sum(1), given.sum(1) + targets.sum(1))
+    return RowOutcomes(metric, given, targets, logits)
 
 
 def text_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

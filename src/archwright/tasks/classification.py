@@ -11,4 +11,6 @@ KIND = TaskKind(
     scores=Reference("archwright.training.evaluation:label_scores"),
     per_row=True,
     metrics=("accuracy",),
+    judged_by=("f1", "macro_f1", "matthews", "roc_auc"),
+    aliases={"mcc": "matthews"},
 )

@@ -1,6 +1,7 @@
 """The record of a kind of task."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -59,6 +60,10 @@ class TaskKind:
     """Encoded rows -> a few batches of several shapes, on which an export is compared with its network."""
     metrics: tuple[str, ...] = ()
     """Reported for tasks that nobody has made official ones for, where `scores` compares labels."""
+    judged_by: tuple[str, ...] = ()
+    """What --metric may name beside `metric`; a kind with one answer per row can be judged by a user's function too."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of these metrics."""
     evaluation_tokens: int = EVALUATION_TOKENS
     batch_size: int = 32
     """Texts per training step of `compress` where none are asked for."""

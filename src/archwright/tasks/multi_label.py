@@ -11,6 +11,8 @@ KIND = TaskKind(
     scores=Reference("archwright.training.evaluation:label_set_scores"),
     per_row=True,
     independent=True,
+    judged_by=("macro_f1", "roc_auc", "accuracy"),
+    aliases={"f1": "micro_f1"},
     load=Reference("archwright.data.tasks.label_sets:load_label_sets"),
     recognise=Reference("archwright.data.tasks.label_sets:are_label_sets"),
 )

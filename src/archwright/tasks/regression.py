@@ -11,4 +11,5 @@ KIND = TaskKind(
     scores=Reference("archwright.training.evaluation:label_scores"),
     per_row=True,
     metrics=("pearson", "spearman"),
+    judged_by=("pearson",),
 )

@@ -23,6 +23,8 @@ KIND = TaskKind(
     export=Reference("archwright.exporting.kinds:TOKEN_CLASSIFICATION"),
     outputs=Reference("archwright.subnet.anatomy:tag_outputs"),
     scores=Reference("archwright.training.evaluation:tag_scores"),
+    judged_by=("token_accuracy",),
+    aliases={"f1": "entity_f1", "accuracy": "token_accuracy"},
     load=Reference("archwright.data.tasks.sentences:load_sentences"),
     recognise=Reference("archwright.data.tasks.sentences:are_sentences"),
 )

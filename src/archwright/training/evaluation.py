@@ -13,15 +13,18 @@ from archwright.objectives.error import (
     in_row_order,
     measure_error,
     predict,
-    predict_probabilities,
+    predict_logits,
     predict_spans,
     predict_tags,
+    sigmoid,
     tag_counts,
 )
 from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.statistics.metrics import OFFICIAL, f1, ratio
+from archwright.statistics.own_metric import short_name
 from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
 from archwright.tasks import TASK_KINDS
+from archwright.tasks.token_classification import marks_spans
 from archwright.training.task_data import TaskData
 
 GLUE_PREFIX = "glue/"
@@ -37,8 +40,12 @@ def column_of(task: str) -> str:
 
 def scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
     """All metrics of the task on these rows, higher is better but for perplexity."""
-    metrics: dict[str, float] = TASK_KINDS[task_data.task.kind].scores.load()(task_data, network, rows)
-    return metrics
+    task = task_data.task
+    metrics: dict[str, float] = TASK_KINDS[task.kind].scores.load()(task_data, network, rows)
+    name = short_name(task.metric)
+    return (
+        {name: 1 - task_data.error(network, rows)} | metrics if task.metric_chosen and name not in metrics else metrics
+    )
 
 
 def label_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
@@ -59,7 +66,7 @@ def tag_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -
     """The share of words with the right tag, and where tags mark spans their F1, precision and recall."""
     words, tags = predict_tags(network, rows), task_data.task.labels
     metrics = {"token_accuracy": ratio(*tag_counts(words, metric="token_accuracy", labels=tags))}
-    if task_data.task.metric != "entity_f1":
+    if not marks_spans(tags):
         return metrics
     right, both = (counts.sum() for counts in tag_counts(words, metric="entity_f1", labels=tags))
     wanted = tag_counts(words._replace(answers=words.targets), metric="entity_f1", labels=tags)[0].sum() / 2
@@ -72,9 +79,8 @@ def tag_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -
 
 def label_set_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
     """F1 of all labels of all texts together, the mean of every label's own, and the share of texts all right."""
-    probabilities = predict_probabilities(network, rows)
     targets = in_row_order([batch.targets for batch in rows], rows) > 0
-    given = probabilities > task_data.thresholds(network)
+    given = sigmoid(predict_logits(network, rows)) > task_data.thresholds(network)
     each = [f1(given[:, label], targets[:, label]) for label in range(targets.shape[1])]
     return {
         "micro_f1": f1(given.ravel(), targets.ravel()),

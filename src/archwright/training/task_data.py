@@ -24,7 +24,7 @@ from archwright.networks.embeddings import factorize_embeddings, keep_tokens, na
 from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config, supernet_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.networks.width import check_width
-from archwright.objectives.error import in_row_order, label_outcomes, measure_rows, predict_probabilities
+from archwright.objectives.error import in_row_order, label_outcomes, measure_rows, predict_logits, sigmoid
 from archwright.random_streams import TEST_SAMPLE, VALIDATION_HALVES
 from archwright.statistics.paired import RowOutcomes
 from archwright.statistics.thresholds import USUAL, choose_thresholds
@@ -32,6 +32,9 @@ from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import HeadMatch, match_head
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
+from archwright.training.judging import choose_metric, parse_class_weights
+from archwright.training.losses import task_loss
 
 LEAST_TOKENS = 0.5
 """Of a model's word vectors: a tokenizer with fewer tokens is not the model's."""
@@ -60,6 +63,12 @@ class TaskData:
     """The same rows with all tokens, where not all stay."""
     held_out: bool = True
     """Whether the validation rows are neither training nor test rows."""
+    class_weights: tuple[float, ...] | None = None
+    """How much every class counts in the loss, in id order; None: all alike."""
+
+    def loss(self, logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
+        """What training minimizes: the task's loss, with the weights of classes where there are some."""
+        return task_loss(logits, targets, group, weights=self.class_weights)
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
@@ -108,9 +117,10 @@ class TaskData:
         """What it makes of every row: the same error, and how sure a difference from another network is."""
         task = self.task
         if TASK_KINDS[task.kind].independent:
-            probabilities = predict_probabilities(network, rows, spec)
-            thresholds = self.thresholds(network, spec, probabilities if rows is self.threshold_rows else None)
-            return label_outcomes(probabilities, rows, metric=task.metric, thresholds=thresholds)
+            logits = predict_logits(network, rows, spec)
+            targets = in_row_order([batch.targets for batch in rows], rows).astype(np.float64)
+            thresholds = self.thresholds(network, spec, logits if rows is self.threshold_rows else None)
+            return label_outcomes(logits, targets, metric=task.metric, thresholds=thresholds)
         return measure_rows(network, rows, spec, metric=task.metric, positive=task.positive, labels=task.labels)
 
     @property
@@ -122,18 +132,18 @@ class TaskData:
         self,
         network: PrunedNetwork,
         spec: SubnetSpec | None = None,
-        probabilities: NDArray[np.float64] | None = None,
+        logits: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64]:
         """The probability from which on each label is given, of this network; all 0.5 where no rows are held out.
 
-        `probabilities` are its answers to `threshold_rows` where they are known.
+        `logits` are its answers to `threshold_rows` where they are known.
         """
         if not self.held_out:
             return np.full(len(self.task.labels), USUAL)
         rows = self.threshold_rows
-        if probabilities is None:
-            probabilities = predict_probabilities(network, rows, spec)
-        return choose_thresholds(probabilities, in_row_order([batch.targets for batch in rows], rows))
+        if logits is None:
+            logits = predict_logits(network, rows, spec)
+        return choose_thresholds(sigmoid(logits), in_row_order([batch.targets for batch in rows], rows))
 
     def named_thresholds(self, network: PrunedNetwork) -> dict[str, float] | None:
         """The same by label, for a config; None where labels exclude each other."""
@@ -241,18 +251,24 @@ def prepare_task_data(
     The tokenizer is the checkpoint's, or that of another folder or hub id.
     """
     options = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
-    options = {key: value for key, value in options.items() if key not in ("task", "max_length", "head")}
+    elsewhere = ("task", "max_length", "head", "metric", "class_weights")
+    options = {key: value for key, value in options.items() if key not in elsewhere}
     options["labels"] = data.labels or None
     task = load_task(**options)
     head = match_head(config, task, head=data.head, order=data.labels or None).check()
     if head.kept and head.labels != task.labels:
         task = load_task(**{**options, "labels": head.labels})
-    task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
+    task = choose_metric(replace(task, vocabulary=getattr(config, "vocab_size", 0)), data.metric)
+    weights = parse_class_weights(data.class_weights, task)
     words = load_tokenizer(tokenizer or source)
     check_vocabulary(words, task.vocabulary, tokenizer or source)
     encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
     check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
-    return TaskData(source, task, words, head, encoded, seed, device, held_out=held_out is None or held_out > 0)
+    return TaskData(
+        *(source, task, words, head, encoded, seed, device),
+        held_out=held_out is None or held_out > 0,
+        class_weights=weights,
+    )
 
 
 def check_vocabulary(tokenizer: Any, rows: int, source: str) -> None:

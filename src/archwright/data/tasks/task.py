@@ -45,6 +45,8 @@ class Task:
     """Tokens that a network chooses from, once there is a network; only lm asks for it."""
     numbered: bool = False
     """Whether the order of the classes is the task's own, as in GLUE, and not that of their names."""
+    metric_chosen: bool = False
+    """Whether the user chose the metric, and not the task."""
 
     @property
     def regression(self) -> bool:

@@ -27,7 +27,6 @@ from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import in_order, match_head
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.loop import train_network
-from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import layerwise_update
 from archwright.training.objectives.layers import build_projections
 from archwright.training.objectives.pretraining import check_same_tokens
@@ -57,7 +56,7 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
     task, train = task_data.task, task_data.encoded["train"]
     check_positions(network, {"--max-length": max(int(rows.lengths.max()) for rows in task_data.encoded.values())})
     check_batch(len(train), context, task.name)
-    update = plain_update(network, loss=partial(task_loss, group=context.group))
+    update = plain_update(network, loss=partial(task_data.loss, group=context.group))
     parts: dict[str, Any] = {"model": network, "update": update}
     if config.objective.teacher is not None:
         parts = teacher_parts(context, task_data, network)
@@ -214,7 +213,7 @@ def finetune_teacher(
         train_network(
             teacher,
             batches,
-            plain_update(teacher, loss=partial(task_loss, group=group)),
+            plain_update(teacher, loss=partial(task_data.loss, group=group)),
             Schedule(
                 steps=max(1, round(epochs * len(batches(0)) / per_step)),
                 learning_rate=config.objective.teacher_learning_rate,
