@@ -81,4 +81,5 @@ class TaskKind:
     """TaskRequest -> UnsplitTask, for a kind that is asked for by its name (--task NAME); None: a task is of this kind
     by what its data holds."""
     recognise: Reference | None = None
-    """TaskRequest -> bool: whether a user's files are of this kind, of one with `load` that nobody asked for."""
+    """TaskRequest and the first row (None where files hold no lists) -> whether rows are of this kind, which has a
+    `load`, though nobody asked for it by its name."""

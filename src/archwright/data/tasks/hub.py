@@ -1,5 +1,6 @@
 """Data sets by their name for the `datasets` library, when it is installed."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -48,16 +49,26 @@ def load_splits(name: str) -> dict[str, Any]:
         ) from None
 
 
-def hub_lines(name: str) -> dict[str, Lines]:
-    """The rows of train, and of validation and test where the data set has them, class numbers as names."""
+def first_hub_row(name: str) -> Mapping[str, Any] | None:
+    """The first row of train; None where there is none."""
+    rows: Iterable[Mapping[str, Any]] = load_splits(name).get("train", ())
+    return next(iter(rows), None)
+
+
+def hub_lines(name: str) -> tuple[dict[str, Lines], dict[str, float], str]:
+    """The rows of train, validation and test, class numbers as names; what is cut from train instead; a note.
+
+    One split beside train is the test set.
+    """
     splits = load_splits(name)
-    given = {"train": "train", "test": "test"}
-    given |= dict.fromkeys(["validation"], next((split for split in VALIDATION_SPLITS if split in splits), ""))
-    return {
-        role: name_classes(splits[split], feature_names(splits[split].features))
-        for role, split in given.items()
-        if split in splits
-    }
+    if "train" not in splits:
+        raise BadInput(f"{name} needs a split 'train', it has {quote_all(splits)}.")
+    held_out = [*[split for split in VALIDATION_SPLITS if split in splits][:1], *({"test"} & set(splits))]
+    roles = {"train": "train", **dict(zip(("test", "validation"), held_out[::-1], strict=False))}
+    lines = {role: name_classes(splits[split], feature_names(splits[split].features)) for role, split in roles.items()}
+    shares: tuple[dict[str, float], ...] = ({"validation": 0.15, "test": 0.15}, {"validation": 0.3}, {})
+    note = f"the split {held_out[0]!r} is the test set" if len(held_out) == 1 else ""
+    return lines, shares[len(held_out)], note
 
 
 def class_names(rows: Any, column: str) -> tuple[str, ...] | None:

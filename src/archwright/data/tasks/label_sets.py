@@ -1,5 +1,6 @@
 """Multi-label classification: texts with any number of labels, as a list, as a|b, or as columns of 0 and 1."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -7,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.data.files import quote, quote_all
-from archwright.data.tasks.hub import PREFIX, hub_lines, load_splits
+from archwright.data.tasks.hub import PREFIX, hub_lines
 from archwright.data.tasks.rows import Rows, UnsplitTask
-from archwright.data.tasks.table_files import Line, Lines, first_row, read_rows
+from archwright.data.tasks.table_files import Line, Lines, read_rows
 from archwright.data.tasks.tables import Columns, Examples, HeldOut, text_of, value_of
 from archwright.data.tasks.targets import sorted_labels
 from archwright.errors import BadInput
@@ -35,19 +36,10 @@ class LabelSets(Rows):
         return set(np.flatnonzero(self.targets.any(axis=0)).tolist())
 
 
-def are_label_sets(request: Any) -> bool:
+def are_label_sets(request: Any, row: Mapping[str, Any] | None) -> bool:
     """Whether a user's rows have texts with lists of labels, or a column for each label."""
-    if request.columns.labels:
-        return True
-    if request.name is not None:
-        if not request.name.startswith(PREFIX):
-            return False
-        train = load_splits(request.name).get("train")
-        row = None if train is None else next(iter(train), None)
-    else:
-        row = None if request.train is None else first_row(request.train)
-    if row is None:
-        return False
+    if request.columns.labels or row is None:
+        return bool(request.columns.labels)
     columns = request.columns.recognise(row)
     return isinstance(row.get(columns.text), str) and isinstance(row.get(columns.label), list)
 
@@ -58,20 +50,13 @@ def load_label_sets(request: Any) -> UnsplitTask:
     wrong = [option for option, value in given.items() if value]
     if wrong:
         raise BadInput(f"multi-label rows have a text and its labels; leave out {', '.join(wrong)}.")
-    note, held = "", HeldOut.of(request.validation, request.test, request.validation_role)
     if request.name is not None and request.name.startswith(PREFIX):
-        lines = hub_lines(request.name)
-        if "train" not in lines:
-            raise BadInput(f"{request.name} needs a split 'train'.")
-        if "validation" in lines and "test" not in lines:
-            lines["test"] = lines.pop("validation")
-        shares = (
-            {} if len(lines) == 3 else {"validation": 0.3} if "test" in lines else {"validation": 0.15, "test": 0.15}
-        )
+        lines, shares, note = hub_lines(request.name)
         sources = {split: f"{request.name} split {split!r}" for split in lines}
     else:
         if request.train is None:
             raise BadInput("multi-label needs a file of texts and labels with --train.")
+        held = HeldOut.of(request.validation, request.test, request.validation_role)
         paths = {"train": request.train, "validation": held.validation, "test": held.test}
         lines = {split: read_rows(path) for split, path in paths.items() if path is not None}
         sources, shares, note = {split: str(paths[split]) for split in lines}, dict(held.shares), held.note

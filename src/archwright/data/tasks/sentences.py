@@ -1,6 +1,6 @@
 """Token classification: sentences whose words have tags, of CoNLL-style files, tables with lists, or the hub."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,13 @@ from archwright.data.encoding import (
     token_types,
 )
 from archwright.data.files import decode_utf8, is_unicode, quote, quote_all, read_bytes
-from archwright.data.tasks.hub import PREFIX, hub_lines, load_splits
+from archwright.data.tasks.hub import PREFIX, hub_lines
 from archwright.data.tasks.rows import Positions, TextRows, UnsplitTask
 from archwright.data.tasks.table_files import (
     PACKED,
     Line,
     Lines,
     ending_of,
-    first_row,
     holds_rows,
     read_rows,
     split_lines,
@@ -134,21 +133,10 @@ def first_piece_tags(words: list[str], tags: NDArray[np.int64], offsets: list[tu
     return targets
 
 
-def are_sentences(request: Any) -> bool:
-    """Whether a user's rows are lists of words with lists of tags."""
-    if request.name is not None:
-        if not request.name.startswith(PREFIX):
-            return False
-        train = load_splits(request.name).get("train")
-        row = None if train is None else next(iter(train), None)
-    elif request.train is None:
-        return False
-    else:
-        if ending_of(request.train) in ENDINGS:
-            return True
-        row = first_row(request.train)
+def are_sentences(request: Any, row: Mapping[str, Any] | None) -> bool:
+    """Whether a user's rows are lists of words with lists of tags, or a file is known as such by its name."""
     if row is None:
-        return False
+        return request.train is not None and ending_of(request.train) in ENDINGS
     columns = request.columns.recognise(row, USUAL_NAMES)
     return isinstance(row.get(columns.text), list) and isinstance(row.get(columns.label), list)
 
@@ -157,8 +145,9 @@ def load_sentences(request: Any) -> UnsplitTask:
     """The user's files or hub data, tags as numbers."""
     refuse_options(request)
     if request.name is not None and request.name.startswith(PREFIX):
-        files, note, shares = read_hub(request), "", {"validation": 0.15, "test": 0.15}
-        shares = {} if len(files) == 3 else {"validation": 0.3} if "test" in files else shares
+        lines, shares, note = hub_lines(request.name)
+        sources = {split: f"{request.name} split {split!r}" for split in lines}
+        files = {split: collect_sentences(rows, request.columns, sources[split]) for split, rows in lines.items()}
     else:
         if request.train is None:
             raise BadInput("tokens needs a file of words and tags with --train, and takes no --data.")
@@ -281,19 +270,6 @@ def text_word(word: Any, line: Line, column: str, source: str) -> str:
     if not isinstance(word, str) or not is_unicode(word):
         raise BadInput(f"line {line[0]} of {source}: {quote(column)} must hold words, got {quote(word)}.")
     return word
-
-
-def read_hub(request: Any) -> dict[str, tuple[TaggedWords, Declared]]:
-    """The splits of a data set of the hub: train, and validation and test where it has them."""
-    lines = hub_lines(request.name)
-    if "train" not in lines:
-        raise BadInput(f"{request.name} needs a split 'train'.")
-    if "validation" in lines and "test" not in lines:
-        lines["test"] = lines.pop("validation")
-    return {
-        split: collect_sentences(rows, request.columns, f"{request.name} split {split!r}")
-        for split, rows in lines.items()
-    }
 
 
 def tag_order(

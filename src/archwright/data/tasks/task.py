@@ -9,11 +9,12 @@ import numpy as np
 
 from archwright.data.files import quote, quote_all
 from archwright.data.tasks.grouping import count_inside
-from archwright.data.tasks.hub import PREFIX
+from archwright.data.tasks.hub import PREFIX, first_hub_row
 from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
 from archwright.data.tasks.passages import load_passages
 from archwright.data.tasks.rows import Split, TextRows, UnsplitTask
 from archwright.data.tasks.squad import ADDRESS, load_squad
+from archwright.data.tasks.table_files import first_row
 from archwright.data.tasks.tables import Columns, own_files
 from archwright.errors import BadInput
 from archwright.logs import logger
@@ -134,8 +135,11 @@ def load_task(
 
 def recognise_kind(request: TaskRequest) -> Callable[[TaskRequest], UnsplitTask]:
     """What loads rows that nobody gave a kind of task for: a kind that recognises them, else labelled texts."""
+    if request.name is not None and not request.name.startswith(PREFIX):
+        return load_labelled
+    row = first_hub_row(request.name) if request.name else None if request.train is None else first_row(request.train)
     for name, kind in TASK_KINDS.items():
-        if kind.recognise is not None and kind.load is not None and kind.recognise.load()(request):
+        if kind.recognise is not None and kind.load is not None and kind.recognise.load()(request, row):
             logger.info("the rows are read as --task %s", name)
             load: Callable[[TaskRequest], UnsplitTask] = kind.load.load()
             return load
