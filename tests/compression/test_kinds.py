@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import archwright as aw
 from archwright.compression.methods import load_evaluator
+from archwright.compression.result import best_constant_labels
+from archwright.data.batching import batch_of
 from archwright.errors import BadInput
-from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence, study_of
+from archwright.training.evaluation import label_set_scores
+from tests.compression.runs import PLAIN, POSITIONS, compressed, sentence, study_of, table_file
+from tests.statistics.test_spans import read_spans
 
 WIDTH = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": POSITIONS}
 DECODERS: dict[str, dict[str, Any]] = {
@@ -164,6 +169,178 @@ def test_question_answering(bert: Path, tmp_path: Path) -> None:
     assert run.result["metric"] == "squad_f1"
     report = run.member(run.front[0]["trial"]).save_pretrained(tmp_path / "out")
     assert report["difference"]["largest"] <= 1e-5
+
+
+def tagged_file(path: Path, rows: int = 90, *, spans: bool = True) -> Path:
+    """Sentences in which two words tell what they are, one word after the other."""
+    rng = np.random.default_rng(0)
+    marks = {"good": "B-praise", "great": "I-praise", "bad": "B-blame"} if spans else {"good": "ADJ", "film": "NOUN"}
+    sentences = []
+    for row in range(rows):
+        words = sentence(rng, ("bad",) if row % 3 == 0 else ("good",)).replace("good", "good great").split()
+        sentences.append("".join(f"{word}\t{marks.get(word, 'O')}\n" for word in words) + "\n")
+    path.write_text("".join(sentences))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tagged_run(place: Path, bert: Path) -> Any:
+    options = {"original_epochs": 12.0, "epochs": 3.0, "learning_rate": 3e-3}
+    return compressed(place / "tags", model=str(bert), train=tagged_file(place / "tags.conll"), **options)
+
+
+def test_token_classification(tagged_run: Any, tmp_path: Path) -> None:
+    result = tagged_run.result
+    assert result["metric"] == "entity_f1" and "entity F1" in result["task_note"]
+    assert result["original"]["test_error"] < 0.5 < result["constant"]["test_error"]
+    entry = tagged_run.front[0]
+    assert entry["loss"]["low"] <= entry["loss"]["value"] <= entry["loss"]["high"]
+    report = tagged_run.member(entry["trial"]).save_pretrained(tmp_path / "out")
+    assert report["difference"]["largest"] <= 1e-5
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert set(config["id2label"].values()) == {"O", "B-praise", "I-praise", "B-blame"}
+    assert "token-classification" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_error_of_a_member_is_its_entity_f1_by_hand(tagged_run: Any) -> None:
+    evaluator = load_evaluator(tagged_run.folder)
+    data, entry = evaluator.context.task_data, tagged_run.front[-1]
+    network = evaluator.extract(entry["config"])
+    names, right, total = data.task.labels, 0, 0
+    for row, words in enumerate(data.task.splits["test"].words):
+        batch = batch_of(data.encoded["test"], np.array([row]))
+        with torch.no_grad():
+            answers = network(**batch.inputs).logits[0].argmax(-1)
+        wanted = data.task.splits["test"].tags[row].tolist()
+        places = (batch.targets[0] != -100).nonzero().flatten()
+        assert len(places) == len(words)
+        guess, truth = (read_spans([names[i] for i in ids]) for ids in (answers[places].tolist(), wanted))
+        right, total = right + 2 * len(guess & truth), total + len(guess) + len(truth)
+    assert entry["test_error"] == pytest.approx(1 - right / total if total else 1.0)
+
+
+def test_tags_that_mark_no_spans(bert: Path, tmp_path: Path) -> None:
+    rows = tagged_file(tmp_path / "pos.conll", spans=False)
+    run = compressed(
+        tmp_path / "run", model=str(bert), train=rows, vocabulary="task", teacher="in-place", strategy="full"
+    )
+    assert run.result["metric"] == "token_accuracy"
+    assert 0 < run.result["constant"]["test_error"] < 1
+    picked = aw.select(run=run.folder.path, params="90%", recover_epochs=0.5, to="hf-padded", out=tmp_path / "out")
+    assert picked.as_json()
+
+
+def label_sets(path: Path, rows: int = 120) -> Path:
+    """Texts with a telling word per label, as lists, a|b or columns of 0 and 1 by the name of the file."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(rows):
+        labels = [name for name in ("old", "new", "music") if rng.random() < 0.4]
+        words = [word for word in sentence(rng, ("good",)).split() if word not in ("old", "new", "music")]
+        text = " ".join(rng.permutation(words + labels))
+        switches = {name: int(name in labels) for name in ("old", "new", "music")}
+        lines.append({"text": text, "labels": labels, "joined": "|".join(labels), **switches})
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({k: line[k] for k in ("text", "labels")}) + "\n" for line in lines))
+    else:
+        names = ["text", "joined", "old", "new", "music"]
+        path.write_text("\n".join([",".join(names), *(",".join(str(line[n]) for n in names) for line in lines)]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def several_run(place: Path, bert: Path) -> Any:
+    options = {"original_epochs": 15.0, "epochs": 3.0, "learning_rate": 3e-3, "validation_rows": 0}
+    rows = label_sets(place / "several.jsonl", 300)
+    return compressed(place / "several", model=str(bert), train=rows, pooling="mean", **options)
+
+
+def test_several_labels_per_text(several_run: Any, tmp_path: Path) -> None:
+    result = several_run.result
+    assert result["metric"] == "micro_f1"
+    assert result["original"]["test_error"] < 0.1 < result["constant"]["test_error"]
+    trial = several_run.front[-1]["trial"]
+    for to in ("compact", "hf-padded"):
+        several_run.member(trial).save_pretrained(tmp_path / to, to=to)
+        config = json.loads((tmp_path / to / "config.json").read_text())
+        assert config["problem_type"] == "multi_label_classification"
+        assert set(config["thresholds"]) == set(config["id2label"].values()) == {"old", "new", "music"}
+        assert "thresholds: music" in (tmp_path / to / "README.md").read_text()
+    code = (tmp_path / "hf-padded" / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    printed: list[Any] = []
+    code = code.replace('"a text"', '"the new film with music"').replace(
+        '"hf-padded"', repr(str(tmp_path / "hf-padded"))
+    )
+    exec(code, {"print": printed.append})
+    assert sorted(printed[0]) == ["music", "new"]
+
+
+def test_thresholds_come_from_rows_that_do_not_judge(several_run: Any) -> None:
+    evaluator = load_evaluator(several_run.folder)
+    data, entry = evaluator.context.task_data, several_run.front[-1]
+    network, search = evaluator.extract(entry["config"]), evaluator.context.search_rows
+    assert data.threshold_rows is search
+    thresholds = data.thresholds(network)
+    right = total = 0.0
+    for batch in data.test:
+        with torch.no_grad():
+            given = network(**batch.inputs).logits.double().sigmoid().numpy() > thresholds
+        wanted = batch.targets.numpy() > 0
+        right, total = right + 2 * (given & wanted).sum(), total + given.sum() + wanted.sum()
+    assert entry["test_error"] == pytest.approx(1 - right / total)
+
+
+@pytest.mark.parametrize(
+    "way", [{"task": "multi-label", "label_column": "joined"}, {"label_columns": ("old", "new", "music")}]
+)
+def test_labels_in_one_column_or_in_several(way: dict[str, Any], bert: Path, tmp_path: Path) -> None:
+    run = compressed(tmp_path / "run", model=str(bert), train=label_sets(tmp_path / "rows.csv"), trials=2, **way)
+    assert run.result["metric"] == "micro_f1" and run.front
+
+
+OWN_METRIC = """
+def balanced(labels, predictions, logits):
+    assert logits.shape == (len(labels), 2)
+    return sum((predictions[labels == k] == k).mean() if (labels == k).any() else 0 for k in (0, 1)) / 2
+"""
+
+
+def test_a_metric_of_the_users_own_and_class_weights(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_METRIC)
+    options = {"train": table_file(tmp_path / "rows.csv", 120), "class_weights": ("1", "2")}
+    monkeypatch.chdir(tmp_path)
+    run = compressed(tmp_path / "run", model=str(bert), metric="own.py:balanced", **options)
+    assert run.result["metric"] == "own.py:balanced" and "class weights: bad 1, good 2" in caplog.text
+    evaluator = load_evaluator(run.folder)
+    data, entry = evaluator.context.task_data, run.front[-1]
+    assert data.task.metric == f"{tmp_path / 'own.py'}:balanced" and data.class_weights == (1.0, 2.0)
+    network, right = evaluator.extract(entry["config"]), []
+    for label in (0, 1):
+        rows = [(batch, batch.targets == label) for batch in data.test]
+        with torch.no_grad():
+            answers = torch.cat([network(**batch.inputs).logits.argmax(-1)[mask] for batch, mask in rows])
+        right.append(float((answers == label).float().mean()))
+    assert entry["test_error"] == pytest.approx(1 - sum(right) / 2)
+    assert entry["loss"]["low"] <= entry["loss"]["value"] <= entry["loss"]["high"]
+    assert run.result["constant"]["test_error"] == pytest.approx(0.5)
+    run.member(entry["trial"]).save_pretrained(tmp_path / "out")
+    assert "own.py:balanced 0." in (tmp_path / "out" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "macro_f1", "accuracy"])
+def test_other_metrics_of_label_sets(metric: str, several_run: Any) -> None:
+    """On the networks of one run, whose metric is another one."""
+    evaluator = load_evaluator(several_run.folder)
+    data = evaluator.context.task_data
+    judged = replace(data, task=replace(data.task, metric=metric))
+    network = evaluator.extract(several_run.front[-1]["config"])
+    scores = label_set_scores(data, network, data.test)
+    error = judged.error(network, judged.test)
+    assert error == pytest.approx(1 - scores[metric]) if metric in scores else 0 <= error < 0.5
+    constant = best_constant_labels(replace(evaluator.context, task_data=judged))
+    assert error < constant["test_error"] <= 1
 
 
 def test_an_encoder_cannot_model_language(bert: Path, texts: dict[str, Any], tmp_path: Path) -> None:

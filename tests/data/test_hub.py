@@ -79,7 +79,7 @@ def test_train_alone(asked: dict[str, Any]) -> None:
         ({"train": Split([{"sentence": "a", "label": 1}], None)}, "has no column 'text'; it has 'sentence', 'label'"),
         ({"train": Split([{"text": None, "label": 1}], None)}, "'text' must be a text, got None"),
         ({"train": Split([{"text": "a", "label": None}], None)}, "line 1 of hf:set split 'train' has no label"),
-        ({"train": Split([{"text": "a", "label": [1]}], None)}, "must be one label"),
+        ({"train": Split([{"text": "a", "label": [1]}], None)}, "must have two labels or more, got '1'"),
     ],
 )
 def test_bad_sets(asked: dict[str, Any], answer: Any, line: str) -> None:
@@ -87,3 +87,23 @@ def test_bad_sets(asked: dict[str, Any], answer: Any, line: str) -> None:
     with pytest.raises(BadInput, match=line) as caught:
         load_task("hf:set")
     assert "\n" not in str(caught.value)
+
+
+def test_lists_of_words_and_lists_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    names = datasets.Sequence(datasets.ClassLabel(names=["O", "B-x"]))
+    words = datasets.Sequence(datasets.Value("string"))
+    tagged = datasets.Dataset.from_dict(
+        {"tokens": [["a", f"b{n}"] for n in range(20)], "ner_tags": [[0, 1]] * 20},
+        features=datasets.Features({"tokens": words, "ner_tags": names}),
+    )
+    sets = datasets.Dataset.from_dict({"text": [f"text {n}" for n in range(20)], "labels": [["u"], ["u", "v"]] * 10})
+    splits = {"train": tagged, "dev": tagged}
+    monkeypatch.setattr("archwright.data.tasks.hub.load_splits", lambda name: splits)
+    task = load_task("hf:names")
+    assert (task.kind, task.labels, len(task.splits["test"])) == ("tokens", ("O", "B-x"), 20)
+    assert "the split 'dev' is the test set" in task.note
+    splits = {"train": sets, "validation": sets, "test": sets}
+    task = load_task("hf:sets")
+    assert (task.kind, task.labels, len(task.splits["train"])) == ("multi-label", ("u", "v"), 20)

@@ -93,7 +93,7 @@ import json, sys
 sys.modules["archwright"] = None  # any import of it fails
 import torch
 from transformers import (AutoModelForMultipleChoice, AutoModelForQuestionAnswering,
-                          AutoModelForSequenceClassification, pipeline)
+                          AutoModelForSequenceClassification, AutoModelForTokenClassification, pipeline)
 folders = json.loads(sys.argv[1])
 answers = {}
 for name, folder in folders["lm"].items():
@@ -105,18 +105,21 @@ for name, folder in folders["lm"].items():
     text = write("w4 w9 w14 w19", max_new_tokens=12, min_new_tokens=12, do_sample=False)[0]["generated_text"]
     answers[name] = [cached, plain, text]
 classes = {"choice": AutoModelForMultipleChoice, "qa": AutoModelForQuestionAnswering,
-           "classification": AutoModelForSequenceClassification}
+           "classification": AutoModelForSequenceClassification, "tokens": AutoModelForTokenClassification}
 for kind, auto in classes.items():
     for family, folder in folders[kind].items():
         model = auto.from_pretrained(folder, trust_remote_code=True).eval()
         inputs = {name: torch.tensor(values) for name, values in folders["inputs"][kind][family].items()}
         with torch.no_grad():
             answers[f"{kind}, {family}"] = model(**inputs).logits.tolist()
+        if kind == "tokens":
+            tag = pipeline("token-classification", model=folder, trust_remote_code=True)
+            assert {each["entity"] for each in tag("w4 w9 w14")} <= {"O", "B-name", "I-name"}
 print("ANSWERS", json.dumps(answers))
 """
 FAMILIES = ("gpt2", "llama", "qwen2", "qwen3", "mistral")
-TASKS = {kind: ("roberta", "qwen2") for kind in ("choice", "qa", "classification")}
-FEW_TASKS = {"choice": ("roberta",), "qa": ("qwen2",), "classification": ("roberta",)}
+TASKS = {kind: ("roberta", "qwen2") for kind in ("choice", "qa", "classification", "tokens")}
+FEW_TASKS = {"choice": ("roberta",), "qa": ("qwen2",), "classification": ("roberta",), "tokens": ("qwen2",)}
 
 
 @pytest.mark.parametrize("tasks", [FEW_TASKS, pytest.param(TASKS, marks=pytest.mark.slow)], ids=["few", "all"])

@@ -80,7 +80,7 @@ def test_it_proves_itself_and_the_snippet_of_its_card_runs(
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("kind", ["choice", "qa"])
+@pytest.mark.parametrize("kind", ["choice", "qa", "tokens"])
 @pytest.mark.parametrize("family", ["roberta", "electra", "distilbert", "gpt2", "qwen3", "mistral"])
 @pytest.mark.parametrize("to", STOCK_FORMATS)
 def test_stock_heads_of_every_family(kind: str, family: str, to: str, tmp_path: Path) -> None:

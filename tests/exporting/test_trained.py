@@ -89,6 +89,7 @@ MADE: dict[str, tuple[str, str, Callable[[], PreTrainedModel]]] = {
             ("number", "AutoModelForSequenceClassification", "text-classification", task, "regression"),
             ("choice", "AutoModelForMultipleChoice", "", task, "choice"),
             ("qa", "AutoModelForQuestionAnswering", "question-answering", task, "qa"),
+            ("tags", "AutoModelForTokenClassification", "token-classification", task, "tokens"),
         )
     },
     "nlu-body": ("AutoModel", "feature-extraction", partial(body, "nlu")),

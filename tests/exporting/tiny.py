@@ -65,7 +65,7 @@ SIZES = ENCODERS | DECODERS
 TYPED = ("bert", "electra", "electra, projected")
 """Families whose tokenizers tell the first text from the second."""
 LABELS = ("no", "perhaps", "yes")
-NAMES = {"classification": LABELS}
+NAMES = {"classification": LABELS, "tokens": ("O", "B-name", "I-name"), "multi-label": LABELS}
 """Labels by kind of task; the others have none."""
 
 

@@ -12,6 +12,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
+    AutoModelForTokenClassification,
     BertForMaskedLM,
     GPT2Config,
     GPT2LMHeadModel,
@@ -115,6 +116,7 @@ def test_a_fine_tuned_checkpoint_gives_the_stock_answers(name: str, labels: tupl
 OTHER_HEADS = [
     *((name, "choice", AutoModelForMultipleChoice) for name in ENCODERS),
     *((name, "qa", AutoModelForQuestionAnswering) for name in STOCK),
+    *((name, "tokens", AutoModelForTokenClassification) for name in STOCK),
     *((name, "lm", AutoModelForCausalLM) for name in DECODERS),
 ]
 
@@ -125,7 +127,8 @@ def test_other_heads_give_the_stock_answers_too(name: str, kind: str, auto: type
     stock = stock_classifier(name, auto=auto, labels=("no", "yes"))
     stock.save_pretrained(tmp_path)
     grouping = "queries" if name in BY_QUERIES else "groups"
-    ours = load_supernet(str(tmp_path), kind=kind, labels=(), grouping=grouping)
+    labels = ("no", "yes") if kind == "tokens" else ()
+    ours = load_supernet(str(tmp_path), kind=kind, labels=labels, grouping=grouping)
     assert type(ours) is network_class(kind)
     assert (ours.config.kind, ours.config.grouping) == (kind, grouping)
     inputs = dict(BATCHES[kind](name, texts=4, length=9).inputs)
@@ -134,7 +137,7 @@ def test_other_heads_give_the_stock_answers_too(name: str, kind: str, auto: type
         expected, found = stock(**inputs), ours(**inputs)
     real = inputs["attention_mask"].bool()
     for key in {"qa": ("start_logits", "end_logits")}.get(kind, ("logits",)):
-        a, b = (answer[key][real] if kind == "qa" else answer[key] for answer in (found, expected))
+        a, b = (answer[key][real] if kind in ("qa", "tokens") else answer[key] for answer in (found, expected))
         torch.testing.assert_close(a, b, rtol=0, atol=2e-5)
 
 

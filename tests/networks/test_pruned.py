@@ -41,6 +41,7 @@ ASKED = [
     *((name, "classification", None) for name in DECODERS),
     *(("distilbert", "choice", None), ("qwen2-queries", "choice", None)),
     *(("electra-narrow", "qa", None), ("gpt2", "qa", None)),
+    *(("roberta", "tokens", None), ("llama-groups", "tokens", None)),
 ]
 """Network, kind of task, pooling."""
 

@@ -238,7 +238,14 @@ def test_sub_networks_for_every_kind_of_task_are_timed(kind: str) -> None:
     assert timings["part"].median > 0
 
 
-LOGITS = {"classification": (2, 3), "choice": (2, 3), "qa": (2, 2, 9), "lm": (2, 9, 40)}
+LOGITS = {
+    "classification": (2, 3),
+    "choice": (2, 3),
+    "qa": (2, 2, 9),
+    "lm": (2, 9, 40),
+    "tokens": (2, 9, 3),
+    "multi-label": (2, 3),
+}
 """Logits of two texts of nine tokens, with three labels or choices."""
 
 

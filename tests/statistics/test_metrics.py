@@ -19,8 +19,44 @@ ORACLES = {
     "matthews": lambda guess, truth: matthews_corrcoef(truth, guess),
     "spearman": lambda guess, truth: stats.spearmanr(guess, truth).statistic,
     "pearson": lambda guess, truth: stats.pearsonr(guess, truth).statistic,
+    "macro_f1": lambda guess, truth: slow_macro_f1(guess, truth),
+    "roc_auc": lambda guess, truth: slow_roc_auc(guess, truth),
 }
 pairs = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=30)
+
+
+def slow_macro_f1(guess: np.ndarray, truth: np.ndarray) -> float:
+    """Class by class, by the definition."""
+    scores = []
+    for each in {*guess.tolist(), *truth.tolist()}:
+        right = sum(g == t == each for g, t in zip(guess, truth, strict=True))
+        total = (guess == each).sum() + (truth == each).sum()
+        scores.append(2 * right / total)
+    return sum(scores) / len(scores)
+
+
+def slow_roc_auc(scores: np.ndarray, truth: np.ndarray) -> float:
+    """The share of pairs of a right and a wrong one in which the right one is higher, equal ones half."""
+    pairs = [(a > b) + (a == b) / 2 for a in scores[truth == 1] for b in scores[truth == 0]]
+    return sum(pairs) / len(pairs) if pairs else 0.5
+
+
+def test_one_class_against_the_rest_and_label_by_label() -> None:
+    rng = np.random.default_rng(3)
+    scores, truth = rng.normal(size=(80, 3)).round(1), rng.integers(0, 3, 80)
+    each = [slow_roc_auc(scores[:, k], (truth == k).astype(int)) for k in range(3)]
+    assert METRICS["roc_auc"](scores, truth) == pytest.approx(np.mean(each))
+    assert METRICS["macro_f1"](scores.argmax(1), truth) == pytest.approx(
+        f1_score(truth, scores.argmax(1), average="macro")
+    )
+    sets, given = rng.integers(0, 2, (80, 3)), rng.integers(0, 2, (80, 3))
+    sets[:, 2] = 1  # a label that all rows have has no curve
+    each = [slow_roc_auc(scores[:, k], sets[:, k]) for k in range(2)]
+    assert METRICS["roc_auc"](scores, sets) == pytest.approx(np.mean(each))
+    assert METRICS["macro_f1"](given, sets) == pytest.approx(
+        np.mean([METRICS["f1"](given[:, k], sets[:, k]) for k in range(3)])
+    )
+    assert METRICS["roc_auc"]([0.2, 0.4], [1, 1]) == 0.5
 
 
 def test_every_metric_has_an_oracle() -> None:

@@ -1,5 +1,7 @@
 """Paired losses against independent computations: McNemar's closed form, scipy's bootstrap, metrics of drawn rows."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -134,3 +136,40 @@ def test_other_rows_are_refused() -> None:
     short = RowOutcomes("accuracy", np.zeros(3), np.zeros(3))
     with pytest.raises(BadInput, match="same rows"):
         PairedErrors({"a": short, "b": classes("accuracy", 0.1, 1)})
+
+
+def outcomes_of(metric: str, shape: str) -> RowOutcomes:
+    """Class ids, scores of two classes, of several, or sets of labels."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, 40)
+    if shape == "sets":
+        return RowOutcomes(metric, *rng.integers(0, 2, (2, 40, 3)).astype(float))
+    if shape == "scores":
+        return RowOutcomes(metric, rng.normal(size=40).round(1), classes == 1)
+    answers = rng.normal(size=(40, 3)).round(1) if metric == "roc_auc" else np.where(rng.random(40) < 0.7, classes, 0)
+    return RowOutcomes(metric, answers, classes)
+
+
+@pytest.mark.parametrize(
+    ("metric", "shape"),
+    [("macro_f1", "classes"), ("macro_f1", "sets"), ("roc_auc", "scores"), ("roc_auc", "classes"), ("roc_auc", "sets")],
+)
+def test_many_resamples_at_once_are_one_by_one(metric: str, shape: str) -> None:
+    rows = outcomes_of(metric, shape)
+    counts = np.random.default_rng(1).multinomial(40, np.full(40, 1 / 40), size=25).astype(float)
+    each = [rows.take(np.repeat(np.arange(40), draw.astype(int))).error for draw in counts]
+    assert rows.resampled_errors(counts) == pytest.approx(each, abs=1e-12)
+
+
+def test_a_metric_of_the_users_own_has_an_interval(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def hits(labels, predictions):\n    return (labels == predictions).mean()\n")
+    rng = np.random.default_rng(0)
+    targets = rng.integers(0, 2, 80)
+    sides = {name: np.where(rng.random(80) < share, targets, 1 - targets) for name, share in (("a", 0.9), ("b", 0.6))}
+    own = PairedErrors({name: RowOutcomes(f"{file}:hits", side, targets) for name, side in sides.items()})
+    usual = PairedErrors({name: RowOutcomes("accuracy", side, targets) for name, side in sides.items()})
+    assert own.error("a") == pytest.approx(usual.error("a"))
+    one, other = own.loss("b", "a"), usual.loss("b", "a")
+    assert one.value == pytest.approx(other.value)
+    assert one.standard_error == pytest.approx(other.standard_error, rel=0.2)

@@ -184,13 +184,24 @@ def span_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torc
     return torch.where(allowed[:, None], scores, -1e4)
 
 
+def tag_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
+    """A score of every token for every tag."""
+    return linear(state, "head.out", x)
+
+
 def word_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
     """Every token against every word; the table is that of the inputs where there is no other."""
     tied = state[f"backbone.{DECODERS[name].names['words']}.weight"]
     return x @ state.get("lm_head.weight", tied).T
 
 
-ANSWERS = {"classification": text_scores, "qa": span_scores, "lm": word_scores}
+ANSWERS = {
+    "classification": text_scores,
+    "qa": span_scores,
+    "lm": word_scores,
+    "tokens": tag_scores,
+    "multi-label": text_scores,
+}
 
 
 def small_tensors(tensors: State, name: str, masks: Masks, *, size: int = 4) -> State:

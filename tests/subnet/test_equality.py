@@ -37,6 +37,9 @@ OTHERS: list[Asked] = [
     ("qwen2-queries", "choice", "last"),
     ("electra-narrow", "qa", None),
     ("qwen3", "qa", None),
+    ("distilbert", "tokens", None),
+    ("gpt2", "tokens", None),
+    ("electra", "multi-label", "mean"),
 ]
 """All kinds of tasks with an encoder and a decoder each."""
 PRECISION = {True: 1e-4, False: 1e-5}

@@ -39,6 +39,7 @@ SOME = settings(max_examples=6, deadline=None, derandomize=True)
 EMBEDDINGS = ("embeddings.", "embeddings_project.", "wte.", "wpe.", "embed_tokens.")
 ASKED = [*((name, "classification") for name in STOCK), *((name, "lm") for name in DECODERS)]
 ASKED += [("distilbert", "choice"), ("qwen3", "choice"), ("electra-narrow", "qa"), ("gpt2", "qa")]
+ASKED += [("bert", "tokens"), ("mistral", "tokens"), ("roberta", "multi-label")]
 """Networks and kinds of tasks."""
 
 

@@ -1,8 +1,10 @@
 """Which class is which in a checkpoint's own head, whether it is kept, and tokenizers that are not the model's."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from transformers import AutoConfig, AutoTokenizer, BertConfig, BertForTokenClassification
 
@@ -74,7 +76,7 @@ def test_labels_that_the_rows_do_not_have_are_refused(tmp_path: Path, unnamed: P
     [
         ({0: "spam", 1: "ham"}, {}, "the checkpoint's head is for 'spam', 'ham', not for 'bad', 'good'"),
         ({0: "a", 1: "b", 2: "c"}, {}, "is for classification with 3 outputs, not for classification with 2 classes"),
-        (UNNAMED, {"problem_type": "multi_label_classification"}, "is for multi-label classification with 2 outputs"),
+        (UNNAMED, {"problem_type": "multi_label_classification"}, "is for multi-label classification (--task"),
     ],
     ids=["names", "number", "multi-label"],
 )
@@ -96,7 +98,71 @@ def test_token_classification_is_named(tmp_path: Path, minilm: Path) -> None:
     BertForTokenClassification(config).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     data = load(tmp_path / "model", table_file(tmp_path / "rows.csv"))
-    assert "token classification with 9 outputs" in data.head.note and not data.head.kept
+    assert "token classification (--task tokens) with 9 outputs" in data.head.note and not data.head.kept
+
+
+def test_a_head_for_several_labels_is_recognised(tmp_path: Path, minilm: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    sets = (["bad"], ["good", "long"], [], ["bad", "long"])
+    rows.write_text("".join(json.dumps({"text": f"film {n}", "labels": sets[n % 4]}) + "\n" for n in range(80)))
+    model = saved_model(tmp_path / "model", minilm, head={0: "LONG", 1: "good", 2: "bad", 3: "never"})
+    foreign = load(model, rows)
+    assert not foreign.head.kept and "is for classification with 4 outputs" in foreign.head.note
+    config = AutoConfig.from_pretrained(model)
+    config.update({"problem_type": "multi_label_classification"})
+    config.save_pretrained(model)
+    data = load(model, rows)
+    assert data.head.trained and data.task.labels == ("LONG", "good", "bad", "never")
+
+
+TAGS = ("O", "B-x", "I-x", "B-y")
+
+
+def tagged(folder: Path, minilm: Path, names: tuple[str, ...] | None) -> Path:
+    """A random checkpoint with a head for these tags, or for four without names."""
+    tokenizer = AutoTokenizer.from_pretrained(minilm)
+    small = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
+    ids = dict(enumerate(names or ()))
+    labels = {"id2label": ids, "label2id": {name: i for i, name in ids.items()}} if names else {"num_labels": 4}
+    BertForTokenClassification(BertConfig(vocab_size=len(tokenizer), **small, **labels)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def sentences(path: Path, tags: tuple[str, ...]) -> Path:
+    path.write_text("".join(f"a {tags[0]}\nword{n} {tags[1 + n % (len(tags) - 1)]}\n\n" for n in range(40)))
+    return path
+
+
+def test_a_head_for_the_same_tags_is_recognised_in_any_order(tmp_path: Path, minilm: Path) -> None:
+    names = ("i-x", "O", "B-y", "B-x")
+    data = load(tagged(tmp_path / "model", minilm, names), sentences(tmp_path / "rows.conll", TAGS))
+    assert data.head.trained and data.task.labels == names and data.task.metric == "entity_f1"
+    row = data.task.splits["train"].take(np.array([0]))  # type: ignore[attr-defined]
+    assert row.tags[0][0] == names.index("O")
+
+
+def test_rows_may_lack_tags_that_the_head_has(tmp_path: Path, minilm: Path) -> None:
+    data = load(tagged(tmp_path / "model", minilm, (*TAGS, "I-y")), sentences(tmp_path / "rows.conll", TAGS[:3]))
+    assert data.head.trained and data.task.labels == (*TAGS, "I-y") and data.task.metric == "entity_f1"
+
+
+def test_a_head_for_other_tags_is_replaced(tmp_path: Path, minilm: Path) -> None:
+    data = load(tagged(tmp_path / "model", minilm, ("O", "B-z", "I-z", "B-q")), sentences(tmp_path / "r.conll", TAGS))
+    assert not data.head.kept and "is for 'O', 'B-z'" in data.head.note
+
+
+def test_tags_without_names_are_never_guessed(tmp_path: Path, minilm: Path) -> None:
+    model, rows = tagged(tmp_path / "model", minilm, None), sentences(tmp_path / "rows.conll", TAGS)
+    with pytest.raises(BadInput, match="say with --labels which is which"):
+        load(model, rows)
+    data = load(model, rows, labels=TAGS)
+    assert data.head.trained and data.task.labels == TAGS
+    with pytest.raises(BadInput, match="must be among 'O', 'B-x'"):
+        load(model, rows, labels=("O", "B-x"))
+    fewer = sentences(tmp_path / "few.conll", TAGS[:2])
+    with pytest.raises(BadInput, match="--labels must name all 4 outputs"):
+        load(model, fewer, labels=("O", "B-x"))
 
 
 def test_a_folder_without_tokenizer_is_refused_and_another_one_helps(tmp_path: Path, minilm: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archwright.training.losses import distillation, task_loss
+from archwright.training.losses import distillation, find_distillation, task_loss
 
 LOSSES = import_module("archwright.training.losses")
 SHAPES = {  # logits, targets
@@ -30,6 +30,23 @@ def drawn(kind: str, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     if kind == "lm":
         targets[:, -1] = -100
     return logits, targets
+
+
+def test_several_labels_per_text() -> None:
+    """As torch has it, and a teacher by the definition of the divergence."""
+    rng = np.random.default_rng(0)
+    logits, teacher = (torch.tensor(rng.normal(size=(5, 3)), requires_grad=True) for _ in range(2))
+    targets = torch.tensor(rng.integers(0, 2, size=(5, 3)), dtype=torch.float32)
+    expected = torch.nn.BCEWithLogitsLoss()(logits, targets.double())
+    torch.testing.assert_close(task_loss(logits, targets), expected)
+    one = task_loss(logits[:, :1], targets[:, :1])
+    torch.testing.assert_close(one, torch.nn.BCEWithLogitsLoss()(logits[:, :1], targets[:, :1].double()))
+    p, q = (1 / (1 + np.exp(-each.detach().numpy() / 2)) for each in (teacher, logits))
+    divergence = (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))).mean()
+    found = find_distillation("multi-label")(logits, teacher, 2.0)
+    assert found.item() == pytest.approx(divergence)
+    assert find_distillation("multi-label")(teacher, teacher, 2.0).item() == pytest.approx(0, abs=1e-12)
+    assert find_distillation("classification") is distillation
 
 
 def soft(values: np.ndarray, temperature: float = 1.0) -> np.ndarray:

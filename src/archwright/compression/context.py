@@ -12,7 +12,9 @@ from archwright.configs.options import config_options, config_values, make_confi
 from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
+from archwright.statistics.own_metric import is_own, resolve_own
 from archwright.store import RunFolder
+from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, load_task_data
 
 OUTSIDE_OF_RUN = ("compare", "preview")
@@ -22,8 +24,6 @@ OLDER = {
     **{"validation_role": "test", "precision": "float32"},
 }
 """Options that earlier versions did not have, and what their runs did."""
-PER_ROW = ("classification", "regression", "choice")
-"""Kinds of tasks with one answer per row, however its text is cut into tokens: a few numbers, kept for all rows."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunContext:
         model = self.config.model
         if model.cut == "before":
             return replace(model, width=None)
-        per_row = self.task_data.task.kind in PER_ROW
+        per_row = TASK_KINDS[self.task_data.task.kind].per_row
         return replace(model, vocabulary=None if per_row else model.vocabulary, embedding_rank=None, width=None)
 
     @property
@@ -108,6 +108,8 @@ def to_settings(config: CompressConfig) -> dict[str, Any]:
     model, store = values["model"], values["store"]
     if model not in EMBEDDED and Path(model).is_dir():
         values["model"] = str(Path(model).resolve())
+    if values["metric"] is not None and is_own(values["metric"]):
+        values["metric"] = resolve_own(values["metric"])
     if store and store.startswith("sqlite:///"):
         values["store"] = f"sqlite:///{Path(store.removeprefix('sqlite:///')).resolve()}"
     return dict(json.loads(json.dumps(values, default=lambda path: str(Path(path).resolve()))))

@@ -9,7 +9,6 @@ from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import embedding_sensitivity
 from archwright.subnet.width import narrow_network
-from archwright.training.losses import task_loss
 from archwright.training.task_data import parse_width, save_network
 
 
@@ -27,9 +26,9 @@ def cut_original(context: RunContext, original: PrunedNetwork) -> PrunedNetwork:
         if model.vocabulary != before.vocabulary and data.vocabulary is not None:
             keep_tokens(original, torch.from_numpy(data.vocabulary.kept))
         if (width := parse_width(model, original.config)) is not None:
-            original = narrow_network(original, width, sample_batches(context), task_loss)
+            original = narrow_network(original, width, sample_batches(context), context.task_data.loss)
         if model.embedding_rank is not None and before.embedding_rank is None:
-            sensitivity = embedding_sensitivity(original, sample_batches(context), task_loss)
+            sensitivity = embedding_sensitivity(original, sample_batches(context), context.task_data.loss)
             factorize_embeddings(original, model.embedding_rank, data.token_counts, sensitivity)
         original.to(data.device)
         save_network(original, data, context.start)

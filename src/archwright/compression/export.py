@@ -120,6 +120,8 @@ def export_subnet(
         task_data = evaluator.context.original_data
     network, part = find_network(evaluator, trial, config, recovered)
     standalone = network if part is None or config is None else evaluator.extract(config)
+    if (thresholds := task_data.named_thresholds(standalone)) is not None:
+        standalone.config.thresholds = thresholds
     folder = folder or run.path / "export" / "-".join((f"trial-{trial}", *(["recovered"] if recovered else []), to))
     sample_batches = TASK_KINDS[network.config.kind].export_batches.load()
     original = OriginalTimer(evaluator, FORMATS.get(to))
@@ -134,10 +136,18 @@ def export_subnet(
             batches=sample_batches(task_data.encoded["validation"]),
             latency=original.time_beside,
             test_error=lambda exported: test_error(task_data, exported, network),
-            notes=() if is_original else embedding_lines(run.note("result") or {}),
+            notes=(
+                *(() if is_original else embedding_lines(run.note("result") or {})),
+                *([] if thresholds is None else [threshold_words(thresholds)]),
+            ),
             facts=None if is_original or recovered else card_facts(evaluator, trial),
         )
     return ExportResult(folder, parity)
+
+
+def threshold_words(thresholds: dict[str, float]) -> str:
+    """One line for the model card."""
+    return "thresholds: " + ", ".join(f"{label} {value:.3f}" for label, value in thresholds.items())
 
 
 def card_facts(evaluator: SubnetEvaluator, trial: int) -> CardFacts | None:

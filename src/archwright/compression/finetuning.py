@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from archwright.compression.context import PER_ROW, RunContext
+from archwright.compression.context import RunContext
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, batch_of, evaluation_batches
 from archwright.logs import logger
@@ -25,7 +25,7 @@ from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Carry, Checkpoints, Update, tokens_of, train_network
-from archwright.training.losses import distillation, task_loss
+from archwright.training.losses import find_distillation
 from archwright.training.precision import mixed_precision
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint, save_network
@@ -51,7 +51,7 @@ def finetune_original(context: RunContext) -> PrunedNetwork:
     network = load_checkpoint(task_data, context.original_model, context.config.supernet)
     with run.phase("original"):
         train_phase(
-            *(replace(context, task_data=task_data), network, plain_update(network, loss=task_loss)),
+            *(replace(context, task_data=task_data), network, plain_update(network, loss=task_data.loss)),
             phase="original",
             stream=FINETUNING_BATCHES,
             steps=steps,
@@ -74,7 +74,7 @@ def original_steps(context: RunContext) -> int:
     if minutes is None or not steps:
         return steps
     network = load_checkpoint(task_data, context.original_model, options).train()
-    seconds = seconds_per_step(plain_update(network, loss=task_loss), task_data, options)
+    seconds = seconds_per_step(plain_update(network, loss=task_data.loss), task_data, options)
     return max(1, min(steps, int(60 * minutes * TASK_KINDS[task_data.task.kind].shares.original / seconds)))
 
 
@@ -134,6 +134,7 @@ def train_phase(
 def original_teacher(context: RunContext) -> FixedTeacher:
     """The fine-tuned original as it is, to learn from: half labels, half T^2 KL to its softened answers."""
     temperature = context.config.supernet.temperature
+    distillation = find_distillation(context.task_data.task.kind)
 
     def distil(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
         return temperature**2 * distillation(logits, answers, temperature)
@@ -150,7 +151,7 @@ class TeacherAnswers:
 
     def __init__(self, context: RunContext) -> None:
         self.context, self.task_data = context, context.original_data
-        self.cached = self.task_data.task.kind in PER_ROW and context.config.supernet.epochs >= 1
+        self.cached = TASK_KINDS[self.task_data.task.kind].per_row and context.config.supernet.epochs >= 1
 
     @cached_property
     def teacher(self) -> PrunedNetwork:
@@ -211,7 +212,7 @@ def finetune(
     The learning rate follows all --epochs, so that a checkpoint of fewer can be continued to more. Raises TimeUp at the
     deadline, a value of `time.monotonic()`.
     """
-    step = plain_update(network, loss=task_loss)
+    step = plain_update(network, loss=task_data.loss)
 
     def update(batch: Any, rng: np.random.Generator, progress: float) -> float:
         if deadline is not None and monotonic() >= deadline:
@@ -250,7 +251,7 @@ def recover_subnet(
         task_data.training(options.batch_size, stream=RECOVERY_BATCHES),
         plain_update(
             network,
-            loss=task_loss,
+            loss=task_data.loss,
             teacher=original_teacher(context),
         ),
         Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),

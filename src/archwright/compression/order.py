@@ -10,7 +10,6 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.random_streams import CALIBRATION_BATCHES
 from archwright.subnet.importance import REDUCTIONS, ImportanceOrder, order_by_importance, reorder
 from archwright.tasks import TASK_KINDS
-from archwright.training.losses import task_loss
 from archwright.training.task_data import load_checkpoint
 
 SAMPLE_ROWS = 512
@@ -26,7 +25,7 @@ def measure_order(context: RunContext, original: PrunedNetwork) -> ImportanceOrd
             batches = sample_batches(context)
             options = context.config.supernet
             order = order_by_importance(
-                *(original, batches, task_loss, REDUCTIONS[options.order]),
+                *(original, batches, context.task_data.loss, REDUCTIONS[options.order]),
                 remove_layers=options.space != "chain",
                 span=TASK_KINDS[context.task_data.task.kind].importance_span,
             )

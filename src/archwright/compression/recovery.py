@@ -11,10 +11,9 @@ from archwright.configs import compress as o
 from archwright.data.batching import Batch
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config
-from archwright.subnet.importance import evaluating
+from archwright.subnet.importance import Loss, evaluating
 from archwright.subnet.pruning import REPAIRS
 from archwright.subnet.pruning.streams import record_streams
-from archwright.training.losses import task_loss
 
 
 def recover(evaluator: SubnetEvaluator, config: Config, trial: int, recovery: o.RecoveryOptions) -> dict[str, Any]:
@@ -41,14 +40,15 @@ def choose_start(evaluator: SubnetEvaluator, config: Config, repair: str | None)
     name = repair or "least-squares"
     repaired = REPAIRS[name](network, spec, record_streams(network, batches[::2]))
     checked = batches[1::2] or batches
-    if repair is None and mean_loss(repaired, checked) >= mean_loss(plain, checked):
+    loss = evaluator.context.task_data.loss
+    if repair is None and mean_loss(repaired, checked, loss) >= mean_loss(plain, checked, loss):
         return plain, "none"
     return repaired, name
 
 
 @torch.no_grad()
-def mean_loss(network: PrunedNetwork, batches: list[Batch]) -> float:
+def mean_loss(network: PrunedNetwork, batches: list[Batch], loss: Loss) -> float:
     """The task's loss per row."""
     with evaluating(network):
-        losses = [float(task_loss(network(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches]
+        losses = [float(loss(network(**b.inputs).logits, b.targets)) * len(b.targets) for b in batches]
     return sum(losses) / sum(len(batch.targets) for batch in batches)

@@ -15,21 +15,25 @@ from archwright.compression.methods import METHODS
 from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
 from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.data.batching import Batch, evaluation_batches
+from archwright.data.encoding import NO_TARGET
 from archwright.environment import environment
 from archwright.networks.load import load_saved_network, max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
+from archwright.objectives.error import WordTags, label_set_outcomes, tag_counts
 from archwright.objectives.generation import MIDDLE, measure_generation
 from archwright.objectives.latency import Timing, Timings, measure_latency, rank_timings
 from archwright.progress import progress
 from archwright.random_streams import PAIRED_ROWS
 from archwright.search import config_of
-from archwright.statistics import hypervolume_over_time
+from archwright.statistics import RATIOS, hypervolume_over_time
+from archwright.statistics.own_metric import is_own, short_name
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
+from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import FEWEST_TO_HALVE
 from archwright.version import __version__
 
@@ -39,6 +43,8 @@ SCORES = {"fisher": "Fisher information", "taylor": "|activation x gradient|"}
 REFERENCE = (1.0, 1.0)
 """Error and share of the non-embedding parameters at which the hypervolume of a single run ends."""
 ORIGINAL, SUPERNET, CUT = "original", "supernet", "cut"
+KNOWS_NOTHING = 0.5
+"""The error of a constant answer where the metric is the area under a ROC curve."""
 WRITTEN_ROUNDS = 10
 """Most rounds in which written tokens are timed: a step of a decoder takes tens of milliseconds."""
 
@@ -95,7 +101,7 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "task": task.name,
         "task_note": task.note,
         "rows": {split: encoded.rows for split, encoded in context.task_data.encoded.items()},
-        "metric": task.metric,
+        "metric": short_name(task.metric),
         "method": config.supernet.method,
         "space": evaluator.space.name,
         "strategy": config.supernet.strategy if method.shared else None,
@@ -233,15 +239,61 @@ def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcome
     A network that is no better has learnt nothing.
     """
     task = context.task_data.task
+    if TASK_KINDS[task.kind].independent:
+        return best_constant_labels(context)
+    if task.metric in RATIOS:
+        return best_constant_tag(context)
 
     def error(answer: int, rows: RowOutcomes) -> float:
-        given = answer if task.positive is None else answer == task.positive
-        return RowOutcomes(rows.metric, np.full_like(rows.targets, given), rows.targets).error
+        if rows.metric == "roc_auc":
+            return KNOWS_NOTHING
+        given = answer if task.positive is None or is_own(task.metric) else answer == task.positive
+        logits = np.tile(np.eye(len(task.labels))[answer], (len(rows), 1))
+        return RowOutcomes(rows.metric, np.full_like(rows.targets, given), rows.targets, logits).error
 
     if not task.labels:
         return None
     answer = min(range(len(task.labels)), key=lambda label: error(label, validation))
     return {"answer": task.labels[answer], ERROR: error(answer, validation), "test_error": error(answer, test)}
+
+
+def best_constant_tag(context: RunContext) -> dict[str, Any]:
+    """The same where words have tags: the one that is best on the validation rows when every word gets it."""
+    task = context.task_data.task
+
+    def error(answer: int, split: str) -> float:
+        targets = context.task_data.encoded[split].targets  # rows x time
+        rows, places = (targets != NO_TARGET).nonzero()
+        wanted = targets[rows, places].astype(np.int64)
+        words = WordTags(np.full_like(wanted, answer), wanted, rows, len(targets))
+        return RowOutcomes(task.metric, *tag_counts(words, metric=task.metric, labels=task.labels)).error
+
+    answer = min(range(len(task.labels)), key=lambda tag: error(tag, "validation"))
+    return {
+        "answer": task.labels[answer],
+        ERROR: error(answer, "validation"),
+        "test_error": error(answer, "test"),
+    }
+
+
+def best_constant_labels(context: RunContext) -> dict[str, Any]:
+    """The same where a text has several labels: the most frequent ones, as many as are best on the validation rows."""
+    task, encoded = context.task_data.task, context.task_data.encoded
+    order = np.argsort(-encoded["validation"].targets.sum(axis=0), kind="stable")
+
+    def error(labels: int, split: str) -> float:
+        if task.metric == "roc_auc":
+            return KNOWS_NOTHING
+        targets = encoded[split].targets.astype(np.float64)
+        given = np.tile(np.isin(np.arange(targets.shape[1]), order[:labels]).astype(np.float64), (len(targets), 1))
+        return label_set_outcomes(given, targets, metric=task.metric, logits=2 * given - 1).error
+
+    labels = min(range(1, len(order) + 1), key=lambda number: error(number, "validation"))
+    return {
+        "answer": "|".join(task.labels[label] for label in order[:labels]),
+        ERROR: error(labels, "validation"),
+        "test_error": error(labels, "test"),
+    }
 
 
 def describe_member(

@@ -14,12 +14,12 @@ from archwright.search import smallest
 from archwright.spaces.frontier import Frontier
 from archwright.spaces.subnetwork import ChainSpace, SubnetSpace
 from archwright.subnet.chain import SMALLEST
-from archwright.subnet.importance import ImportanceOrder, reorder
+from archwright.subnet.importance import ImportanceOrder, Loss, reorder
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import FixedTeacher, plain_update, supernet_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Update
-from archwright.training.losses import distillation, task_loss
+from archwright.training.losses import find_distillation
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import load_checkpoint, save_network
 
@@ -45,9 +45,10 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
     teacher = original_teacher(context) if options.teacher == "original" else None
     steps = plan_steps(context, "supernet", lambda: supernet_steps(context, network, space, teacher))
     with run.phase("supernet"):
-        frontier = Frontier(space)
+        frontier, loss = Frontier(space), context.task_data.loss
+        step = supernet_step(network, space, options, teacher, frontier, lower_end(context, steps), loss=loss)
         train_phase(
-            *(context, network, supernet_step(network, space, options, teacher, frontier, lower_end(context, steps))),
+            *(context, network, step),
             phase="supernet",
             stream=SUPERNET_BATCHES,
             steps=steps,
@@ -71,10 +72,10 @@ def supernet_steps(
         return steps
     end = TASK_KINDS[context.task_data.task.kind].shares.training
     seconds_left = 60 * minutes * end - sum(run.seconds.values())
-    twin = copy.deepcopy(network).train()
+    twin, loss = copy.deepcopy(network).train(), context.task_data.loss
     plain, whole = (
         seconds_per_step(update, context.task_data, options)
-        for update in (plain_update(twin, loss=task_loss), supernet_step(twin, space, options, teacher))
+        for update in (plain_update(twin, loss=loss), supernet_step(twin, space, options, teacher, loss=loss))
     )
     original_steps = (run.note("plan") or {}).get("original", 0)
     original_step = run.seconds.get("original", 0.0) / original_steps if original_steps else 0.0
@@ -88,17 +89,20 @@ def supernet_step(
     teacher: FixedTeacher | None,
     frontier: Frontier | None = None,
     smallest_share: float = SMALLEST,
+    *,
+    loss: Loss,
 ) -> Update:
     """One step of the strategy; a frontier that is given learns which sub-networks do well for their size.
 
     On the chain no sub-network is smaller than `smallest_share` of the cost.
     """
     frontier = frontier or Frontier(space)
+    distillation = find_distillation(network.config.kind)
     return supernet_update(
         network,
         subnet_draws(space, frontier, smallest_share),
         STRATEGIES[options.strategy],
-        loss=task_loss,
+        loss=loss,
         distil=lambda logits, answers: distillation(logits, answers, options.temperature),
         teacher=teacher,
         clip=Schedule.clip if teacher else None,

@@ -99,7 +99,7 @@ class ModelOptions:
     what read the others is repaired by least squares; as the checkpoint has it if not said."""
     cut: str = option("after", choices=CUTS)
     """When --vocabulary and --embedding-rank make the network smaller; --width always does after fine-tuning. A
-    vocabulary is cut before where answers stand at tokens (squad, lm)."""
+    vocabulary is cut before where answers stand at tokens (squad, tokens, lm)."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,14 @@ class DataOptions:
 
     task: str | None = None
     """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
-    next token of your own text in --train, or hf:NAME of the datasets library; movie-reviews if no files are given."""
+    next token of your own text in --train, tokens for its words with tags, multi-label for any number of labels
+    per text, or hf:NAME of the datasets library; movie-reviews if no files are given."""
     data: Path | None = None
     """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
     cut by articles)."""
     train: Path | None = None
-    """Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets` saved;
-    plain text (.txt) for lm."""
+    """Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets` saved; a
+    word and its tag per line (.conll, .bio, .iob); plain text (.txt) for lm."""
     validation: Path | None = None
     """Rows that choose between sub-networks. Without them 15 % of --train do, 30 % when there is --test."""
     test: Path | None = None
@@ -128,7 +129,9 @@ class DataOptions:
     text_pair_column: str | None = None
     """Column of the second text, for tasks about two texts."""
     label_column: str = "label"
-    """Column of the label or number."""
+    """Column of the label or number; of lists of labels, or with --task multi-label of labels such as a|b."""
+    label_columns: tuple[str, ...] = option((), metavar="A,B,C")
+    """Multi-label: a column of 0 and 1 for every label, instead of --label-column."""
     choice_columns: tuple[str, ...] = option((), metavar="A,B,C")
     """Multiple choice: columns of the choices that may go on from the text; the label is the right one's position from
     0, its column or its text."""
@@ -141,6 +144,13 @@ class DataOptions:
     """Keep the checkpoint's own head where it is for these classes, or always begin with a new one."""
     regression: bool | None = None
     """Predict a number instead of a class; recognised from the labels if not said."""
+    metric: str | None = option(None, metavar="NAME|FILE.py:FUNCTION")
+    """What networks are judged by, the error being 1 - it: accuracy, f1, macro_f1, mcc, roc_auc, spearman, pearson,
+    micro_f1, entity_f1, token_accuracy, as the task allows, or a function of yours, called with labels and predictions
+    (and logits, if it has such a parameter), higher is better; the task's own if not said."""
+    class_weights: tuple[str, ...] = option((), metavar="balanced|A,B,C")
+    """Classification: how much the classes count in training, in the order of their ids; balanced: rare ones as much as
+    frequent ones."""
     train_rows: int = option(0, minimum=0)
     """Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all."""
     validation_rows: int = option(2000, minimum=0)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from archwright.data.encoding import Encoded
+from archwright.data.encoding import NO_TARGET, Encoded
 from archwright.data.tasks.rows import Split
 from archwright.data.windows import Windows
 from archwright.errors import BadInput
@@ -25,18 +25,22 @@ class Batch:
     (1: an answer may begin or end there, or it is the first token, which means none), all int64: rows x longest row,
     for multiple choice rows x choices x longest text."""
     targets: torch.Tensor
-    """Rows; rows x 2 for question answering; rows x time for language modelling, -100 where nothing follows."""
+    """Rows; rows x 2 for question answering; rows x time for language modelling and token classification, -100 where
+    nothing follows and where no word begins."""
     rows: NDArray[np.int64]
     """Positions in the encoded data, so that `results[batch.rows] = ...` restores the order."""
     windows: Windows | None = None
     """Question answering: what all windows of the encoded data mean."""
+    asked: torch.Tensor | None = None
+    """Token classification: rows x time, true at the tokens that a network is asked about; None: everywhere."""
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch with its tensors on this device."""
         if device.type == "cpu":
             return self
         inputs = {name: tensor.to(device) for name, tensor in self.inputs.items()}
-        return Batch(inputs, self.targets.to(device), self.rows, self.windows)
+        asked = None if self.asked is None else self.asked.to(device)
+        return Batch(inputs, self.targets.to(device), self.rows, self.windows, asked)
 
 
 def encode(rows: Split, tokenizer: Any, *, max_length: int) -> Encoded:
@@ -104,6 +108,9 @@ def batch_of(encoded: Encoded, rows: NDArray[np.int64], pad_id: int | None = Non
         inputs = {name: tensor.unflatten(0, (-1, encoded.choices)) for name, tensor in inputs.items()}
     targets = torch.from_numpy(encoded.targets[rows])  # ids as torch wants them, numbers as they are
     targets = targets if targets.is_floating_point() else targets.long()
+    if encoded.per_word:
+        targets = targets[:, : mask.shape[1]]
+        return Batch(inputs, targets, rows, asked=targets != NO_TARGET)
     return Batch(inputs, targets, rows, encoded.windows)
 
 

@@ -29,12 +29,15 @@ class Encoded:
     types: NDArray[np.int8] | None
     """Token type ids, when the tokenizer has them."""
     targets: NDArray[Any]
-    """Per row: a class id or number; a start and an end (question answering); one id per token (language modelling)."""
+    """Per row: a class id or number; a start and an end (question answering); one id per token (language modelling, and
+    token classification, where rows are padded with NO_TARGET)."""
     pad_id: int = 0
     choices: int = 1
     """Texts per row, one after another: several for multiple choice."""
     windows: Windows | None = None
     """Question answering: a row is a window into a context, and several may belong to one question."""
+    per_word: bool = False
+    """Token classification: only some tokens have a target, and only there a network is asked."""
 
     def __len__(self) -> int:
         return (len(self.offsets) - 1) // self.choices

@@ -175,7 +175,7 @@ def load_objective(
 
 def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOptions) -> TaskObjective:
     task = load_task(options.task, data=options.data, seed=scoring.seed, validation_rows=options.validation_rows)
-    if not task.labels:
+    if task.kind != "classification":
         raise BadInput(f"--task must have classes to tell apart, got {options.task!r}; try glue/SST-2.")
     tokenizer = load_tokenizer(resolve_model("minilm"))
     parts = {name: encode(task.splits[name], tokenizer, max_length=MAX_LENGTH) for name in ("train", "validation")}

@@ -115,10 +115,12 @@ def sized_config(network: PrunedNetwork, layers: Sequence[int], shape: Attention
 
 
 def copy_labels(config: PreTrainedConfig, network: PreTrainedModel) -> PreTrainedConfig:
-    """The config with the names of the network's labels."""
+    """The config with the names of the network's labels, and their thresholds where they have some."""
     ours = network.config
     config.id2label, config.label2id = dict(ours.id2label), dict(ours.label2id)
     config.problem_type, config.pad_token_id = ours.problem_type, getattr(ours, "pad_token_id", None)
+    if getattr(ours, "thresholds", None):
+        config.thresholds = dict(ours.thresholds)
     return config
 
 

@@ -26,6 +26,13 @@ def token_logits(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     return logits[inputs["attention_mask"].bool()] if "attention_mask" in inputs else logits.flatten(0, 1)
 
 
+def each_label(logits: "Tensor", inputs: "Inputs") -> "Tensor":
+    """Texts x labels x (no, yes)."""
+    import torch
+
+    return torch.stack([-logits, logits], -1)
+
+
 def replacement_logits(logits: "Tensor", inputs: "Inputs") -> "Tensor":
     """Tokens x (original, replaced)."""
     import torch
@@ -65,6 +72,20 @@ from transformers import pipeline
 
 classify = pipeline("text-classification", model="{folder}"{trust})
 print(classify("a text"))
+"""
+SEVERAL = """\
+from transformers import pipeline
+
+classify = pipeline("text-classification", model="{folder}"{trust}, top_k=None)
+thresholds = getattr(classify.model.config, "thresholds", {{}})
+scores = classify(["a text"])[0]  # a probability for every label
+print([each["label"] for each in scores if each["score"] > thresholds.get(each["label"], 0.5)])
+"""
+TAGS = """\
+from transformers import pipeline
+
+tag = pipeline("token-classification", model="{folder}"{trust}, aggregation_strategy="first")
+print(tag("a text with a name"))
 """
 CHOOSE = """\
 import torch
@@ -140,6 +161,18 @@ ONNX_LABELS = (
 inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
 logits = session.run(["logits"], dict(inputs))[0]  # texts x labels; the names of the labels are in config.json
 print(logits)
+"""
+)
+ONNX_SEVERAL = (
+    ONNX_BEGIN.replace("import numpy as np\n", "import json\n\nimport numpy as np\n")
+    + """\
+config = json.load(open("{folder}/config.json"))
+inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
+names = [needed.name for needed in session.get_inputs()]
+logits = session.run(["logits"], {{name: inputs[name] for name in names}})[0]  # texts x labels
+for probabilities in 1 / (1 + np.exp(-logits)):
+    named = zip(config["id2label"].values(), probabilities)
+    print([label for label, p in named if p > config.get("thresholds", {{}}).get(label, 0.5)])
 """
 )
 ONNX_TOKENS = (
@@ -230,7 +263,22 @@ WITHOUT_CACHE = """\
 The file has no cache of keys and values: each new token costs a pass over the whole text. To generate fast, export to
 `hf`, `hf-padded` or `compact`.
 """
+FIRST_PIECE = """\
+A word has the tag of its first token; what the network says about the other tokens of a word was not trained.
+"""
+THRESHOLDS = """\
+A text has every label whose probability, the sigmoid of its logit, is above the label's threshold in `config.json`.
+They were chosen on validation rows; 0.5 where a label is too rare there, and of a network that `train` wrote.
+"""
 LABELS = TaskExport(tag="text-classification", usage=PIPELINE, onnx_usage=ONNX_LABELS, pools=True)
+MULTI_LABEL = TaskExport(
+    tag="text-classification",
+    usage=SEVERAL,
+    onnx_usage=ONNX_SEVERAL,
+    pools=True,
+    select_answers=each_label,
+    notes=dict.fromkeys(("hf", "hf-padded", "compact", "onnx"), THRESHOLDS),
+)
 MULTIPLE_CHOICE = TaskExport(
     tag="multiple-choice", usage=CHOOSE, onnx_usage=ONNX_CHOOSE, axes=("batch", "choices", "sequence"), pools=True
 )
@@ -242,6 +290,14 @@ QUESTION_ANSWERING = TaskExport(
     select_logits=lambda logits, inputs: logits.mT[answerable(inputs)],  # places x (start, end)
     stock_logits=span_logits,
     notes={"hf": CLOSE_YOURSELF + NONE, "hf-padded": CLOSE_YOURSELF + NONE, "compact": NONE, "onnx": NONE},
+)
+TOKEN_CLASSIFICATION = TaskExport(
+    tag="token-classification",
+    usage=TAGS,
+    onnx_usage=ONNX_TOKENS,
+    select_logits=token_logits,
+    select_answers=token_logits,
+    notes=dict.fromkeys(("hf", "hf-padded", "compact", "onnx"), FIRST_PIECE),
 )
 LANGUAGE_MODELLING = TaskExport(
     tag="text-generation",

@@ -13,6 +13,7 @@ from transformers.modeling_outputs import (
     ModelOutput,
     MultipleChoiceModelOutput,
     SequenceClassifierOutput,
+    TokenClassifierOutput,
 )
 
 from archwright.networks.embeddings import put_low_rank
@@ -166,13 +167,17 @@ class Score(nn.Module):
 
 def pooled_head(config: PrunedConfig, outputs: int) -> nn.Module:
     """The head of a whole text as the family's stock classifier has it."""
-    family, stock = config.family, config.stock()
-    width = config.stream_width
+    family, width = config.family, config.stream_width
     if not family.head_activation:
         return Score(width, outputs, bias=False)
+    return ClassificationHead(width, outputs, activation=family.head_activation, dropout=head_dropout(config))
+
+
+def head_dropout(config: PrunedConfig) -> float:
+    """In front of a head's last linear, as the family's stock head has it; 0.1 where its config does not say."""
+    family, stock = config.family, config.stock()
     dropout = getattr(stock, family.head_dropout, None)
-    dropout = getattr(stock, family.dropout) if dropout is None else dropout
-    return ClassificationHead(width, outputs, activation=family.head_activation, dropout=dropout)
+    return float(getattr(stock, family.dropout, 0.1) if dropout is None else dropout)
 
 
 class PlacedLayer(NamedTuple):
@@ -242,7 +247,10 @@ class PrunedNetwork(PreTrainedModel):
 
 
 class PrunedForSequenceClassification(PrunedNetwork):
-    """With a classification or regression head: logits are batch x labels."""
+    """With a classification or regression head: logits are batch x labels.
+
+    Of several labels per text (problem_type) each has a sigmoid of its own.
+    """
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
@@ -259,7 +267,9 @@ class PrunedForSequenceClassification(PrunedNetwork):
     ) -> SequenceClassifierOutput:
         logits = self.head(self.pool(input_ids, attention_mask, token_type_ids))
         loss = None
-        if labels is not None:
+        if labels is not None and self.config.problem_type == "multi_label_classification":
+            loss = nn.functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
+        elif labels is not None:
             squared = self.config.num_labels == 1
             loss = (
                 nn.functional.mse_loss(logits.squeeze(-1), labels.to(logits.dtype))
@@ -331,6 +341,29 @@ class PrunedForQuestionAnswering(PrunedNetwork):
             targets = torch.stack([start_positions, end_positions], 1)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         return SpanOutput(loss=loss, logits=logits, start_logits=logits[:, 0], end_logits=logits[:, 1])
+
+
+class PrunedForTokenClassification(PrunedNetwork):
+    """With a head for every token: logits are batch x time x tags; labels of -100 are not learnt."""
+
+    def __init__(self, config: PrunedConfig):
+        super().__init__(config)
+        self.dropout = nn.Dropout(head_dropout(config))
+        self.head = Score(config.stream_width, config.num_labels, bias=True)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        labels: torch.Tensor | None = None,
+        **_: Any,
+    ) -> TokenClassifierOutput:
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        logits = self.head(self.dropout(self.states(input_ids, mask, token_type_ids)))
+        loss = None if labels is None else nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        return TokenClassifierOutput(loss=loss, logits=logits)
 
 
 class PrunedForCausalLM(PrunedNetwork, GenerationMixin):

@@ -9,6 +9,7 @@ from transformers import (
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedConfig,
 )
 
@@ -34,6 +35,8 @@ class StockHead:
     """What transformers calls the task in a config."""
     output_names: tuple[str, ...] = ()
     """Of the outputs where a task has no labels."""
+    some: bool = False
+    """Whether rows may lack some of the classes that a checkpoint knows."""
 
 
 CLASSIFICATION = StockHead(
@@ -42,6 +45,12 @@ CLASSIFICATION = StockHead(
     paths=lambda family: {"head.dense": family.head_dense, "head.out": family.head_out},
     fits=lambda config, labels: config.num_labels == max(1, len(labels)),
     problem_type="single_label_classification",
+)
+MULTI_LABEL = replace(
+    CLASSIFICATION,
+    problem_type="multi_label_classification",
+    fits=lambda config, labels: is_multi_label(config) and config.num_labels >= len(labels),
+    some=True,
 )
 REGRESSION = replace(CLASSIFICATION, problem_type="regression", output_names=("score",))
 MULTIPLE_CHOICE = StockHead(
@@ -56,6 +65,13 @@ QUESTION_ANSWERING = StockHead(
     paths=lambda family: {"head.out": "qa_outputs"},
     fits=lambda config, labels: config.num_labels == 2,
 )
+TOKEN_CLASSIFICATION = StockHead(
+    auto=AutoModelForTokenClassification,
+    endings=("ForTokenClassification",),
+    paths=lambda family: {"head.out": family.token_out},
+    fits=lambda config, labels: config.num_labels >= len(labels),
+    some=True,
+)
 LANGUAGE_MODELLING = StockHead(
     auto=AutoModelForCausalLM,
     endings=("ForCausalLM", "LMHeadModel"),
@@ -63,6 +79,11 @@ LANGUAGE_MODELLING = StockHead(
     fits=lambda config, labels: True,
     unnamed=("ForCausalLM",),
 )
+
+
+def is_multi_label(config: Any) -> bool:
+    """Whether a checkpoint's outputs are labels of which a text may have several."""
+    return getattr(config, "problem_type", None) == "multi_label_classification"
 
 
 def stock_head(kind: str) -> StockHead:

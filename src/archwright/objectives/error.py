@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -14,8 +14,10 @@ from archwright.data.encoding import NO_TARGET
 from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
-from archwright.statistics import ANSWER_METRICS
+from archwright.statistics import ANSWER_METRICS, RATIOS
+from archwright.statistics.own_metric import is_own
 from archwright.statistics.paired import RowOutcomes
+from archwright.statistics.spans import span_counts
 from archwright.statistics.squad import ANSWER_SCORES
 from archwright.subnet.importance import evaluating
 from archwright.subnet.slicing import subnetwork
@@ -33,12 +35,14 @@ def measure_error(
     *,
     metric: str,
     positive: int | None = None,
+    labels: Sequence[str] = (),
 ) -> float:
     """1 - metric, or the perplexity: lower is better, of the sub-network `spec` (None: the whole network).
 
-    `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned.
+    `positive` is the id of the class that F1 is about, for two classes whose order a checkpoint may have turned;
+    `labels` are the names of the tags where words have some.
     """
-    return measure_rows(model, batches, spec, metric=metric, positive=positive).error
+    return measure_rows(model, batches, spec, metric=metric, positive=positive, labels=labels).error
 
 
 def measure_rows(
@@ -48,6 +52,7 @@ def measure_rows(
     *,
     metric: str,
     positive: int | None = None,
+    labels: Sequence[str] = (),
 ) -> RowOutcomes:
     """What the network makes of every row, in one pass: its error, and what paired comparisons need."""
     batches = list(batches)
@@ -60,7 +65,14 @@ def measure_rows(
         texts, right = (windows.texts(predict_spans(model, batches, spec)), windows.answers) if windows else ([], [])
         scores = np.array(ANSWER_SCORES[metric](texts, right))
         return RowOutcomes(metric, scores, np.ones_like(scores))
+    if metric in RATIOS:
+        return RowOutcomes(metric, *tag_counts(predict_tags(model, batches, spec), metric=metric, labels=labels))
     targets = in_row_order([batch.targets for batch in batches], batches)
+    if is_own(metric):
+        logits = predict_logits(model, batches, spec)
+        return RowOutcomes(metric, decide(logits), targets, logits)
+    if metric == "roc_auc":
+        return RowOutcomes(metric, *class_scores(predict_logits(model, batches, spec), targets, positive))
     answers = predict(model, batches, spec)
     if positive is not None:
         answers, targets = answers == positive, targets == positive
@@ -85,6 +97,93 @@ def predict(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | N
         return (logits.squeeze(-1) if logits.shape[-1] == 1 else logits.argmax(-1)).cpu()
 
     return in_row_order(map_logits(model, batches, spec, decide), batches)
+
+
+class WordTags(NamedTuple):
+    """Tags of all words that have one, row after row."""
+
+    answers: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    """The row of every word, from 0 in the order of the data."""
+    total: int
+    """Rows, those without words included."""
+
+
+def predict_tags(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None) -> WordTags:
+    """What the network answers at the first token of every word."""
+    batches = list(batches)
+
+    def decide(batch: Batch, logits: torch.Tensor) -> tuple[torch.Tensor, ...]:  # rows x time x tags
+        asked = batch.targets != NO_TARGET
+        answers = finite(logits[asked]).argmax(-1)
+        return answers.cpu(), batch.targets[asked].cpu(), asked.nonzero()[:, 0].cpu()
+
+    parts = map_logits(model, batches, spec, decide)
+    answers, targets = (torch.cat([part[side] for part in parts]).numpy() for side in (0, 1))
+    places = np.sort(np.concatenate([batch.rows for batch in batches]))
+    rows = np.concatenate([batch.rows[part[2].numpy()] for batch, part in zip(batches, parts, strict=True)])
+    rows = np.searchsorted(places, rows)
+    order = np.argsort(rows, kind="stable")  # words of a row stay in their order
+    return WordTags(answers[order], targets[order], rows[order], len(places))
+
+
+def tag_counts(words: WordTags, *, metric: str, labels: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What every row adds to numerator and denominator of the metric, one of RATIOS."""
+    answers, targets, rows, total = words
+    if metric == "entity_f1":
+        return span_counts(answers, targets, rows, tags=labels, total=total)
+    right = np.bincount(rows, weights=answers == targets, minlength=total)
+    return right, np.bincount(rows, minlength=total).astype(np.float64)
+
+
+def predict_logits(
+    model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | None = None
+) -> NDArray[np.float64]:
+    """All outputs of a network that answers per row: rows x outputs."""
+    batches = list(batches)
+    return in_row_order(map_logits(model, batches, spec, lambda _, logits: finite(logits).double().cpu()), batches)
+
+
+def decide(logits: NDArray[np.float64]) -> NDArray[Any]:
+    """Class ids, or numbers of a single output."""
+    return logits[:, 0] if logits.shape[1] == 1 else logits.argmax(axis=1)
+
+
+def class_scores(
+    logits: NDArray[np.float64], targets: NDArray[Any], positive: int | None
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """What a ROC curve is made of: of two classes how much more likely the positive one is, else probabilities."""
+    if logits.shape[1] == 2:
+        yes = 1 if positive is None else positive
+        return logits[:, yes] - logits[:, 1 - yes], targets == yes
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True), targets
+
+
+def sigmoid(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-np.clip(logits, -500, 500))))
+
+
+def label_outcomes(
+    logits: NDArray[np.float64], targets: NDArray[np.float64], *, metric: str, thresholds: NDArray[np.float64]
+) -> RowOutcomes:
+    """What a network's outputs make of the rows when labels above their thresholds are given; all rows x labels."""
+    probabilities = sigmoid(logits)
+    if metric == "roc_auc":
+        return RowOutcomes(metric, probabilities, targets)
+    return label_set_outcomes((probabilities > thresholds).astype(np.float64), targets, metric=metric, logits=logits)
+
+
+def label_set_outcomes(
+    given: NDArray[np.float64], targets: NDArray[np.float64], *, metric: str, logits: NDArray[np.float64]
+) -> RowOutcomes:
+    """The same of labels that are given, 0 or 1."""
+    if metric == "accuracy":  # all labels of a text are right
+        return RowOutcomes(metric, (given == targets).all(axis=1), np.ones(len(given), dtype=bool))
+    if metric in RATIOS:
+        return RowOutcomes(metric, 2 * (given * targets).sum(1), given.sum(1) + targets.sum(1))
+    return RowOutcomes(metric, given, targets, logits)
 
 
 def text_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Judging results: hypervolume and Pareto sets, the scores of predictions, and proxies. Knows no torch."""
 
 from archwright.statistics.baselines import linear_baseline, random_baseline
-from archwright.statistics.metrics import METRICS, perplexity
+from archwright.statistics.metrics import METRICS, RATIOS, perplexity
 from archwright.statistics.pareto import hypervolume, hypervolume_over_time, pareto_mask
 from archwright.statistics.proxies import judge_proxy
 from archwright.statistics.published import published_numbers
@@ -14,6 +14,7 @@ from archwright.statistics.top_k import choice_effects
 __all__ = [
     "ANSWER_METRICS",
     "METRICS",
+    "RATIOS",
     "Resampling",
     "choice_effects",
     "deciles",

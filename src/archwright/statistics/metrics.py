@@ -59,6 +59,31 @@ def spearman(predictions: ArrayLike, labels: ArrayLike) -> float:
     return rho if np.isfinite(rho) else 0.0
 
 
+def macro_f1(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """The mean of the F1 of every class that occurs or is predicted; of rows x labels (0 or 1), of every label."""
+    from sklearn.metrics import f1_score
+
+    guess, truth = _arrays(predictions, labels)
+    return float(f1_score(truth.astype(int), guess.astype(int), average="macro", zero_division=0))
+
+
+def roc_auc(predictions: ArrayLike, labels: ArrayLike) -> float:
+    """Area under the ROC curve: how often a right one has the higher score; 0.5 knows nothing, or is undefined.
+
+    Scores of rows with labels 0 and 1; or rows x classes with class ids, or rows x labels with as many 0 and 1: the
+    mean over the classes or labels (one against the rest) that some rows have and others have not.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    scores, truth = np.asarray(predictions, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    if scores.ndim == 2 and truth.ndim == 1:
+        truth = (truth[:, None] == np.arange(scores.shape[1])).astype(np.float64)
+    _arrays(scores, truth)
+    columns = zip(np.atleast_2d(scores.T), np.atleast_2d(truth.T), strict=True)
+    areas = [roc_auc_score(wanted, column) for column, wanted in columns if 0 < wanted.sum() < len(wanted)]
+    return float(np.mean(areas)) if areas else 0.5
+
+
 LARGEST_LOSS = 100.0
 """Nats per token; a mean loss above it counts as this, so that a perplexity is at most 2.7e43 and always a number."""
 
@@ -76,12 +101,33 @@ METRICS: dict[str, Metric] = {
     "matthews": matthews,
     "spearman": spearman,
     "pearson": pearson,
+    "macro_f1": macro_f1,
+    "roc_auc": roc_auc,
 }
 
 
+RATIOS = ("entity_f1", "token_accuracy", "micro_f1")
+"""Metrics that are a sum over rows by another one: F1 of spans or of the labels of texts (twice what is right by what
+is answered and wanted together), and the share of words whose tag is right, which is the micro F1 of tags."""
+
+
+def ratio(parts: NDArray[np.generic], wholes: NDArray[np.generic]) -> float:
+    """The sum of the parts by that of the wholes, 0 when there is nothing."""
+    total = float(wholes.sum())
+    return float(parts.sum()) / total if total else 0.0
+
+
 def _pair(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    guess, truth = _arrays(predictions, labels)
+    if guess.ndim != 1:
+        raise BadInput(f"a metric needs one prediction per label, got shapes {guess.shape} and {truth.shape}.")
+    return guess, truth
+
+
+def _arrays(predictions: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Finite numbers, as many of both."""
     guess, truth = np.asarray(predictions, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    if guess.shape != truth.shape or guess.ndim != 1 or not guess.size:
+    if guess.shape != truth.shape or not guess.size:
         raise BadInput(f"a metric needs one prediction per label, got shapes {guess.shape} and {truth.shape}.")
     if not (np.isfinite(guess).all() and np.isfinite(truth).all()):
         raise BadInput("a metric needs finite numbers, got NaN or infinity; the network or the labels are damaged.")

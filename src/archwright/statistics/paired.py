@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import BOUNDS, RESAMPLES
-from archwright.statistics.metrics import LARGEST_LOSS, METRICS, perplexity
+from archwright.statistics.metrics import LARGEST_LOSS, METRICS, RATIOS, perplexity, ratio
+from archwright.statistics.own_metric import is_own, score_own
 from archwright.statistics.ranks import Counts, RankOrder, Values, resampled_correlation, resampled_spearman
 from archwright.statistics.squad import ANSWER_METRICS
 
@@ -25,6 +26,8 @@ NORMAL_95 = 1.959963984540054
 DRAWS_AT_ONCE = 2_000_000
 """Entries of the matrix of counts (resamples x rows) that is held in memory."""
 PERPLEXITY = "perplexity"
+OWN_RESAMPLES = 200
+"""Of a metric of the user's own, which is called for every one of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +36,21 @@ class RowOutcomes:
 
     metric: str
     answers: NDArray[np.generic]
-    """Class ids or numbers; for a perplexity the summed loss of each text, for questions the score of each answer."""
+    """Class ids or numbers; for a perplexity the summed loss of each text, for questions the score of each answer, for
+    RATIOS what the row adds to the numerator."""
     targets: NDArray[np.generic]
-    """Right class ids or numbers; for a perplexity the tokens of each text that have a target, for questions ones."""
+    """Right class ids or numbers; for a perplexity the tokens of each text that have a target, for questions ones, for
+    RATIOS what the row adds to the denominator."""
+    logits: NDArray[np.generic] | None = None
+    """The network's outputs, rows x outputs, for a metric of the user's own."""
 
     def __len__(self) -> int:
         return len(self.answers)
+
+    def take(self, rows: NDArray[np.int64]) -> RowOutcomes:
+        """The rows at these positions."""
+        logits = None if self.logits is None else self.logits[rows]
+        return RowOutcomes(self.metric, self.answers[rows], self.targets[rows], logits)
 
     @property
     def error(self) -> float:
@@ -47,6 +59,10 @@ class RowOutcomes:
             return perplexity(float(self.answers.sum() / self.targets.sum()))
         if self.metric in ANSWER_METRICS:
             return 1.0 - float(sum(self.answers.tolist())) / len(self)
+        if self.metric in RATIOS:
+            return 1.0 - ratio(self.answers, self.targets)
+        if is_own(self.metric):
+            return 1.0 - score_own(self.metric, self.answers, self.targets, self.logits)
         return 1.0 - METRICS[self.metric](self.answers, self.targets)
 
     @property
@@ -60,10 +76,46 @@ class RowOutcomes:
         """The error of every resample, given how often each row was drawn (resamples x rows)."""
         if self.row_errors is not None:
             return np.asarray(counts @ self.row_errors / counts.sum(axis=1))
+        if is_own(self.metric):
+            drawn = (np.repeat(np.arange(len(self)), row.astype(np.int64)) for row in counts)
+            return np.array([self.take(rows).error for rows in drawn])
         answers, targets = (np.asarray(side, dtype=np.float64) for side in (self.answers, self.targets))
         if self.metric == PERPLEXITY:
             return np.asarray(np.exp(np.minimum(counts @ answers / (counts @ targets), LARGEST_LOSS)))
+        if self.metric in RATIOS:
+            total = counts @ targets
+            return 1.0 - np.divide(counts @ answers, total, out=np.zeros(len(counts)), where=total > 0)
         return 1.0 - RESAMPLED[self.metric](counts, answers, targets)
+
+
+def resampled_macro_f1(counts: Counts, answers: Values, targets: Values) -> Values:
+    """Of every resample the classes that occur in it or are predicted; of rows x labels all labels."""
+    sets = answers.ndim == 2
+    classes = range(answers.shape[1]) if sets else np.union1d(answers, targets)
+    total, present = np.zeros(len(counts)), np.zeros(len(counts))
+    for each in classes:
+        column = int(each)
+        guess, truth = (side[:, column] if sets else (side == each).astype(float) for side in (answers, targets))
+        both = counts @ (guess + truth)
+        total += np.divide(2 * counts @ (guess * truth), both, out=np.zeros(len(counts)), where=both > 0)
+        present += 1 if sets else both > 0
+    return np.asarray(total / present)
+
+
+def resampled_roc_auc(counts: Counts, answers: Values, targets: Values) -> Values:
+    """Of every resample the mean over classes or labels that it has and lacks, 0.5 where there is none."""
+    if answers.ndim == 2 and targets.ndim == 1:
+        targets = (targets[:, None] == np.arange(answers.shape[1])).astype(float)
+    total, defined = np.zeros(len(counts)), np.zeros(len(counts))
+    for scores, wanted in zip(np.atleast_2d(answers.T), np.atleast_2d(targets.T), strict=True):
+        order = np.argsort(scores, kind="stable")
+        first = np.flatnonzero(np.diff(scores[order], prepend=-np.inf))  # equal scores count half
+        yes, no = (np.add.reduceat(counts[:, order] * side[order], first, axis=1) for side in (wanted, 1 - wanted))
+        pairs = yes.sum(axis=1) * no.sum(axis=1)
+        won = (yes * (no.cumsum(axis=1) - no / 2)).sum(axis=1)
+        total += np.divide(won, pairs, out=np.zeros(len(counts)), where=pairs > 0)
+        defined += pairs > 0
+    return np.asarray(np.divide(total, defined, out=np.full(len(counts), 0.5), where=defined > 0))
 
 
 def resampled_f1(counts: Counts, answers: Values, targets: Values) -> Values:
@@ -97,6 +149,8 @@ RESAMPLED: dict[str, Callable[[Counts, Values, Values], Values]] = {
         resampled_spearman(counts, RankOrder.of(answers), RankOrder.of(targets))
     ),
     "pearson": resampled_pearson,
+    "macro_f1": resampled_macro_f1,
+    "roc_auc": resampled_roc_auc,
 }
 """The metrics that are not means over rows, of many resamples at once."""
 
@@ -132,7 +186,8 @@ class PairedErrors:
     def loss(self, name: str, base: str) -> PairedLoss:
         """What `name` loses against `base`.
 
-        By the differences of rows where the error is a mean over rows, else by 1,000 bootstrap samples of the rows.
+        By the differences of rows where the error is a mean over rows, else by 1,000 bootstrap samples of the rows (200
+        for a metric of the user's own).
         """
         one, other = self.outcomes[name], self.outcomes[base]
         value, rows = float(self._lost(np.array(one.error), np.array(other.error))), len(one)
@@ -161,8 +216,9 @@ class PairedErrors:
         rng, rows = np.random.default_rng(self.seed), len(next(iter(self.outcomes.values())))
         blocks: dict[str, list[Values]] = {name: [] for name in self.outcomes}
         block = max(1, DRAWS_AT_ONCE // rows)
-        for start in range(0, RESAMPLES, block):
-            size = min(block, RESAMPLES - start)
+        resamples = OWN_RESAMPLES if is_own(next(iter(self.outcomes.values())).metric) else RESAMPLES
+        for start in range(0, resamples, block):
+            size = min(block, resamples - start)
             counts = rng.multinomial(rows, np.full(rows, 1 / rows), size=size).astype(np.float64)
             for name, outcomes in self.outcomes.items():
                 blocks[name].append(outcomes.resampled_errors(counts))

@@ -97,6 +97,10 @@ def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     return 2, OutputHead(norm=norm, dense=False, per_token=True)
 
 
+def tag_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
+    return config.num_labels, OutputHead(norm=norm, dense=False, per_token=True)
+
+
 def token_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     rows = config.backbone["vocab_size"]
     return 0, OutputHead(norm=norm, dense=False, bias=False, table=rows, tied=config.tie_word_embeddings)

@@ -36,6 +36,12 @@ class FixedTeacher:
         return self.label_share * task_loss + (1 - self.label_share) * self.distil(logits, answers)
 
 
+def asked_logits(batch: Any, logits: torch.Tensor) -> torch.Tensor:
+    """The logits at the tokens that the task asks about: elsewhere there is nothing to learn from a teacher."""
+    asked = getattr(batch, "asked", None)
+    return logits if asked is None else logits[asked]
+
+
 def supernet_update(
     model: PrunedNetwork,
     draw: SubnetDraws,
@@ -60,7 +66,7 @@ def supernet_update(
         batch = batch.to(model.device)
         updates = strategy(draw, rng, progress)
         fixed = teacher is not None and any(learns for _, learns in updates)
-        answers: Any = teacher.answers(batch) if teacher is not None and fixed else None
+        answers: Any = asked_logits(batch, teacher.answers(batch)) if teacher is not None and fixed else None
         first: Any = None
         gradients = GradientSum(parameters, clip) if clip is not None else None
         for spec, learns in updates:
@@ -71,14 +77,15 @@ def supernet_update(
                     first = value.detach()
                 elif seen is not None:
                     seen(spec, float(value.detach() - first))
+                answered = asked_logits(batch, logits)
                 if teacher is not None and fixed:
-                    value = teacher.loss(value, logits, answers)
+                    value = teacher.loss(value, answered, answers)
                 elif learns and answers is not None:
-                    value = value + distil(logits, answers)
+                    value = value + distil(answered, answers)
                 value.backward()  # at once: a joint backward would only hold more memory
             if gradients is not None:
                 gradients.add()
-            answers = logits.detach() if answers is None else answers
+            answers = answered.detach() if answers is None else answers
         if gradients is not None:
             gradients.restore()
         return float(first)
@@ -124,7 +131,11 @@ def plain_update(
         batch = batch.to(model.device)
         logits = model(**batch.inputs).logits
         value = loss(logits, batch.targets)
-        total = value if teacher is None else teacher.loss(value, logits, teacher.answers(batch))
+        if teacher is None:
+            total = value
+        else:
+            answers = asked_logits(batch, teacher.answers(batch))
+            total = teacher.loss(value, asked_logits(batch, logits), answers)
         total.backward()
         return float(value.detach())
 

@@ -11,9 +11,11 @@ TASK_KINDS: Registry[TaskKind] = Registry(
     "kind of task",
     {
         "classification": Lazy(f"{FILES}.classification:KIND", "one of several classes"),
+        "multi-label": Lazy(f"{FILES}.multi_label:KIND", "any number of labels per text"),
         "regression": Lazy(f"{FILES}.regression:KIND", "a number"),
         "choice": Lazy(f"{FILES}.multiple_choice:KIND", "one of several texts"),
         "qa": Lazy(f"{FILES}.question_answering:KIND", "a part of a text"),
+        "tokens": Lazy(f"{FILES}.token_classification:KIND", "a tag per word: names, parts of speech"),
         "lm": Lazy(f"{FILES}.language_modelling:KIND", "the next token"),
     },
     group=FILES,

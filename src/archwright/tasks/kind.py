@@ -1,6 +1,7 @@
 """The record of a kind of task."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -59,6 +60,10 @@ class TaskKind:
     """Encoded rows -> a few batches of several shapes, on which an export is compared with its network."""
     metrics: tuple[str, ...] = ()
     """Reported for tasks that nobody has made official ones for, where `scores` compares labels."""
+    judged_by: tuple[str, ...] = ()
+    """What --metric may name beside `metric`; a kind with one answer per row can be judged by a user's function too."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other names of these metrics."""
     evaluation_tokens: int = EVALUATION_TOKENS
     batch_size: int = 32
     """Texts per training step of `compress` where none are asked for."""
@@ -66,8 +71,15 @@ class TaskKind:
     importance_span: int | None = None
     """Tokens whose effects are added up before they are squared for the Fisher information; None: all of a text."""
     shares: TimeShares = TimeShares()
+    per_row: bool = False
+    """Whether a row has one answer, however its text is cut into tokens: a few numbers, kept for all rows."""
+    independent: bool = False
+    """Whether each output is a yes or no of its own: sigmoids, binary cross-entropy, a threshold per label."""
     several_texts: bool = False
     """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""
     load: Reference | None = None
     """TaskRequest -> UnsplitTask, for a kind that is asked for by its name (--task NAME); None: a task is of this kind
     by what its data holds."""
+    recognise: Reference | None = None
+    """TaskRequest and the first row (None where files hold no lists) -> whether rows are of this kind, which has a
+    `load`, though nobody asked for it by its name."""

@@ -9,6 +9,7 @@ KIND = TaskKind(
     export=Reference("archwright.exporting.kinds:MULTIPLE_CHOICE"),
     outputs=Reference("archwright.subnet.anatomy:score_outputs"),
     scores=Reference("archwright.training.evaluation:label_scores"),
+    per_row=True,
     metrics=("accuracy",),
     several_texts=True,
 )

@@ -9,5 +9,7 @@ KIND = TaskKind(
     export=Reference("archwright.exporting.kinds:LABELS"),
     outputs=Reference("archwright.subnet.anatomy:score_outputs"),
     scores=Reference("archwright.training.evaluation:label_scores"),
+    per_row=True,
     metrics=("pearson", "spearman"),
+    judged_by=("pearson",),
 )

@@ -7,12 +7,13 @@ from typing import Any
 from archwright.data.files import quote_all
 from archwright.data.tasks.task import Task
 from archwright.errors import BadInput
-from archwright.networks.stock_heads import has_head
+from archwright.networks.stock_heads import has_head, is_multi_label, stock_head
+from archwright.tasks import TASK_KINDS
 
 UNNAMED = re.compile(r"LABEL_\d+", re.IGNORECASE)
 """What transformers calls a class that nobody named."""
 OTHER_HEADS = {
-    "ForTokenClassification": "token classification",
+    "ForTokenClassification": "token classification (--task tokens)",
     "ForQuestionAnswering": "question answering (--task squad)",
     "ForMultipleChoice": "multiple choice (--choice-columns)",
     "ForSequenceClassification": "classification",
@@ -47,16 +48,19 @@ def match_head(config: Any, task: Task, *, head: str = "auto", order: tuple[str,
     labels = task.labels
     if head == "new":
         return HeadMatch(labels, note="--head new: the checkpoint's own head is not used, a new one is trained")
-    if not has_head(config, labels, task.kind) or is_multi_label(config):
+    if not has_head(config, labels, task.kind) or is_multi_label(config) != TASK_KINDS[task.kind].independent:
         return HeadMatch(labels, note=describe_foreign(config, task))
     if not labels:
         return HeadMatch(kept=True, note=f"the checkpoint's own head for {task.kind} is a start")
     names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
-    if same_names(names, labels):
+    if same_names(names, labels) or (stock_head(task.kind).some and are_among(labels, names)):
         return recognise(names) if order is None or in_order(order, names) else contradict(names, order)
     if not all(UNNAMED.fullmatch(name) for name in names):
         note = f"the checkpoint's head is for {quote_all(names)}, not for {quote_all(labels)}: a new one is trained"
         return HeadMatch(labels, note=note)
+    if len(names) != len(order or labels):
+        rule = f"--labels must name all {len(names)} outputs of the checkpoint, {quote_all(names)}"
+        return HeadMatch(labels, refusal=f"{rule}, got {quote_all(order or ())}; give them all, or take --head new.")
     if order is not None:
         return recognise(order)
     if task.numbered or same_names(tuple(map(str, range(len(labels)))), labels):
@@ -77,6 +81,11 @@ def same_names(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return in_order(tuple(sorted(names, key=str.casefold)), tuple(sorted(others, key=str.casefold)))
 
 
+def are_among(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether each of these classes is one of the others, in upper or lower case."""
+    return {*map(str.casefold, names)} <= {*map(str.casefold, others)}
+
+
 def in_order(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return [*map(str.casefold, names)] == [*map(str.casefold, others)]
 
@@ -86,16 +95,12 @@ def contradict(names: tuple[str, ...], order: tuple[str, ...]) -> HeadMatch:
     return HeadMatch(names, refusal=f"{rule}, got {quote_all(order)}; leave it out, or take --head new.")
 
 
-def is_multi_label(config: Any) -> bool:
-    return getattr(config, "problem_type", None) == "multi_label_classification"
-
-
 def describe_foreign(config: Any, task: Task) -> str:
     """One line about a head that is for something else."""
     endings = [ending for ending in OTHER_HEADS for name in config.architectures or () if name.endswith(ending)]
     if not endings:
         return HeadMatch.note
-    what = "multi-label classification" if is_multi_label(config) else OTHER_HEADS[endings[0]]
+    what = "multi-label classification (--task multi-label)" if is_multi_label(config) else OTHER_HEADS[endings[0]]
     wanted = f"{task.kind} with {len(task.labels)} classes" if task.labels else task.kind
     return (
         f"the checkpoint's head is for {what} with {config.num_labels} outputs, not for {wanted}: a new one is trained"

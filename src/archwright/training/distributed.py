@@ -10,8 +10,8 @@ from torch import nn
 BUCKET = 2**23
 """Numbers of gradients that are averaged in one message."""
 
-Targets = Callable[[Any], int]
-"""How many targets of one kind a batch has."""
+Targets = Callable[[Any], float]
+"""How many targets of one kind a batch has, or what they weigh together."""
 
 
 class ProcessGroup:

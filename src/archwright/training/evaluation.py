@@ -9,11 +9,22 @@ from archwright.data.tasks.glue_submission import FIRST_COLUMN
 from archwright.data.tasks.rows import Rows
 from archwright.data.windows import AnswerSpans, Windows
 from archwright.networks.pruned import PrunedNetwork
-from archwright.objectives.error import in_row_order, measure_error, predict, predict_spans
+from archwright.objectives.error import (
+    in_row_order,
+    measure_error,
+    predict,
+    predict_logits,
+    predict_spans,
+    predict_tags,
+    sigmoid,
+    tag_counts,
+)
 from archwright.statistics import ANSWER_METRICS, METRICS
-from archwright.statistics.metrics import OFFICIAL
+from archwright.statistics.metrics import OFFICIAL, f1, ratio
+from archwright.statistics.own_metric import short_name
 from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
 from archwright.tasks import TASK_KINDS
+from archwright.tasks.token_classification import marks_spans
 from archwright.training.task_data import TaskData
 
 GLUE_PREFIX = "glue/"
@@ -29,8 +40,12 @@ def column_of(task: str) -> str:
 
 def scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
     """All metrics of the task on these rows, higher is better but for perplexity."""
-    metrics: dict[str, float] = TASK_KINDS[task_data.task.kind].scores.load()(task_data, network, rows)
-    return metrics
+    task = task_data.task
+    metrics: dict[str, float] = TASK_KINDS[task.kind].scores.load()(task_data, network, rows)
+    name = short_name(task.metric)
+    return (
+        {name: 1 - task_data.error(network, rows)} | metrics if task.metric_chosen and name not in metrics else metrics
+    )
 
 
 def label_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
@@ -45,6 +60,33 @@ def label_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch])
         sides = (answers == task.positive, targets == task.positive) if one_sided else (answers, targets)
         metrics[name] = METRICS[name](*sides)
     return metrics
+
+
+def tag_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
+    """The share of words with the right tag, and where tags mark spans their F1, precision and recall."""
+    words, tags = predict_tags(network, rows), task_data.task.labels
+    metrics = {"token_accuracy": ratio(*tag_counts(words, metric="token_accuracy", labels=tags))}
+    if not marks_spans(tags):
+        return metrics
+    right, both = (counts.sum() for counts in tag_counts(words, metric="entity_f1", labels=tags))
+    wanted = tag_counts(words._replace(answers=words.targets), metric="entity_f1", labels=tags)[0].sum() / 2
+    return {
+        "entity_f1": right / both if both else 0.0,
+        "precision": right / 2 / (both - wanted) if both > wanted else 0.0,
+        "recall": right / 2 / wanted if wanted else 0.0,
+    } | metrics
+
+
+def label_set_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
+    """F1 of all labels of all texts together, the mean of every label's own, and the share of texts all right."""
+    targets = in_row_order([batch.targets for batch in rows], rows) > 0
+    given = sigmoid(predict_logits(network, rows)) > task_data.thresholds(network)
+    each = [f1(given[:, label], targets[:, label]) for label in range(targets.shape[1])]
+    return {
+        "micro_f1": f1(given.ravel(), targets.ravel()),
+        "macro_f1": float(np.mean(each)),
+        "accuracy": float((given == targets).all(axis=1).mean()),
+    }
 
 
 def answer_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:

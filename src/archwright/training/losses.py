@@ -1,12 +1,14 @@
 """Losses of tasks and of distillation: means over the targets of all processes, in pieces where there are many."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
 from archwright.data.encoding import NO_TARGET
+from archwright.tasks import TASK_KINDS
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.precision import at_least_float32
 
@@ -14,15 +16,31 @@ PIECE = 2**22
 """Logits worked on at once: a language model has so many that every copy of all of them would be felt."""
 
 
-def task_loss(logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
+def task_loss(
+    logits: torch.Tensor,
+    targets: torch.Tensor,
+    group: ProcessGroup = SINGLE_PROCESS,
+    *,
+    weights: tuple[float, ...] | None = None,
+) -> torch.Tensor:
     """Mean cross-entropy of all positions that have a target (not -100), or squared error for a single output.
 
     Logits and targets: rows x classes and rows (classification, multiple choice), rows x 2 x time and rows x 2 (starts
-    and ends of answers), rows x time x vocabulary and rows x time (language modelling).
+    and ends of answers), rows x time x vocabulary and rows x time (language modelling, tags of words). Targets that are
+    numbers, rows x labels, are probabilities of labels (multi-label): the mean binary cross-entropy. With weights of
+    classes it is the weighted mean over the positions.
     """
+    if targets.dim() == 2 and targets.is_floating_point():
+        count = group.count(size_of(targets), rows_in)
+        return binary_cross_entropy(logits, targets) / (count * targets.shape[1])
     flat = targets.flatten()
     if logits.shape[-1] == 1:
         return squared_error(logits.flatten(), flat) / group.count(size_of(flat), numbers_in)
+    if weights is not None:
+        logits = at_least_float32(logits)
+        each = torch.tensor(weights, dtype=logits.dtype, device=logits.device)
+        count = group.count(each[flat].sum(), WeightsIn(weights))
+        return nn.functional.cross_entropy(logits, flat, weight=each, reduction="sum") / count
     count = group.count((flat != NO_TARGET).sum(), targets_in)
     return mean_in_pieces(cross_entropy, logits.flatten(0, -2), flat, count=count)
 
@@ -43,6 +61,20 @@ def distillation(
     return mean_in_pieces(divergence, flat, targets, count=count)
 
 
+def find_distillation(kind: str) -> Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]:
+    """Logits, the teacher's and the temperature to the loss that suits a kind of task."""
+    return sigmoid_distillation if TASK_KINDS[kind].independent else distillation
+
+
+def sigmoid_distillation(
+    logits: torch.Tensor, teacher: torch.Tensor, temperature: float, group: ProcessGroup = SINGLE_PROCESS
+) -> torch.Tensor:
+    """KL divergence from the softened teacher where every label is a yes or no, mean over rows and labels."""
+    ours, theirs = (at_least_float32(x) / temperature for x in (logits, teacher))
+    wanted, count = torch.sigmoid(theirs), group.count(size_of(logits), rows_in) * logits.shape[-1]
+    return (binary_cross_entropy(ours, wanted) - binary_cross_entropy(theirs, wanted)) / count  # minus the entropy
+
+
 def targets_in(batch: Any) -> int:
     """How many targets a batch has."""
     return int((batch.targets != NO_TARGET).sum())
@@ -53,6 +85,20 @@ def numbers_in(batch: Any) -> int:
     return int(batch.targets.numel())
 
 
+@dataclass(frozen=True)
+class WeightsIn:
+    """The weights of all targets of a batch."""
+
+    weights: tuple[float, ...]
+
+    def __call__(self, batch: Any) -> float:
+        return float(sum(self.weights[target] for target in batch.targets.tolist()))
+
+
+def rows_in(batch: Any) -> int:
+    return len(batch.targets)
+
+
 def size_of(rows: torch.Tensor) -> torch.Tensor:
     return torch.tensor(len(rows), device=rows.device)
 
@@ -60,6 +106,11 @@ def size_of(rows: torch.Tensor) -> torch.Tensor:
 def squared_error(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     values = at_least_float32(values)
     return nn.functional.mse_loss(values, targets.to(values.dtype), reduction="sum")
+
+
+def binary_cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    logits = at_least_float32(logits)
+    return nn.functional.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="sum")
 
 
 def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

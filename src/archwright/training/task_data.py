@@ -14,7 +14,7 @@ from archwright.configs.budget import parse_budget, parse_vocabulary
 from archwright.data.batching import Batch, Encoded, batches, evaluation_batches
 from archwright.data.public_data import resolve_model
 from archwright.data.tasks.grouping import NO_GROUP, group_rows
-from archwright.data.tasks.rows import Rows
+from archwright.data.tasks.rows import TextRows
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.data.text.vocabulary import Vocabulary, choose_vocabulary, prune_tokenizer
@@ -24,13 +24,17 @@ from archwright.networks.embeddings import factorize_embeddings, keep_tokens, na
 from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config, supernet_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.networks.width import check_width
-from archwright.objectives.error import measure_error, measure_rows
+from archwright.objectives.error import in_row_order, label_outcomes, measure_rows, predict_logits, sigmoid
 from archwright.random_streams import TEST_SAMPLE, VALIDATION_HALVES
 from archwright.statistics.paired import RowOutcomes
+from archwright.statistics.thresholds import USUAL, choose_thresholds
 from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import HeadMatch, match_head
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
+from archwright.training.judging import choose_metric, parse_class_weights
+from archwright.training.losses import task_loss
 
 LEAST_TOKENS = 0.5
 """Of a model's word vectors: a tokenizer with fewer tokens is not the model's."""
@@ -57,6 +61,14 @@ class TaskData:
     """The tokens that stay where not all do; tokenizer and `encoded` know only them."""
     uncut: "TaskData | None" = None
     """The same rows with all tokens, where not all stay."""
+    held_out: bool = True
+    """Whether the validation rows are neither training nor test rows."""
+    class_weights: tuple[float, ...] | None = None
+    """How much every class counts in the loss, in id order; None: all alike."""
+
+    def loss(self, logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
+        """What training minimizes: the task's loss, with the weights of classes where there are some."""
+        return task_loss(logits, targets, group, weights=self.class_weights)
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
@@ -78,7 +90,7 @@ class TaskData:
         if encoded.rows < FEWEST_TO_HALVE:
             return None
         rows = self.task.splits["validation"]
-        groups = group_rows(rows.columns) if isinstance(rows, Rows) and len(rows) == len(encoded) else None
+        groups = group_rows(rows.columns) if isinstance(rows, TextRows) and len(rows) == len(encoded) else None
         search, holdout = cut_halves(encoded, self.seed, groups)
         tokens = self.evaluation_tokens
         return evaluation_batches(search, tokens=tokens), evaluation_batches(holdout, tokens=tokens)
@@ -99,11 +111,46 @@ class TaskData:
 
     def error(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> float:
         """1 - the task's metric (or the perplexity) of the network, or of the sub-network `spec` inside it."""
-        return measure_error(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
+        return self.outcomes(network, rows, spec).error
 
     def outcomes(self, network: PrunedNetwork, rows: list[Batch], spec: SubnetSpec | None = None) -> RowOutcomes:
         """What it makes of every row: the same error, and how sure a difference from another network is."""
-        return measure_rows(network, rows, spec, metric=self.task.metric, positive=self.task.positive)
+        task = self.task
+        if TASK_KINDS[task.kind].independent:
+            logits = predict_logits(network, rows, spec)
+            targets = in_row_order([batch.targets for batch in rows], rows).astype(np.float64)
+            thresholds = self.thresholds(network, spec, logits if rows is self.threshold_rows else None)
+            return label_outcomes(logits, targets, metric=task.metric, thresholds=thresholds)
+        return measure_rows(network, rows, spec, metric=task.metric, positive=task.positive, labels=task.labels)
+
+    @property
+    def threshold_rows(self) -> list[Batch]:
+        """What thresholds of labels are chosen on: validation rows that search, not those that judge."""
+        return self.halves[0] if self.halves else self.validation
+
+    def thresholds(
+        self,
+        network: PrunedNetwork,
+        spec: SubnetSpec | None = None,
+        logits: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
+        """The probability from which on each label is given, of this network; all 0.5 where no rows are held out.
+
+        `logits` are its answers to `threshold_rows` where they are known.
+        """
+        if not self.held_out:
+            return np.full(len(self.task.labels), USUAL)
+        rows = self.threshold_rows
+        if logits is None:
+            logits = predict_logits(network, rows, spec)
+        return choose_thresholds(sigmoid(logits), in_row_order([batch.targets for batch in rows], rows))
+
+    def named_thresholds(self, network: PrunedNetwork) -> dict[str, float] | None:
+        """The same by label, for a config; None where labels exclude each other."""
+        if not TASK_KINDS[self.task.kind].independent:
+            return None
+        values = self.thresholds(network)
+        return {name: round(float(value), 6) for name, value in zip(self.task.labels, values, strict=True)}
 
     def scale_error(self, error: float) -> float:
         """The error between 0, perfect, and 1, guessing: what a hypervolume is computed from."""
@@ -204,18 +251,24 @@ def prepare_task_data(
     The tokenizer is the checkpoint's, or that of another folder or hub id.
     """
     options = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
-    options = {key: value for key, value in options.items() if key not in ("task", "max_length", "head")}
+    elsewhere = ("task", "max_length", "head", "metric", "class_weights")
+    options = {key: value for key, value in options.items() if key not in elsewhere}
     options["labels"] = data.labels or None
     task = load_task(**options)
     head = match_head(config, task, head=data.head, order=data.labels or None).check()
     if head.kept and head.labels != task.labels:
         task = load_task(**{**options, "labels": head.labels})
-    task = replace(task, vocabulary=getattr(config, "vocab_size", 0))
+    task = choose_metric(replace(task, vocabulary=getattr(config, "vocab_size", 0)), data.metric)
+    weights = parse_class_weights(data.class_weights, task)
     words = load_tokenizer(tokenizer or source)
     check_vocabulary(words, task.vocabulary, tokenizer or source)
     encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
     check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
-    return TaskData(source, task, words, head, encoded, seed, device)
+    return TaskData(
+        *(source, task, words, head, encoded, seed, device),
+        held_out=held_out is None or held_out > 0,
+        class_weights=weights,
+    )
 
 
 def check_vocabulary(tokenizer: Any, rows: int, source: str) -> None:

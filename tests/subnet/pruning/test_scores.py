@@ -17,6 +17,7 @@ from tests.tiny import BATCHES, BY_QUERIES, DECODERS, STOCK, TinyBatch, shared_t
 KINDS = [(name, "lm" if name in DECODERS else "classification") for name in STOCK] + [
     ("bert", "choice"),
     ("roberta", "qa"),
+    ("electra", "multi-label"),
     ("llama-queries", "classification"),
 ]
 

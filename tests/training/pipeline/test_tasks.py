@@ -122,6 +122,33 @@ def test_questions(version: int, bert: Path, tmp_path: Path) -> None:
         assert found["best_f1"] >= found["f1"] - 1e-9
 
 
+def test_tags(bert: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.conll"
+    sentences = (f"the O\nold O\n{name} B-name\n{name} I-name\nleft O\n\n" for name in ("ann", "bob", "eve") * 20)
+    rows.write_text("".join(sentences))
+    words = {**TASK, "epochs": 12.0, "pooling": None, "split": "random"}
+    found = trained(tmp_path / "run", model=str(bert), train=rows, **words).metrics
+    assert set(found) == {"entity_f1", "precision", "recall", "token_accuracy", "rows", "splits"}
+    assert found["entity_f1"] > 0.9 and found["precision"] > 0.9 and found["recall"] > 0.9
+    judged = aw.train(model=str(tmp_path / "run"), train=rows, evaluate_only=True, max_length=48, split="random")
+    assert judged.metrics == found
+
+
+def test_several_labels_per_text(bert: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    sets = (["good"], ["bad", "long"], [], ["long", "good"])
+    lines = [{"text": f"a {' '.join(sets[n % 4])} film {n}", "label": sets[n % 4]} for n in range(120)]
+    rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = trained(tmp_path / "run", model=str(bert), train=rows, **{**TASK, "epochs": 15.0, "split": "random"})
+    assert set(found.metrics) == {"micro_f1", "macro_f1", "accuracy", "rows", "splits"}
+    assert found.metrics["micro_f1"] > 0.9
+    again = {"train": rows, "evaluate_only": True, "max_length": 48, "split": "random"}
+    assert aw.train(model=str(tmp_path / "run"), **again).metrics == found.metrics
+    words = {**TASK, "epochs": 1.0, "teacher": str(tmp_path / "run"), "split": "random"}
+    taught = trained(tmp_path / "taught", **{**encoder, "tokenizer": None}, train=rows, **words).as_json()
+    assert taught["teacher_metrics"]["micro_f1"] == found.metrics["micro_f1"]
+
+
 def test_held_out_rows_of_a_preset(bert: Path, glue: Path, tmp_path: Path) -> None:
     words = {"max_length": 32, "threads": 1, "steps": 1, "task": "glue/RTE", "data": glue, "batch_size": 4}
     found = trained(tmp_path / "run", model=str(bert), preset="plm-pruning", **words).as_json()

@@ -29,7 +29,6 @@ from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.supernet import plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.loop import Update, train_network
-from archwright.training.losses import task_loss
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import save_network
 
@@ -115,7 +114,7 @@ def train_alone(
     folder, options = context.run.networks / source, context.config.supernet
     network = extract_trainable(original, spec)
     freeze_embeddings(network, not options.train_embeddings)
-    update = plain_update(network, loss=task_loss, teacher=original_teacher(context))
+    update = plain_update(network, loss=context.task_data.loss, teacher=original_teacher(context))
     steps_per_epoch = context.task_data.steps_per_epoch(options.batch_size)
     steps = plan_steps(context, source, lambda: affordable_steps(context, network, update, deadline))
     if deadline is not None and steps < FEWEST_EPOCHS * steps_per_epoch:

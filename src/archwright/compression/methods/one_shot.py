@@ -15,7 +15,6 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.random_streams import RANDOM_SUBNETS
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning.baselines import head_pruning, magnitude_pruning, random_pruning
-from archwright.training.losses import task_loss
 
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(9, 0, -1))
 """Of the non-embedding parameters: the sizes that the rules prune to."""
@@ -24,7 +23,7 @@ SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(9, 0, -1))
 def prune_heads(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """Sizes that no removal of heads alone can reach are left out."""
     with context.run.phase("prune"):
-        specs = head_pruning(original, sample_batches(context), task_loss, SHARES)
+        specs = head_pruning(original, sample_batches(context), context.task_data.loss, SHARES)
     write_subnets(context, original, specs.values())
 
 

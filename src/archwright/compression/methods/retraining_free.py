@@ -20,7 +20,6 @@ from archwright.subnet.pruning import REPAIRS
 from archwright.subnet.pruning.baselines import prune_by_fisher
 from archwright.subnet.pruning.streams import record_streams
 from archwright.tasks import TASK_KINDS
-from archwright.training.losses import task_loss
 from archwright.training.task_data import save_network
 
 CALIBRATION_TOKENS = 8192
@@ -48,7 +47,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
     with context.run.phase("prune"):
         batches = sample_batches(context, least=CALIBRATION_TOKENS)
         chosen = prune_by_fisher(
-            *(original, batches, task_loss, SHARES),
+            *(original, batches, context.task_data.loss, SHARES),
             length=context.length,
             trust=context.config.supernet.fisher_trust,
             span=TASK_KINDS[context.task_data.task.kind].importance_span,

@@ -1,10 +1,12 @@
 """Data sets by their name for the `datasets` library, when it is installed."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from archwright.data.files import quote, quote_all
+from archwright.data.tasks.table_files import Lines, feature_names, name_classes
 from archwright.data.tasks.tables import Columns, Examples, RawTask, collect
 from archwright.errors import BadInput
 
@@ -45,6 +47,28 @@ def load_splits(name: str) -> dict[str, Any]:
         raise BadInput(
             f"cannot load {name}: {quote(reason, 200)}; check the name, hf:NAME or hf:NAME:CONFIG."
         ) from None
+
+
+def first_hub_row(name: str) -> Mapping[str, Any] | None:
+    """The first row of train; None where there is none."""
+    rows: Iterable[Mapping[str, Any]] = load_splits(name).get("train", ())
+    return next(iter(rows), None)
+
+
+def hub_lines(name: str) -> tuple[dict[str, Lines], dict[str, float], str]:
+    """The rows of train, validation and test, class numbers as names; what is cut from train instead; a note.
+
+    One split beside train is the test set.
+    """
+    splits = load_splits(name)
+    if "train" not in splits:
+        raise BadInput(f"{name} needs a split 'train', it has {quote_all(splits)}.")
+    held_out = [*[split for split in VALIDATION_SPLITS if split in splits][:1], *({"test"} & set(splits))]
+    roles = {"train": "train", **dict(zip(("test", "validation"), held_out[::-1], strict=False))}
+    lines = {role: name_classes(splits[split], feature_names(splits[split].features)) for role, split in roles.items()}
+    shares: tuple[dict[str, float], ...] = ({"validation": 0.15, "test": 0.15}, {"validation": 0.3}, {})
+    note = f"the split {held_out[0]!r} is the test set" if len(held_out) == 1 else ""
+    return lines, shares[len(held_out)], note
 
 
 def class_names(rows: Any, column: str) -> tuple[str, ...] | None:

@@ -1,8 +1,8 @@
 """Labelled texts of one split, and what every kind of split can do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +55,47 @@ class UnsplitTask:
     positive: int | None = None
 
 
+class TextRows:
+    """Rows with texts, whatever their labels are: how they are split and sampled, text by text."""
+
+    every_class: ClassVar[bool] = False
+    """Whether the training rows must have every class."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def take(self, rows: Positions) -> Self:
+        """The rows at these positions, in this order."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> list[list[str]]:
+        """What rows may share: the texts, and the second texts where there are any."""
+        raise NotImplementedError
+
+    @property
+    def classes(self) -> set[int]:
+        """Ids of the classes that occur."""
+        raise NotImplementedError
+
+    def split(self, shares: Mapping[str, float], seed: int) -> dict[str, Self]:
+        return {name: self.take(positions) for name, positions in split_rows(len(self), shares, seed).items()}
+
+    def split_together(self, shares: Mapping[str, float], seed: int) -> tuple[dict[str, Self], int]:
+        """The same with rows that share text in one part, and how many of the other parts share text with train."""
+        groups = group_rows(self.columns)
+        parts = split_groups(groups, shares, seed)
+        return {name: self.take(positions) for name, positions in parts.items()}, count_separated(groups, parts)
+
+    def sample(self, size: int, seeds: tuple[int, ...]) -> Self:
+        return self.take(sample_rows(len(self), size, seeds))
+
+
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(TextRows):
     """Labelled texts; `pairs` are the second texts of two-text tasks."""
 
+    every_class: ClassVar[bool] = True
     texts: list[str]
     pairs: list[str] | None
     targets: Targets
@@ -68,28 +105,24 @@ class Rows:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def take(self, rows: Positions) -> "Rows":
-        """The rows at these positions, in this order."""
+    def take(self, rows: Positions) -> Self:
         pairs = None if self.pairs is None else [self.pairs[row] for row in rows]
         choices = tuple([column[row] for row in rows] for column in self.choices)
-        return Rows([self.texts[row] for row in rows], pairs, self.targets[rows], choices)
-
-    def split(self, shares: Mapping[str, float], seed: int) -> dict[str, "Rows"]:
-        return {name: self.take(positions) for name, positions in split_rows(len(self), shares, seed).items()}
-
-    def split_together(self, shares: Mapping[str, float], seed: int) -> tuple[dict[str, "Rows"], int]:
-        """The same with rows that share text in one part, and how many of the other parts share text with train."""
-        groups = group_rows(self.columns)
-        parts = split_groups(groups, shares, seed)
-        return {name: self.take(positions) for name, positions in parts.items()}, count_separated(groups, parts)
+        return replace(
+            self,
+            texts=[self.texts[row] for row in rows],
+            pairs=pairs,
+            targets=self.targets[rows],
+            choices=choices,
+        )
 
     @property
     def columns(self) -> list[list[str]]:
-        """What rows may share: the texts, and the second texts where there are any."""
         return [self.texts] if self.pairs is None else [self.texts, self.pairs]
 
-    def sample(self, size: int, seeds: tuple[int, ...]) -> "Rows":
-        return self.take(sample_rows(len(self), size, seeds))
+    @property
+    def classes(self) -> set[int]:
+        return set(self.targets.tolist())
 
     def encode(self, tokenizer: Any, max_length: int) -> Encoded:
         special = tokenizer.num_special_tokens_to_add(pair=self.pairs is not None or bool(self.choices))

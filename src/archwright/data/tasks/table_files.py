@@ -21,12 +21,49 @@ PACKED = ".gz"
 PARQUET = ".parquet"
 
 
-def read_rows(path: Path) -> list[Line]:
+class Lines(list[Line]):
+    """Rows, and the names of classes that the data declares."""
+
+    def __init__(self, lines: Iterable[Line], classes: Mapping[str, list[str]] | None = None):
+        super().__init__(lines)
+        self.classes: dict[str, list[str]] = dict(classes or {})
+        """Column -> names in the order of their numbers."""
+
+
+def ending_of(path: Path) -> str:
+    """How the name of a file ends, before .gz."""
+    return (Path(path.stem) if path.suffix.lower() == PACKED else path).suffix.lower()
+
+
+def holds_rows(path: Path) -> bool:
+    """Whether `read_rows` knows such files by their name."""
+    return path.is_dir() or ending_of(path) in (*READERS, PARQUET)
+
+
+def first_row(path: Path) -> Mapping[str, Any] | None:
+    """The first row of data that can hold lists, read without the others where that is possible; None of others."""
+    ending = ending_of(path)
+    if not path.is_dir() and ending not in (PARQUET, ".json", ".jsonl", ".ndjson"):
+        return None
+    if ending in (".jsonl", ".ndjson") and path.suffix.lower() != PACKED:
+        try:
+            with open(path, encoding="utf-8-sig") as lines:
+                row = json.loads(next(filter(str.strip, lines), "null"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return row if isinstance(row, dict) else None
+    try:
+        rows = read_rows(path)
+    except BadInput:
+        return None  # whoever reads all of it says what is wrong
+    return rows[0][1] if rows else None
+
+
+def read_rows(path: Path) -> Lines:
     """All rows of a file, or of a folder that `datasets` saved."""
     if path.is_dir():
         return saved_rows(path)
-    packed = path.suffix.lower() == PACKED
-    ending = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
+    packed, ending = path.suffix.lower() == PACKED, ending_of(path)
     if ending == PARQUET and not packed:
         return parquet_rows(path)
     if ending not in READERS:
@@ -36,7 +73,7 @@ def read_rows(path: Path) -> list[Line]:
     content = decode_utf8(raw, str(path))
     if not content.strip():
         raise BadInput(f"{path} is empty; a data file needs at least one row.")
-    return list(READERS[ending](content, str(path)))
+    return Lines(READERS[ending](content, str(path)))
 
 
 def unpack(path: Path) -> bytes:
@@ -47,7 +84,7 @@ def unpack(path: Path) -> bytes:
         raise BadInput(f"{path} cannot be unpacked: {error}; pack it again with gzip.") from None
 
 
-def parquet_rows(path: Path) -> list[Line]:
+def parquet_rows(path: Path) -> Lines:
     """The rows of a Parquet file; class numbers that `datasets` wrote become their names."""
     parquet = import_module("pyarrow.parquet")
     read_bytes(path)
@@ -58,10 +95,13 @@ def parquet_rows(path: Path) -> list[Line]:
         raise BadInput(f"{path} is no Parquet file that can be read: {reason[:200]}") from None
     noted = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
     features = noted.get("info", {}).get("features", {})
-    return name_classes(table.to_pylist(), {column: values.get("names") for column, values in features.items()})
+    names = {
+        column: values.get("names") or (values.get("feature") or {}).get("names") for column, values in features.items()
+    }
+    return name_classes(table.to_pylist(), names)
 
 
-def saved_rows(folder: Path) -> list[Line]:
+def saved_rows(folder: Path) -> Lines:
     """The rows of a folder of `Dataset.save_to_disk`."""
     datasets = import_module("datasets")
     try:
@@ -70,18 +110,28 @@ def saved_rows(folder: Path) -> list[Line]:
         raise BadInput(f"{folder} is a folder, but none that `datasets` saved; name a file in it.") from None
     if isinstance(saved, datasets.DatasetDict):
         raise BadInput(f"{folder} holds the splits {quote_all(saved)}; name one of them, such as {folder / 'train'}.")
-    return name_classes(saved, {column: getattr(kind, "names", None) for column, kind in saved.features.items()})
+    return name_classes(saved, feature_names(saved.features))
 
 
-def name_classes(rows: Iterable[Mapping[str, Any]], classes: Mapping[str, list[str] | None]) -> list[Line]:
-    """Numbered rows, with the names of classes where numbers stand for them."""
+def feature_names(features: Mapping[str, Any]) -> dict[str, list[str] | None]:
+    """The names of classes in columns of `datasets`: of labels, or of lists of labels."""
+    inner = {column: getattr(kind, "feature", kind) for column, kind in features.items()}
+    return {column: getattr(kind, "names", None) for column, kind in inner.items()}
+
+
+def name_classes(rows: Iterable[Mapping[str, Any]], classes: Mapping[str, list[str] | None]) -> Lines:
+    """Numbered rows, with the names of classes where numbers stand for them, also in lists."""
     named = {column: names for column, names in classes.items() if names}
-    lines: list[Line] = []
+
+    def name(value: Any, names: list[str]) -> Any:
+        if isinstance(value, list):
+            return [name(each, names) for each in value]
+        return names[value] if isinstance(value, int) and 0 <= value < len(names) else value
+
+    lines = Lines((), named)
     for number, row in enumerate(rows, start=1):
         values = dict(row)
-        for column, names in named.items():
-            if isinstance(values.get(column), int) and 0 <= values[column] < len(names):
-                values[column] = names[values[column]]
+        values |= {column: name(values[column], names) for column, names in named.items() if column in values}
         lines.append((number, values))
     return lines
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from archwright.data.files import is_unicode, quote, quote_all
-from archwright.data.tasks.table_files import Line, read_rows
+from archwright.data.tasks.table_files import Line, Lines, read_rows
 from archwright.errors import BadInput
 from archwright.logs import logger
 
@@ -63,17 +63,25 @@ class Columns:
     """Multiple choice: the columns of the choices, in the order in which labels count them."""
     skip_empty: bool = False
     """Whether rows without text or label are left out instead of refused."""
+    labels: tuple[str, ...] = ()
+    """Multi-label: a column of 0 and 1 for every label."""
 
-    def recognise(self, row: Mapping[str, Any], source: str) -> "Columns":
-        """The same, with the one column of a usual name where the file has no `text` or no `label`; a line says so."""
+    def recognise(
+        self, row: Mapping[str, Any], usual_names: Mapping[str, set[str]] = USUAL_NAMES, source: str | None = None
+    ) -> "Columns":
+        """The same, with the one column of a usual name where the file has no `text` or no `label`.
+
+        A line says so where a source is given.
+        """
         found: dict[str, Any] = {}
-        for field_name, usual in USUAL_NAMES.items():
+        for field_name, usual in usual_names.items():
             if getattr(self, field_name) == field_name and field_name not in row:
                 taken = {self.text, self.pair, self.label, *self.choices}
                 names = [name for name in row if name.casefold() in usual and name not in taken]
                 if len(names) == 1:
                     found[field_name] = names[0]
-                    logger.warning("%s has no column %r: %r is taken for it", source, field_name, names[0])
+                    if source is not None:
+                        logger.warning("%s has no column %r: %r is taken for it", source, field_name, names[0])
         return replace(self, **found)
 
     def is_empty(self, row: Mapping[str, Any]) -> bool:
@@ -82,7 +90,8 @@ class Columns:
         return any(row.get(name, "-") is None or not str(row.get(name, "-")).strip() for name in names)
 
     def __post_init__(self) -> None:
-        columns = [name for name in (self.text, self.pair, self.label, *self.choices) if name is not None]
+        columns = [name for name in (self.text, self.pair, *self.choices, *self.labels) if name is not None]
+        columns += [] if self.labels else [self.label]
         if len(set(columns)) < len(columns):
             raise BadInput(f"text, text pair, label and choices need a column each, got {quote_all(columns)}.")
         if len(self.choices) == 1:
@@ -133,9 +142,9 @@ def read_file(path: Path, columns: Columns) -> Examples:
     lines = read_rows(path)
     if not lines:
         raise BadInput(f"{path} has a header but no rows; a data file needs at least one row.")
-    columns = columns.recognise(lines[0][1], str(path))
+    columns = columns.recognise(lines[0][1], source=str(path))
     if columns.skip_empty:
-        full = [line for line in lines if not columns.is_empty(line[1])]
+        full = Lines(line for line in lines if not columns.is_empty(line[1]))
         if len(full) < len(lines):
             logger.warning("%s: %s of %s rows have no text or no label and are left out", path, *counts(lines, full))
         lines = full

@@ -9,13 +9,15 @@ import numpy as np
 
 from archwright.data.files import quote, quote_all
 from archwright.data.tasks.grouping import count_inside
-from archwright.data.tasks.hub import PREFIX
+from archwright.data.tasks.hub import PREFIX, first_hub_row
 from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
 from archwright.data.tasks.passages import load_passages
-from archwright.data.tasks.rows import Rows, Split, UnsplitTask
+from archwright.data.tasks.rows import Split, TextRows, UnsplitTask
 from archwright.data.tasks.squad import ADDRESS, load_squad
+from archwright.data.tasks.table_files import first_row
 from archwright.data.tasks.tables import Columns, own_files
 from archwright.errors import BadInput
+from archwright.logs import logger
 from archwright.tasks import TASK_KINDS
 
 DEFAULT_TASK = "movie-reviews"
@@ -44,6 +46,8 @@ class Task:
     """Tokens that a network chooses from, once there is a network; only lm asks for it."""
     numbered: bool = False
     """Whether the order of the classes is the task's own, as in GLUE, and not that of their names."""
+    metric_chosen: bool = False
+    """Whether the user chose the metric, and not the task."""
 
     @property
     def regression(self) -> bool:
@@ -87,6 +91,7 @@ def load_task(
     text_column: str = "text",
     text_pair_column: str | None = None,
     label_column: str = "label",
+    label_columns: tuple[str, ...] = (),
     choice_columns: tuple[str, ...] = (),
     skip_empty: bool = False,
     regression: bool | None = None,
@@ -111,7 +116,9 @@ def load_task(
     for option, value in {"--seed": seed, **{f"--{split}-rows": rows for split, rows in sizes.items()}}.items():
         if value < 0:
             raise BadInput(f"{option} must not be negative, got {value}.")
-    columns = Columns(text_column, text_pair_column, label_column, tuple(choice_columns), skip_empty)
+    columns = Columns(
+        text_column, text_pair_column, label_column, tuple(choice_columns), skip_empty, tuple(label_columns)
+    )
     request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels, validation_role)
     kind = TASK_KINDS.get(name) if name else None
     if name in OTHER_TASKS:
@@ -119,11 +126,24 @@ def load_task(
     elif kind is not None and kind.load is not None:
         task = kind.load.load()(request)
     else:
-        task = load_labelled(request)
+        task = recognise_kind(request)(request)
     if held_out is not None and task.test is not None and task.validation is None:
         shares = {"validation": held_out} if held_out else {}
         task = replace(task, validation=None if held_out else task.test, shares=shares)
     return check_classes(split_task(task, sizes, seed, grouped=split == "grouped"), seed)
+
+
+def recognise_kind(request: TaskRequest) -> Callable[[TaskRequest], UnsplitTask]:
+    """What loads rows that nobody gave a kind of task for: a kind that recognises them, else labelled texts."""
+    if request.name is not None and not request.name.startswith(PREFIX):
+        return load_labelled
+    row = first_hub_row(request.name) if request.name else None if request.train is None else first_row(request.train)
+    for name, kind in TASK_KINDS.items():
+        if kind.recognise is not None and kind.load is not None and kind.recognise.load()(request, row):
+            logger.info("the rows are read as --task %s", name)
+            load: Callable[[TaskRequest], UnsplitTask] = kind.load.load()
+            return load
+    return load_labelled
 
 
 def load_labelled(request: TaskRequest) -> UnsplitTask:
@@ -195,7 +215,7 @@ def split_task(task: UnsplitTask, sizes: Mapping[str, int], seed: int, *, groupe
     shares, how = task.shares, task.how.format(seed=seed)
     data = {name: split for name, split in (("validation", task.validation), ("test", task.test)) if split is not None}
     given = list(data)
-    if grouped and shares and isinstance(task.train, Rows):
+    if grouped and shares and isinstance(task.train, TextRows):
         parts, separated = task.train.split_together(shares, seed)
         data |= parts
         how += ", rows that share text kept together"
@@ -215,16 +235,21 @@ def split_task(task: UnsplitTask, sizes: Mapping[str, int], seed: int, *, groupe
 def note_overlap(splits: Mapping[str, Split], name: str) -> str:
     """How many rows of a given file stand word for word in training rows; nothing is moved because of it."""
     train, rows = splits["train"], splits[name]
-    inside = count_inside(rows.columns, train.columns) if isinstance(rows, Rows) and isinstance(train, Rows) else 0
+    if not (isinstance(rows, TextRows) and isinstance(train, TextRows)):
+        return ""
+    inside = count_inside(rows.columns, train.columns)
     return f"{inside} of {len(rows)} {name} rows stand word for word inside training rows" if inside else ""
 
 
 def check_classes(task: Task, seed: int) -> Task:
     """The task itself, if its training rows can teach every class."""
     rows = task.splits["train"]
-    present = set(rows.targets.tolist()) if isinstance(rows, Rows) else set()
-    missing = [label for index, label in enumerate(task.labels) if index not in present]
-    if missing:
+    if not task.labels or not isinstance(rows, TextRows):
+        return task
+    missing = [label for index, label in enumerate(task.labels) if index not in rows.classes]
+    if missing and not rows.every_class:
+        logger.warning("no training row has %s: nothing is learnt about them", quote_all(missing))
+    elif missing:
         way = "take more rows, another --seed, or give --validation and --test files"
         raise BadInput(
             f"no row of class {quote_all(missing)} among the {len(rows)} training rows (seed {seed}); {way}."

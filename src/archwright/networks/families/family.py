@@ -151,6 +151,8 @@ class Family(LayerParts):
     head_activation: str
     choice_dense: str = ""
     """The first linear of the stock multiple choice head."""
+    token_out: str = "classifier"
+    """The linear of the stock head for token classification."""
     embeddings: tuple[str, ...] = ("embeddings",)
     """Where the embeddings are, word vectors first."""
     embedding_norm: str = ""

@@ -22,6 +22,7 @@ LLAMA = Family(
     head_dense="",
     head_out="score",
     head_activation="",
+    token_out="score",
     embeddings=("embed_tokens",),
     positions="",
     pooling="last",

@@ -1,5 +1,6 @@
 """Layer-wise distillation (Wang 2025, W-PCA, Appendix C, Equations 5 to 7)."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,17 @@ from archwright.data.epochs import shuffled_epochs
 from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
 from archwright.random_streams import DISTILLATION_PROJECTIONS, VALIDATION_BATCHES, generator
+from archwright.subnet.supernet import asked_logits
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
-from archwright.training.losses import mean_in_pieces, numbers_in, size_of, squared_error
+from archwright.training.losses import (
+    mean_in_pieces,
+    numbers_in,
+    sigmoid_distillation,
+    size_of,
+    squared_error,
+    targets_in,
+)
 from archwright.training.objectives.layers import (
     LayerStates,
     Projections,
@@ -71,11 +80,18 @@ OBJECTIVE = TrainingObjective("distil", "pretraining", plan_distillation, head="
 
 
 def layerwise_update(
-    student: Any, teacher: Any, projections: Projections, *, gamma: float, group: ProcessGroup = SINGLE_PROCESS
+    student: Any,
+    teacher: Any,
+    projections: Projections,
+    *,
+    gamma: float,
+    group: ProcessGroup = SINGLE_PROCESS,
+    independent: bool = False,
 ) -> Update:
     """A step towards the teacher's states, and with weight `gamma` towards its logits; no label plays a part.
 
-    Gamma is 0 in pre-training, where neither network's head is run, and 1 in fine-tuning.
+    Gamma is 0 in pre-training, where neither network's head is run, and 1 in fine-tuning. `independent` means that
+    every output is a yes or no of its own.
     """
     pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
     teacher.eval()
@@ -88,7 +104,14 @@ def layerwise_update(
             logits = run_network(student, batch.inputs, logits=gamma > 0)
         loss = state_loss(states, targets, projections, pairs, real_tokens(batch), group)
         if logits is not None and target_logits is not None:
-            loss = loss + gamma * prediction_loss(logits, target_logits, group)
+            ours, theirs = asked_logits(batch, logits), asked_logits(batch, target_logits)
+            positions = numbers_in if getattr(batch, "asked", None) is None else targets_in
+            answered = (
+                sigmoid_distillation(ours, theirs, 1.0, group)
+                if independent
+                else prediction_loss(ours, theirs, group, positions)
+            )
+            loss = loss + gamma * answered
         loss.backward()
         return loss.detach()
 
@@ -122,10 +145,15 @@ def state_loss(
     return torch.stack(errors).sum()
 
 
-def prediction_loss(logits: torch.Tensor, teacher: torch.Tensor, group: ProcessGroup) -> torch.Tensor:
-    """Soft cross-entropy, mean over positions, or mean squared error for a single output."""
+def prediction_loss(
+    logits: torch.Tensor, teacher: torch.Tensor, group: ProcessGroup, positions: Callable[[Any], int] = numbers_in
+) -> torch.Tensor:
+    """Soft cross-entropy, mean over positions, or mean squared error for a single output.
+
+    `positions` says how many of them a batch of another process has.
+    """
     flat, targets = logits.flatten(0, -2), teacher.flatten(0, -2)
-    count = group.count(size_of(flat), numbers_in)
+    count = group.count(size_of(flat), positions)
     if logits.shape[-1] == 1:
         return squared_error(flat, targets) / count
 

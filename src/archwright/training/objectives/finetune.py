@@ -19,13 +19,14 @@ from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
+from archwright.networks.stock_heads import stock_head
 from archwright.objectives.error import predict
 from archwright.random_streams import DISTILLATION_PROJECTIONS, generator
 from archwright.subnet.supernet import plain_update
+from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import in_order, match_head
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.loop import train_network
-from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import layerwise_update
 from archwright.training.objectives.layers import build_projections
 from archwright.training.objectives.pretraining import check_same_tokens
@@ -55,7 +56,7 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
     task, train = task_data.task, task_data.encoded["train"]
     check_positions(network, {"--max-length": max(int(rows.lengths.max()) for rows in task_data.encoded.values())})
     check_batch(len(train), context, task.name)
-    update = plain_update(network, loss=partial(task_loss, group=context.group))
+    update = plain_update(network, loss=partial(task_data.loss, group=context.group))
     parts: dict[str, Any] = {"model": network, "update": update}
     if config.objective.teacher is not None:
         parts = teacher_parts(context, task_data, network)
@@ -141,7 +142,13 @@ def fit_head(network: PrunedNetwork, task_data: TaskData, *, fitted: bool) -> Pr
     values = {name: value for name, value in network.config.to_dict().items() if name in BODY_FIELDS}
     names = dict(enumerate(task_data.task.labels)) or {0: "score"}
     kind = task_data.task.kind
-    config = PrunedConfig(**values, kind=kind, id2label=names, label2id={name: i for i, name in names.items()})
+    config = PrunedConfig(
+        **values,
+        kind=kind,
+        problem_type=stock_head(kind).problem_type,
+        id2label=names,
+        label2id={name: i for i, name in names.items()},
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(task_data.seed)
         headed = network_class(kind)(config)
@@ -171,7 +178,12 @@ def teacher_parts(context: TrainingContext, task_data: TaskData, network: Pruned
     projections = build_projections(network, teacher, generator=draws).to(context.device)
     return {
         "model": nn.ModuleDict({"student": network, "projections": projections}),
-        "update": layerwise_update(network, teacher, projections, gamma=1.0, group=context.group),
+        "update": layerwise_update(
+            *(network, teacher, projections),
+            gamma=1.0,
+            group=context.group,
+            independent=TASK_KINDS[task_data.task.kind].independent,
+        ),
         "prepare": partial(finetune_teacher, context, task_data, teacher, tuned),
     }
 
@@ -201,7 +213,7 @@ def finetune_teacher(
         train_network(
             teacher,
             batches,
-            plain_update(teacher, loss=partial(task_loss, group=group)),
+            plain_update(teacher, loss=partial(task_data.loss, group=group)),
             Schedule(
                 steps=max(1, round(epochs * len(batches(0)) / per_step)),
                 learning_rate=config.objective.teacher_learning_rate,
