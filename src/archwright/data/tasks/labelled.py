@@ -79,6 +79,8 @@ def load_named_task(name: str, data: Path | None, columns: Columns) -> RawTask:
         return load_hub(name, columns=columns)
     if columns.choices:
         raise BadInput(f"{quote(name)} is no multiple choice; leave out --choice-columns {','.join(columns.choices)}.")
+    if columns.labels:
+        raise BadInput(f"{quote(name)} has one label per text; leave out --label-columns {','.join(columns.labels)}.")
     return BUILT_IN[name].load(data)
 
 
