@@ -219,6 +219,7 @@ def test_the_error_of_a_member_is_its_entity_f1_by_hand(tagged_run: Any) -> None
     assert entry["test_error"] == pytest.approx(1 - right / total if total else 1.0)
 
 
+@pytest.mark.slow
 def test_tags_that_mark_no_spans(bert: Path, tmp_path: Path) -> None:
     rows = tagged_file(tmp_path / "pos.conll", spans=False)
     run = compressed(
@@ -290,6 +291,7 @@ def test_thresholds_come_from_rows_that_do_not_judge(several_run: Any) -> None:
     assert entry["test_error"] == pytest.approx(1 - right / total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", [{"task": "multi-label", "label_column": "joined"}, {"label_columns": ("old", "new", "music")}]
 )

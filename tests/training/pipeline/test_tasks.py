@@ -134,6 +134,7 @@ def test_tags(bert: Path, tmp_path: Path) -> None:
     assert judged.metrics == found
 
 
+@pytest.mark.slow
 def test_several_labels_per_text(bert: Path, encoder: dict[str, Any], tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     sets = (["good"], ["bad", "long"], [], ["long", "good"])
