@@ -361,10 +361,18 @@ def sentence_vectors(network: "Any", run: "Callable[[Inputs], Tensor]", inputs: 
 
 def write_sentence_files(network: "Any", folder: "Path") -> None:
     """What sentence-transformers reads beside the weights."""
+    from archwright.networks.load import max_length_of
     from archwright.networks.sentence_encoder import write_sentence_encoder
 
-    config = network.config
-    write_sentence_encoder(folder, pooling=config.pooling, width=config.stream_width, sentence=config.sentence)
+    config, room = network.config, max_length_of(network)
+    sentence = config.sentence or {}
+    longest = min(sentence.get("max_seq_length") or room, room)
+    write_sentence_encoder(
+        folder,
+        pooling=config.pooling,
+        width=config.stream_width,
+        sentence={**sentence, "max_seq_length": longest},
+    )
 
 
 EMBEDDINGS = TaskExport(

@@ -118,9 +118,11 @@ def read_json(source: str, name: str) -> Any:
         raise BadInput(f"{found} must be JSON ({error}); download it again.") from error
 
 
-def write_sentence_encoder(folder: Path, *, pooling: str, width: int, sentence: dict[str, Any] | None) -> None:
-    """The files by which sentence-transformers knows what to do with the network in this folder."""
-    sentence = sentence or {}
+def write_sentence_encoder(folder: Path, *, pooling: str, width: int, sentence: dict[str, Any]) -> None:
+    """The files by which sentence-transformers knows what to do with the network in this folder.
+
+    `sentence` is what `SentenceEncoder.config` says.
+    """
     kinds = MODULES if sentence.get("normalize") else MODULES[:2]
     paths = ["" if place == 0 else f"{place}_{kind}" for place, kind in enumerate(kinds)]
     modules = [
