@@ -197,9 +197,12 @@ def label_set_outcomes(
 
 
 def pair_cosines(vectors: torch.Tensor) -> torch.Tensor:
-    """Cosine similarities of the two texts of every row, in float64; vectors are rows x 2 x width."""
+    """Cosine similarities of the two texts of every row; vectors are rows x 2 x width.
+
+    To six digits, which is what single precision holds: pairs of equal texts are then equally similar.
+    """
     one, other = finite(vectors).double().unbind(1)
-    return nn.functional.cosine_similarity(one, other, dim=-1).cpu()
+    return nn.functional.cosine_similarity(one, other, dim=-1).round(decimals=6).cpu()
 
 
 def text_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -52,8 +52,8 @@ def vector_distance(vectors: torch.Tensor, targets: torch.Tensor, group: Process
 
     Of vectors of length 1 it is twice the cosine distance; of others it also teaches their length.
     """
-    flat, wanted = vectors.flatten(0, -2), targets.flatten(0, -2).to(vectors.dtype)  # texts x width
-    lengths = wanted.square().sum(-1).clamp(min=torch.finfo(vectors.dtype).tiny)
+    flat, wanted = (at_least_float32(x.flatten(0, -2)) for x in (vectors, targets))  # texts x width
+    lengths = wanted.square().sum(-1).clamp(min=torch.finfo(wanted.dtype).tiny)
     shares = (flat - wanted).square().sum(-1) / lengths
     return shares.sum() / group.count(size_of(flat), texts_in)
 
