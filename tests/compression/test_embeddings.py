@@ -11,6 +11,7 @@ import torch
 from scipy import stats
 from transformers import AutoModel, AutoTokenizer
 
+import archwright as aw
 from archwright.compression.context import load_context
 from archwright.compression.methods import load_evaluator
 from archwright.compression.vectors import FILE, draw_targets, keep_rows, with_targets
@@ -115,6 +116,12 @@ def test_sub_networks_learn_the_vectors(scored: Any) -> None:
     assert {"vectors", "order", "supernet", "candidates", "search"} <= set(scored.result["seconds_by_phase"])
 
 
+def test_the_chosen_one_learns_further(scored: Any) -> None:
+    asked = {"params": "60%", "recover_epochs": 0.5, "threads": 1}
+    record = aw.select(scored.folder.path, **asked).as_json()["recovery"]
+    assert all(0 <= record[when]["test_error"] < 1 for when in ("before", "after"))
+
+
 def test_without_scores_it_is_judged_by_the_original_s_neighbours(unscored: Any) -> None:
     result = unscored.result
     assert result["metric"] == "neighbour_recall"
@@ -157,15 +164,9 @@ def test_exports_give_the_same_vectors_and_say_how(to: str, scored: Any, tmp_pat
 @pytest.mark.parametrize("to", ["compact", "hf-padded", "hf"])
 def test_sentence_transformers_reads_an_export(to: str, scored: Any, tmp_path: Path) -> None:
     library = pytest.importorskip("sentence_transformers")
-    if to == "hf":
-        folder, network = (
-            scored.export(-1, to=to, folder=tmp_path / "out").folder,
-            load_saved_network(scored.folder.original),
-        )
-    else:
-        member = scored.member(scored.front[0]["trial"])
-        member.save_pretrained(tmp_path / "out", to=to)
-        folder, network = tmp_path / "out", member.network
+    trial = -1 if to == "hf" else scored.front[0]["trial"]  # the original: only the whole network fits into `hf`
+    network = load_saved_network(scored.folder.original) if to == "hf" else scored.member(trial).network
+    folder = aw.export(run=scored.folder.path, trial=trial, to=to, out=tmp_path / "out").folder
     encoder = library.SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")
     some = sentences(9, seed=4)
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
@@ -177,7 +178,8 @@ def test_sentence_transformers_reads_an_export(to: str, scored: Any, tmp_path: P
 
 @pytest.mark.slow
 def test_int8_files_are_judged_by_vectors_of_their_states(scored: Any, tmp_path: Path) -> None:
-    report = scored.member(scored.front[0]["trial"]).save_pretrained(tmp_path / "out", to="onnx", int8=True)
+    asked = {"trial": scored.front[0]["trial"], "to": "onnx", "int8": True, "out": tmp_path / "out"}
+    report = aw.export(run=scored.folder.path, **asked).as_json()
     assert report["test_error"] == pytest.approx(scored.front[0]["test_error"], abs=1e-3)
     assert abs(report["int8"]["test_error"] - report["test_error"]) < 0.2
 
