@@ -190,7 +190,7 @@ def test_int8_files_are_judged_by_vectors_of_their_states(scored: Any, tmp_path:
         {"method": "layer-dropping", "epochs": 0.5},
         {"method": "retraining-free", "epochs": 3.0},
         {"vocabulary": "task", "embedding_rank": 16},
-        {"strategy": "full", "teacher": "in-place"},
+        {"strategy": "full", "teacher": "in-place", "metric": "neighbour_recall"},
     ],
     ids=lambda options: next(iter(options.values())),
 )
@@ -208,6 +208,7 @@ def test_other_methods_and_smaller_embeddings(
     [
         ({"width": "50%"}, "--width makes the vectors themselves smaller, got --task embeddings"),
         ({"cut": "before", "vocabulary": "task"}, "--cut before needs fine-tuning"),
+        ({"metric": "score.py:score"}, "a function can judge tasks with one answer per row"),
         ({"validation_rows": 9}, "validation rows need more than 10 texts to have 10 neighbours, got 9"),
     ],
 )

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from archwright.data.batching import batch_of
-from archwright.data.tasks.rows import Rows
 from archwright.data.tasks.embedding_texts import SentenceRows, read_sentences
+from archwright.data.tasks.rows import Rows
 from archwright.data.tasks.tables import Columns
 from archwright.data.tasks.task import load_task
 from archwright.errors import BadInput

@@ -15,7 +15,7 @@ from tests.tiny import BATCHES, STOCK, shared_tiny, tiny
 
 KINDS = {
     **{"classification": "bert", "regression": "roberta", "choice": "distilbert"},
-    **{"qa": "electra", "lm": "llama", "embeddings": "gpt2"},
+    **{"qa": "electra", "lm": "llama", "embeddings": "gpt2", "tokens": "bert", "multi-label": "electra"},
 }
 UNEVEN = (LayerSpec(2, 3), LayerSpec(0, 0), LayerSpec(0, 9))
 ALL = dict.fromkeys(RECORDED, True)
@@ -23,7 +23,7 @@ ALL = dict.fromkeys(RECORDED, True)
 
 @pytest.mark.parametrize(("kind", "name"), KINDS.items())
 def test_they_are_those_of_the_stock_network(kind: str, name: str) -> None:
-    model = tiny(name, kind=kind, labels=("a", "b") if kind == "classification" else ())
+    model = tiny(name, kind=kind, labels=() if kind == "regression" else ("a", "b"))
     batch = BATCHES.get(kind, BATCHES["classification"])(name)
     inputs = {key: value for key, value in batch.inputs.items() if key != "context_mask"}
     stock = AutoModel.from_config(STOCK[name], attn_implementation="eager").double().eval()

@@ -140,7 +140,7 @@ def original_teacher(context: RunContext) -> FixedTeacher:
     """
     temperature = context.config.supernet.temperature
     if TASK_KINDS[context.task_data.task.kind].teach is not None:
-        return FixedTeacher(lambda batch: batch.targets, task_loss)
+        return FixedTeacher(lambda batch: batch.targets, context.task_data.loss)
     distillation = find_distillation(context.task_data.task.kind)
 
     def distil(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:

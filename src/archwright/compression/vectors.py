@@ -20,6 +20,8 @@ from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData
 
 FILE = "vectors.safetensors"
+SCORED = "cosine_spearman"
+"""The metric that compares with scores of pairs."""
 TIMED_TEXTS = 128
 """Texts that tell how long the vectors of all take."""
 NOISE = 0.1
@@ -31,7 +33,7 @@ Vectors = dict[str, NDArray[np.float32]]
 def teach_vectors(context: RunContext, original: PrunedNetwork | None = None) -> RunContext:
     """The context with the original's vectors as targets of its rows: computed once per run, then read.
 
-    Training rows always have them; of the others only those without scores. With --minutes the training rows are as
+    Training rows always have them, the others where no scores judge. With --minutes the training rows are as
     many as can be read in the time that other tasks have for fine-tuning.
     """
     file = context.run.path / FILE
@@ -76,9 +78,9 @@ def keep_rows(task_data: TaskData, rows: int) -> TaskData:
 
 
 def embed_splits(original: PrunedNetwork, task_data: TaskData) -> Vectors:
-    """The vectors of the training rows, and of all other rows that have no scores."""
-    wanted = {name: rows for name, rows in task_data.encoded.items() if name == "train" or rows.targets.ndim > 1}
-    return {name: embed(original, rows, task_data, title=f"vectors ({name})") for name, rows in wanted.items()}
+    """The vectors of the training rows, and of all others where neighbours judge."""
+    splits = ("train",) if task_data.task.metric == SCORED else ("train", "validation", "test")
+    return {name: embed(original, task_data.encoded[name], task_data, title=f"vectors ({name})") for name in splits}
 
 
 @torch.no_grad()

@@ -455,12 +455,15 @@ class PrunedForTokenClassification(PrunedNetwork):
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        **_: Any,
+        **asked: Any,
     ) -> TokenClassifierOutput:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        logits = self.head(self.dropout(self.states(input_ids, mask, token_type_ids)))
+        answer = self.read(input_ids, mask, token_type_ids, asked)
+        logits = self.head(self.dropout(answer.last_hidden_state))
         loss = None if labels is None else nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        return TokenClassifierOutput(loss=loss, logits=logits)
+        return TokenClassifierOutput(
+            loss=loss, logits=logits, hidden_states=answer.hidden_states, attentions=answer.attentions
+        )
 
 
 class PrunedForCausalLM(PrunedNetwork, GenerationMixin):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from archwright.data.encoding import TEXTS_PER_CALL, Encoded, check_length, join_parts, slices, tokenize
 from archwright.data.files import decode_utf8, is_unicode, quote, read_bytes
 from archwright.data.tasks.rows import Rows, UnsplitTask
-from archwright.data.tasks.table_files import PACKED, Line, read_rows, split_lines, unpack
+from archwright.data.tasks.table_files import PACKED, Line, ending_of, read_rows, split_lines, unpack
 from archwright.data.tasks.tables import USUAL_NAMES, Columns, HeldOut, label_of, text_of
 from archwright.data.tasks.targets import number
 from archwright.data.tasks.task import TaskRequest
@@ -99,10 +99,9 @@ def describe(rows: SentenceRows) -> str:
 
 def read_sentences(path: Path, columns: Columns) -> SentenceRows:
     """All texts of a file; scores are rows of targets, without them targets are rows x 0."""
-    packed = path.suffix.lower() == PACKED
-    if (Path(path.stem).suffix if packed else path.suffix).lower() == PLAIN_TEXT:
-        return without_repeats(read_lines(path, packed, columns), path)
-    lines = read_rows(path)
+    if ending_of(path) == PLAIN_TEXT:
+        return without_repeats(read_lines(path, columns), path)
+    lines: list[Line] = read_rows(path)
     if not lines:
         raise BadInput(f"{path} has a header but no rows; a data file needs at least one row.")
     found = find_columns(columns, lines, str(path))
@@ -128,11 +127,11 @@ def no_scores(rows: int) -> NDArray[np.float32]:
     return np.zeros((rows, 0), dtype=np.float32)
 
 
-def read_lines(path: Path, packed: bool, columns: Columns) -> SentenceRows:
+def read_lines(path: Path, columns: Columns) -> SentenceRows:
     """Plain text, a text per line; empty lines do not count."""
     if replace(columns, skip_empty=False) != Columns():
         raise BadInput(f"plain text has no columns, got {path}; leave the columns out, or give a table.")
-    content = decode_utf8(unpack(path) if packed else read_bytes(path), str(path))
+    content = decode_utf8(unpack(path) if path.suffix.lower() == PACKED else read_bytes(path), str(path))
     texts = [line.strip() for line in split_lines(content) if line.strip()]
     if not texts:
         raise BadInput(f"{path} is empty; it needs a text per line.")
