@@ -10,20 +10,21 @@ from archwright.exporting.kinds import WITHOUT_TASK, TaskExport, task_export
 from archwright.networks.load import network_class
 from archwright.networks.pruned import PrunedNetwork
 from archwright.networks.stock_heads import StockHead, stock_head
-from archwright.statistics import ANSWER_METRICS, METRICS, RATIOS
+from archwright.statistics import ANSWER_METRICS, METRICS, RATIOS, VECTOR_METRICS
 from archwright.tasks import TASK_KINDS
 
 
 @pytest.mark.parametrize("name", TASK_KINDS)
 def test_the_record_names_what_is_there(name: str) -> None:
     kind = TASK_KINDS[name]
-    assert kind.metric in {*METRICS, *ANSWER_METRICS, *RATIOS, "perplexity"} and set(kind.metrics) <= set(METRICS)
+    assert kind.metric in {*METRICS, *ANSWER_METRICS, *RATIOS, *VECTOR_METRICS, "perplexity"}
+    assert set(kind.metrics) <= set(METRICS)
     assert all(callable(named.load()) for named in (kind.outputs, kind.scores, kind.export_batches))
     assert kind.evaluation_tokens >= 1024
     assert set(kind.judged_by) <= {*METRICS, *RATIOS}
     assert set(kind.aliases.values()) <= {kind.metric, *kind.judged_by}
     assert TASK_KINDS.descriptions()[name]
-    assert kind.load is None or callable(kind.load.load())
+    assert all(named is None or callable(named.load()) for named in (kind.load, kind.teach))
     assert kind.recognise is None or (callable(kind.recognise.load()) and kind.load is not None)
 
 

@@ -205,6 +205,14 @@ def label_set_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7
     return TinyBatch(batch.inputs, torch.tensor(drawn, dtype=torch.float32))
 
 
+def pair_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7) -> TinyBatch:
+    """Pairs of texts, padded; the targets are vectors of both."""
+    batch = choice_batch(name, seed=seed, texts=texts, choices=2, length=length)
+    width = getattr(STOCK[name], "hidden_size", None) or STOCK[name].dim
+    rng = np.random.default_rng((seed, texts, length, 2))
+    return TinyBatch(batch.inputs, torch.tensor(rng.normal(size=(texts, 2, width))))
+
+
 BATCHES = {
     "classification": tiny_batch,
     "choice": choice_batch,
@@ -212,6 +220,7 @@ BATCHES = {
     "lm": text_batch,
     "tokens": tag_batch,
     "multi-label": label_set_batch,
+    "embeddings": pair_batch,
 }
 """For every kind of task."""
 

@@ -141,7 +141,8 @@ def compress(
     cut: When --vocabulary and --embedding-rank make the network smaller.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
         for the next token of your own text in --train, tokens for its words with tags, multi-label for any number
-        of labels per text, or hf:NAME of the datasets library.
+        of labels per text, embeddings for the sentence vectors of texts or pairs, or hf:NAME of the datasets
+        library.
     data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
         it is cut by articles).
     train: Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets`
@@ -470,7 +471,8 @@ def train(
     checkpoint_seconds: Seconds between saved states, from which the same command resumes after a crash.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
         for the next token of your own text in --train, tokens for its words with tags, multi-label for any number
-        of labels per text, or hf:NAME of the datasets library.
+        of labels per text, embeddings for the sentence vectors of texts or pairs, or hf:NAME of the datasets
+        library.
     data: Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file:
         it is cut by articles).
     train: Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets`

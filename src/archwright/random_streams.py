@@ -35,6 +35,10 @@ VALIDATION_HALVES = 10
 """Which validation rows search, and which re-score."""
 TEST_SAMPLE = 11
 """Which test rows are answered where --minutes does not suffice for all."""
+TAUGHT_ROWS = 12
+"""Which training rows the original answers where --minutes does not suffice for all."""
+VECTOR_NOISE = 13
+"""Targets around sentence vectors, by which importance is measured."""
 
 # train
 STUDENT_WEIGHTS = 11

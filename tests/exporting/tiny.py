@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from archwright.exporting.kinds import task_export
 from archwright.networks.load import network_class, supernet_config
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
@@ -127,8 +128,7 @@ def inside(model: Network, keep: SubnetSpec) -> Callable[[Mapping[str, Tensor]],
 
     def run(inputs: Mapping[str, Tensor]) -> Tensor:
         with torch.no_grad(), subnetwork(model, keep):
-            logits: Tensor = model(**inputs).logits
-        return logits
+            return task_export(model.config.kind).answer(model, inputs)
 
     return run
 

@@ -115,6 +115,8 @@ def run(
     """The whole network with everything outside `masks` set to zero, and empty sub-layers left out."""
     if kind == "choice":
         return run_choices(state, name, masks, inputs, pooling=pooling)
+    if kind == "embeddings":
+        return run_texts(state, name, masks, inputs, pooling=pooling)
     seen, x = run_decoder(state, name, masks, inputs) if name in DECODERS else run_encoder(state, name, masks, inputs)
     seen.logits = ANSWERS[kind](state, name, x, inputs, pooling)
     return seen
@@ -125,6 +127,17 @@ def run_choices(state: State, name: str, masks: Masks, inputs: dict[str, torch.T
     numbers = range(inputs["input_ids"].shape[1])
     runs = [run(state, name, masks, {k: v[:, i] for k, v in inputs.items()}, pooling=pooling) for i in numbers]
     return Seen(logits=torch.cat([seen.logits for seen in runs], dim=1))
+
+
+def run_texts(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor], *, pooling: str) -> Seen:
+    """Vectors of text after text: rows x texts x width."""
+    vectors, network = [], run_decoder if name in DECODERS else run_encoder
+    for place in range(inputs["input_ids"].shape[1]):
+        text = {key: value[:, place] for key, value in inputs.items()}
+        x, real = network(state, name, masks, text)[1], text["attention_mask"].bool()
+        means = torch.stack([row[spec].mean(0) for row, spec in zip(x, real, strict=True)])
+        vectors.append(means if pooling == "mean" else pooled(x, real, pooling))
+    return Seen(logits=torch.stack(vectors, dim=1))
 
 
 def run_decoder(state: State, name: str, masks: Masks, inputs: dict[str, torch.Tensor]) -> tuple[Seen, torch.Tensor]:

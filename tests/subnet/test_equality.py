@@ -40,6 +40,9 @@ OTHERS: list[Asked] = [
     ("distilbert", "tokens", None),
     ("gpt2", "tokens", None),
     ("electra", "multi-label", "mean"),
+    ("electra", "embeddings", "mean"),
+    ("distilbert", "embeddings", "cls"),
+    ("llama", "embeddings", "last"),
 ]
 """All kinds of tasks with an encoder and a decoder each."""
 PRECISION = {True: 1e-4, False: 1e-5}

@@ -40,6 +40,7 @@ EMBEDDINGS = ("embeddings.", "embeddings_project.", "wte.", "wpe.", "embed_token
 ASKED = [*((name, "classification") for name in STOCK), *((name, "lm") for name in DECODERS)]
 ASKED += [("distilbert", "choice"), ("qwen3", "choice"), ("electra-narrow", "qa"), ("gpt2", "qa")]
 ASKED += [("bert", "tokens"), ("mistral", "tokens"), ("roberta", "multi-label")]
+ASKED += [("roberta", "embeddings"), ("qwen2", "embeddings")]
 """Networks and kinds of tasks."""
 
 

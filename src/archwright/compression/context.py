@@ -97,7 +97,14 @@ def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:
     """The context of a run that has begun, from its folder alone; the device may be another one."""
     config = from_settings(folder.settings)
     task_data = load_task_data(config.model, config.data, seed=config.output.seed, device=device)
-    return RunContext(folder, config, task_data)
+    return teach(RunContext(folder, config, task_data))
+
+
+def teach(context: RunContext, original: PrunedNetwork | None = None) -> RunContext:
+    """The context with the original's answers as targets where the kind of task learns from nothing else."""
+    record = TASK_KINDS[context.task_data.task.kind].teach
+    taught: RunContext = context if record is None else record.load()(context, original)
+    return taught
 
 
 def to_settings(config: CompressConfig) -> dict[str, Any]:

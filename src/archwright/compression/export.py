@@ -5,7 +5,7 @@ It is a sub-network of a run of `compress`, on real texts of its task, or a netw
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -179,9 +179,10 @@ class ExportedNetwork(nn.Module):
     def __init__(self, run: Run, like: PrunedNetwork):
         super().__init__()
         self.run, self.config, self.device = run, like.config, torch.device("cpu")
+        self._like = (like,)  # in a tuple, so that it is no module of this one
 
     def forward(self, **inputs: torch.Tensor) -> SimpleNamespace:
-        return SimpleNamespace(logits=self.run(inputs))
+        return SimpleNamespace(logits=task_export(self.config.kind).as_logits(self._like[0], self.run, inputs))
 
 
 def find_network(
@@ -205,8 +206,8 @@ def logits_of(network: PrunedNetwork, part: SubnetSpec | None) -> Callable[[Inpu
 
     def forward(inputs: Inputs) -> torch.Tensor:
         with torch.no_grad(), nullcontext() if part is None else subnetwork(network, part):
-            logits: torch.Tensor = network(**{name: x.to(network.device) for name, x in inputs.items()}).logits
-            return logits.cpu()
+            on_device = {name: x.to(network.device) for name, x in inputs.items()}
+            return task_export(network.config.kind).answer(network, on_device).cpu()
 
     return forward
 
@@ -261,6 +262,12 @@ def mixed_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
     spread = order[np.linspace(0, len(order) - 1, min(16, len(order))).astype(int)]
     choices = [order[:1], order[-1:], order[len(order) // 2 :][:3], spread[::2], spread]
     return [batch_of(encoded, rows).inputs for rows in choices if len(rows)]
+
+
+def single_text_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:
+    """The same of rows that are several texts, each by itself."""
+    texts = len(encoded.offsets) - 1
+    return mixed_batches(replace(encoded, choices=1, targets=np.zeros(texts, dtype=np.float32)))
 
 
 def block_batches(encoded: Encoded) -> list[dict[str, torch.Tensor]]:

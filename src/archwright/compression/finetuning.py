@@ -68,6 +68,8 @@ def original_steps(context: RunContext) -> int:
     It does not depend on the method, so that methods can be compared.
     """
     options, minutes, task_data = context.config.supernet, context.config.search.minutes, context.original_data
+    if TASK_KINDS[task_data.task.kind].teach is not None:
+        return 0
     usual = 0.0 if task_data.head.trained else 2.0
     epochs = usual if options.original_epochs is None else options.original_epochs
     steps = round(task_data.steps_per_epoch(options.batch_size) * epochs)
@@ -132,8 +134,13 @@ def train_phase(
 
 
 def original_teacher(context: RunContext) -> FixedTeacher:
-    """The fine-tuned original as it is, to learn from: half labels, half T^2 KL to its softened answers."""
+    """The fine-tuned original as it is, to learn from: half labels, half T^2 KL to its softened answers.
+
+    Where targets are its answers already, there is nothing else to learn.
+    """
     temperature = context.config.supernet.temperature
+    if TASK_KINDS[context.task_data.task.kind].teach is not None:
+        return FixedTeacher(lambda batch: batch.targets, context.task_data.loss)
     distillation = find_distillation(context.task_data.task.kind)
 
     def distil(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:

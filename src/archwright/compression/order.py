@@ -4,6 +4,7 @@ from dataclasses import asdict
 from itertools import islice
 
 from archwright.compression.context import RunContext
+from archwright.compression.vectors import draw_targets
 from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.pruned import PrunedNetwork
@@ -47,11 +48,13 @@ def read_order(context: RunContext) -> ImportanceOrder | None:
 def sample_batches(context: RunContext, *, least: int = 0) -> list[Batch]:
     """About 512 training rows, fewer when they are long: as many tokens as measuring importance takes, or `least`."""
     task_data, batch_size = context.task_data, context.config.supernet.batch_size
-    most = max(least, TASK_KINDS[task_data.task.kind].importance_tokens)
+    kind = TASK_KINDS[task_data.task.kind]
+    most = max(least, kind.importance_tokens)
     batches, tokens = [], 0
     for batch in islice(task_data.training(batch_size, stream=CALIBRATION_BATCHES)(0), -(-SAMPLE_ROWS // batch_size)):
         if tokens >= most:
             break
+        batch = draw_targets(batch, task_data.seed) if kind.teach is not None else batch
         batches.append(batch.to(task_data.device))
         tokens += int(batch.inputs["attention_mask"].sum())
     return batches

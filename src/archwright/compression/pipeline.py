@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archwright.compression.checkpoint_size import checkpoint_anatomy
-from archwright.compression.context import OLDER, RunContext, from_settings, to_settings
+from archwright.compression.context import OLDER, RunContext, from_settings, teach, to_settings
 from archwright.compression.cutting import cut_original
 from archwright.compression.finetuning import finetune_original
 from archwright.compression.methods import METHODS, space_for
@@ -66,7 +66,9 @@ def run_compression(
             copy_original(run, RunFolder(lender))
         context = RunContext(run, config, task_data)
         start = time.monotonic() - sum(run.seconds.values())
-        original = cut_original(context, finetune_original(context))
+        original = finetune_original(context)
+        context = teach(context, original)
+        original = cut_original(context, original)
         order = measure_order(context, original) if method.samplers else None
         method.prepare(context, original, order)  # trains the super-network, or lists what to evaluate
         run.note("ready", {"method": config.supernet.method})

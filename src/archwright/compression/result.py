@@ -38,7 +38,7 @@ from archwright.training.task_data import FEWEST_TO_HALVE
 from archwright.version import __version__
 
 SCHEMA = "archwright/compress/1"
-ORDER_NOTE = "{scores} of heads and units, and {layers}, on {rows} training rows of {task} in the fine-tuned {model}"
+ORDER_NOTE = "{scores} of heads and units, and {layers}, on {rows} training rows of {task} in {network}"
 SCORES = {"fisher": "Fisher information", "taylor": "|activation x gradient|"}
 REFERENCE = (1.0, 1.0)
 """Error and share of the non-embedding parameters at which the hypervolume of a single run ends."""
@@ -88,7 +88,7 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
     method, search = METHODS[config.supernet.method], config.search
     words = {
         "task": task.name,
-        "model": config.model.model,
+        "network": f"{'the fine-tuned ' if TASK_KINDS[task.kind].teach is None else ''}{config.model.model}",
         "scores": SCORES.get(config.supernet.order, ""),
         "layers": "its sum over each layer" if config.supernet.space == "chain" else "the loss without each layer",
     }

@@ -42,7 +42,8 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
     if order:
         reorder(network, order)
     space = open_space(context, network, order)
-    teacher = original_teacher(context) if options.teacher == "original" else None
+    taught = TASK_KINDS[context.task_data.task.kind].teach is not None
+    teacher = original_teacher(context) if options.teacher == "original" or taught else None
     steps = plan_steps(context, "supernet", lambda: supernet_steps(context, network, space, teacher))
     with run.phase("supernet"):
         frontier, loss = Frontier(space), context.task_data.loss

@@ -15,6 +15,7 @@ from archwright.logs import logger
 from archwright.store import RunFolder, is_run
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import nonembedding_parameters, parameters
+from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, describe_checkpoint, prune_vocabulary
 
 ENOUGH = 0.28
@@ -134,6 +135,7 @@ def can_be_narrow(config: CompressConfig, task_data: TaskData, name: str) -> boo
     family, options = describe_checkpoint(task_data, config.model, whole=True).family, config.supernet
     method = METHODS[name]
     starts = not method.standalone and not (method.shared and options.start == "pretrained")
+    starts = starts and TASK_KINDS[task_data.task.kind].teach is None  # its answers are as wide as the stream
     return starts and not config.fidelity.honesty and config.model.cut == "after" and family.stock and not family.causal
 
 

@@ -16,8 +16,10 @@ from archwright.objectives.latency import measure_latency
 from archwright.parallel.ray_cluster import check_ray
 from archwright.search import SAMPLERS, rungs, smallest
 from archwright.spaces.subnetwork import SubnetSpace, TrainedSpace, subnet_space
+from archwright.statistics.vectors import NEIGHBOURS
 from archwright.store import check_store
 from archwright.subnet.anatomy import read_anatomy
+from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, check_positions, describe_checkpoint, load_checkpoint
 
 FEWEST_SUBNETS = 3
@@ -30,6 +32,8 @@ def validate(config: CompressConfig, task_data: TaskData) -> None:
     validate_fidelity(config.fidelity, method=config.supernet.method)
     if config.model.width is not None:
         validate_width(config)
+    if TASK_KINDS[task_data.task.kind].teach is not None:
+        validate_taught(config, task_data)
     space = build_space(config, task_data)
     validate_search(config, space)
     if GENERATION in config.search.objectives and task_data.task.kind != "lm":
@@ -77,6 +81,25 @@ def validate_width(config: CompressConfig) -> None:
             f"--width cuts the fine-tuned original, got {start}, which trains from the pre-trained weights; leave one "
             "of the two out."
         )
+
+
+def validate_taught(config: CompressConfig, task_data: TaskData) -> None:
+    """Networks that learn the original's vectors: these must stay as wide, and rows enough to be neighbours."""
+    if config.model.width is not None:
+        raise BadInput(f"--width makes the vectors themselves smaller, got --task {task_data.task.kind}; leave it out.")
+    if config.model.cut == "before":
+        raise BadInput(
+            f"--cut before needs fine-tuning after the cut, got --task {task_data.task.kind}, whose original is not "
+            "trained; leave it out."
+        )
+    for split in ("validation", "test"):
+        encoded = task_data.encoded[split]
+        texts = len(encoded) * encoded.choices
+        if task_data.task.metric == "neighbour_recall" and texts <= NEIGHBOURS:
+            raise BadInput(
+                f"the {split} rows need more than {NEIGHBOURS} texts to have {NEIGHBOURS} neighbours, got {texts}; "
+                "give more rows."
+            )
 
 
 def usual_values(options: o.SupernetOptions) -> dict[str, Any]:

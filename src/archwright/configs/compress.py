@@ -109,13 +109,15 @@ class DataOptions:
     task: str | None = None
     """A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm for the
     next token of your own text in --train, tokens for its words with tags, multi-label for any number of labels
-    per text, or hf:NAME of the datasets library; movie-reviews if no files are given."""
+    per text, embeddings for the sentence vectors of texts or pairs, or hf:NAME of the datasets library; movie-reviews
+    if no files are given."""
     data: Path | None = None
     """Folder with train.tsv and dev.tsv of a GLUE task, or train*.json and dev*.json of squad (or one such file: it is
     cut by articles)."""
     train: Path | None = None
     """Your own rows: CSV, TSV, JSON, JSONL or Parquet, packed with gzip or not, or a folder that `datasets` saved; a
-    word and its tag per line (.conll, .bio, .iob); plain text (.txt) for lm."""
+    word and its tag per line (.conll, .bio, .iob); plain text (.txt) for lm, and with a text per line for
+    embeddings."""
     validation: Path | None = None
     """Rows that choose between sub-networks. Without them 15 % of --train do, 30 % when there is --test."""
     test: Path | None = None

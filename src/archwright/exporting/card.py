@@ -59,7 +59,10 @@ def model_card(
     """
     kind, summary = task_export(parity.kind), FORMATS.descriptions()[parity.format]
     usage = form.usage(kind).format(folder=name, trust=form.trust, joint=joint)
-    notes = [text for text in (form.notes.get(parity.pooling), kind.notes.get(parity.format)) if text is not None]
+    about_pooling = form.notes.get(parity.pooling) if kind.pools else None
+    about_kind = kind.notes.get(parity.format)
+    about_kind = about_kind and about_kind.replace("{folder}", name).replace("{trust}", form.trust)
+    notes = [text for text in (about_pooling, about_kind) if text]
     rows = [f"| {place} | {heads} | {units} |" for place, (heads, units) in enumerate(parity.layers, 1)]
     parts = [
         f"---\n{card_data(parity, form, name, facts).to_yaml()}\n---",

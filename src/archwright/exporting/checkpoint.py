@@ -16,6 +16,7 @@ from archwright.exporting.card import CardFacts, model_card
 from archwright.exporting.exportable import network_traits
 from archwright.exporting.folder import CARD, REPORT, write_whole_folder
 from archwright.exporting.formats import ExportFormat, find_format
+from archwright.exporting.kinds import task_export
 from archwright.exporting.parity import Int8Report, Latency, Parity, Run, TestError, compare_outputs
 from archwright.logs import silence_libraries
 from archwright.progress import progress
@@ -56,6 +57,8 @@ def export(
             except SafetensorError as error:
                 raise Failed(f"the weights cannot be written to {place.parent.parent}: {error}.") from error
         tokenizer.save_pretrained(place)
+        if (write_files := task_export(traits.kind).write_files) is not None:
+            write_files(network, place)
         bar.advance()
         run = form.load(place, traits.kind)
         precision = 1e-4 if traits.causal else 1e-5  # what single precision explains

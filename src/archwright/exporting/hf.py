@@ -72,7 +72,12 @@ def as_stock(network: PrunedNetwork) -> PreTrainedModel:
     check_first_norm(network, blocks)
     stock = empty_stock(network, stock_config(network, blocks))
     backbone = decoder_state(network, blocks, stock.base_model) if family.causal else encoder_state(network, blocks)
-    state: State = {f"{stock.base_model_prefix}.{name}": tensor for name, tensor in backbone.items()}
+    prefix = "" if stock.base_model is stock else f"{stock.base_model_prefix}."
+    state: State = {f"{prefix}{name}": tensor for name, tensor in backbone.items()}
+    if stock.base_model is stock and family.pooler:  # nobody reads it; left out, it would be drawn at random
+        state |= {
+            k: v.new_zeros(v.shape, device="cpu") for k, v in stock.state_dict().items() if k.startswith("pooler.")
+        }
     for ours, theirs in stock_head(network.config.kind).paths(family).items():
         if theirs:
             head = network.get_submodule(ours).state_dict()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from archwright.tasks import TASK_KINDS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import Tensor
 
     Inputs = Mapping[str, Tensor]
@@ -147,6 +149,17 @@ with torch.no_grad():
     states = model(**tokenizer("a text", return_tensors="pt")).last_hidden_state  # texts x tokens x width
 print(states.shape)
 """
+SENTENCES = """\
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{folder}"{trust})
+model = AutoModel.from_pretrained("{folder}"{trust})
+inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="pt")
+with torch.no_grad():
+    states = model(**inputs).last_hidden_state  # texts x tokens x width; pool them as 1_Pooling/config.json says
+print(states.shape)
+"""
 ONNX_BEGIN = """\
 import numpy as np
 import onnxruntime
@@ -182,6 +195,15 @@ inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, ret
 names = [needed.name for needed in session.get_inputs()]
 logits = session.run(["logits"], {{name: inputs[name] for name in names}})[0]  # for every token
 print(logits.shape)
+"""
+)
+ONNX_SENTENCES = (
+    ONNX_BEGIN.replace("import numpy as np\n", "")
+    + """\
+inputs = tokenizer(["a text", "another one"], padding=True, truncation=True, return_tensors="np")
+names = [needed.name for needed in session.get_inputs()]
+states = session.run(["last_hidden_state"], {{name: inputs[name] for name in names}})[0]  # texts x tokens x width
+print(states.shape)  # pool them as 1_Pooling/config.json says
 """
 )
 ONNX_CHOOSE = (
@@ -247,6 +269,12 @@ class TaskExport:
     """What a network of ours answers, as one tensor."""
     stock_logits: "Callable[[Callable[..., Any], Inputs], Tensor]" = plain_logits
     """A stock class's answer in our shape."""
+    output: str = "logits"
+    """What the answer is called in an ONNX file."""
+    as_logits: "Callable[[Any, Callable[[Inputs], Tensor], Inputs], Tensor]" = lambda network, run, inputs: run(inputs)
+    """The network, what an export of it computes, and inputs -> the network's logits for these inputs."""
+    write_files: "Callable[[Any, Path], None] | None" = None
+    """Writes what another library needs beside the weights of a network."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """What a user must know, by format, for the model card."""
 
@@ -306,6 +334,59 @@ LANGUAGE_MODELLING = TaskExport(
     select_logits=token_logits,
     select_answers=token_logits,
     notes={"onnx": WITHOUT_CACHE},
+)
+
+ENCODE = """\
+The folder is one of sentence-transformers, too, which pools and normalises as the original does:
+
+```python
+from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("{folder}"{trust}).encode(["a text", "another one"])
+```
+"""
+POOL_YOURSELF = """\
+The file gives the states of all tokens; how they become one vector per text stands in `1_Pooling/config.json` and
+`modules.json`.
+"""
+
+
+def sentence_vectors(network: "Any", run: "Callable[[Inputs], Tensor]", inputs: "Inputs") -> "Tensor":
+    """Vectors of rows of several texts, rows x texts x width, made of the states that an export gives for texts."""
+    ids = inputs["input_ids"]
+    flat = {name: tensor.flatten(0, -2) for name, tensor in inputs.items()}
+    vectors: Tensor = network.vectors(run(flat), flat["attention_mask"])
+    return vectors.unflatten(0, (len(ids), -1))
+
+
+def write_sentence_files(network: "Any", folder: "Path") -> None:
+    """What sentence-transformers reads beside the weights."""
+    from archwright.networks.load import max_length_of
+    from archwright.networks.sentence_encoder import write_sentence_encoder
+
+    config, room = network.config, max_length_of(network)
+    sentence = config.sentence or {}
+    longest = min(sentence.get("max_seq_length") or room, room)
+    write_sentence_encoder(
+        folder,
+        pooling=config.pooling,
+        width=config.stream_width,
+        sentence={**sentence, "max_seq_length": longest},
+    )
+
+
+EMBEDDINGS = TaskExport(
+    tag="sentence-similarity",
+    usage=SENTENCES,
+    onnx_usage=ONNX_SENTENCES,
+    select_logits=token_logits,
+    select_answers=lambda states, inputs: states.new_zeros(0, 1),
+    answer=hidden_states,
+    stock_logits=hidden_states,
+    output="last_hidden_state",
+    as_logits=sentence_vectors,
+    write_files=write_sentence_files,
+    notes={"hf": ENCODE, "hf-padded": ENCODE, "compact": ENCODE, "onnx": POOL_YOURSELF},
 )
 
 

@@ -53,14 +53,15 @@ class TensorOutput(nn.Module):
 def write_onnx(network: PreTrainedModel, folder: Path, *, names: Sequence[str]) -> None:
     """`model.onnx` for inputs of these names and any batch size and length, and a config.json with the label names."""
     traits = network_traits(network)
-    axes = task_export(traits.kind).axes
+    kind = task_export(traits.kind)
+    axes = kind.axes
     longest = {"sequence": traits.room}  # positions end somewhere, rows do not
     dynamic = {place: torch.export.Dim(name, max=longest.get(name)) for place, name in enumerate(axes)}
     program: Any = torch.onnx.export(
         TensorOutput(network, traits.kind).eval(),
         kwargs={name: torch.full([SIZES[axis] for axis in axes], EXAMPLE[name]) for name in names},
         input_names=list(names),
-        output_names=["logits"],
+        output_names=[kind.output],
         dynamic_shapes={name: dynamic for name in names},
         dynamo=True,
         verbose=False,
@@ -80,7 +81,7 @@ def load_onnx(file: Path) -> Callable[[Mapping[str, Tensor]], Tensor]:
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
 
     def run(inputs: Mapping[str, Tensor]) -> Tensor:
-        (logits,) = session.run(["logits"], {name: tensor.numpy() for name, tensor in inputs.items()})
+        (logits,) = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
         return torch.from_numpy(logits)
 
     return run

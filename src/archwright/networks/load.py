@@ -66,12 +66,17 @@ def load_supernet(
     check_kind(config, kind, pooling, source)
     wanted = has_head(config, labels, kind) if keep_head is None else keep_head
     fitted = wanted or network_class(kind).can_generate()
-    own = FAMILIES[config.model_type].pooling
+    own, head = FAMILIES[config.model_type].pooling, stock_head(kind)
     if fitted and pooling not in (None, own):
         raise BadInput(f"pooling must be {own} for a checkpoint with its own head, got {pooling!r}; leave it out.")
-    pooling = own if fitted else pooling or default_pooling(source, own)
+    if head.read_encoder is None:
+        pooling, sentence = own if fitted else pooling or default_pooling(source, own), None
+    else:
+        encoder = head.read_encoder(source, pooling, own)
+        pooling, sentence = encoder.pooling, encoder.config
     pruned = supernet_config(config, kind=kind, labels=labels, pooling=pooling, grouping=grouping)
-    stock = load_stock(source, stock_head(kind).auto if fitted else AutoModel, config)
+    pruned.sentence = sentence
+    stock = load_stock(source, head.auto if fitted else AutoModel, config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = network_class(pruned.kind)(pruned)

@@ -9,6 +9,7 @@ from torch import nn
 from transformers import DynamicCache, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.modeling_outputs import (
+    BaseModelOutput,
     CausalLMOutputWithPast,
     ModelOutput,
     MultipleChoiceModelOutput,
@@ -42,6 +43,17 @@ def normed_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return nn.functional.layer_norm(mean, mean.shape[-1:], eps=1e-12)
 
 
+def token_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The plain mean over the tokens that are not padding: how most sentence encoders make a vector."""
+    weight = mask.to(hidden.dtype).unsqueeze(-1)  # batch x time x 1
+    return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+def token_max(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The largest value of every channel over the tokens that are not padding."""
+    return hidden.masked_fill(mask.unsqueeze(-1) == 0, -torch.inf).amax(1)
+
+
 def last_token(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The state of the last token that is not padding: in a decoder the only one that has seen the whole text."""
     places = torch.arange(mask.shape[1], device=mask.device)
@@ -50,6 +62,10 @@ def last_token(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 POOLINGS = {"cls": first_token, "mean": normed_mean, "last": last_token}
+SENTENCE_POOLINGS = {"cls": first_token, "mean": token_mean, "max": token_max, "last": last_token}
+"""How a sentence encoder makes one vector of a text; no head follows, so the mean is not normalised for it."""
+RECORDED = ("output_hidden_states", "output_attentions")
+"""What a caller may ask a network to return beside its answer, as of any network of transformers."""
 
 
 class PrunedConfig(PreTrainedConfig):
@@ -67,6 +83,7 @@ class PrunedConfig(PreTrainedConfig):
         grouping: str = "groups",
         embedding_rank: int | None = None,
         width: int | None = None,
+        sentence: dict[str, Any] | None = None,
         **kwargs: Any,
     ):
         self.backbone = backbone or {"model_type": "bert"}
@@ -77,6 +94,7 @@ class PrunedConfig(PreTrainedConfig):
         self.grouping = grouping
         self.embedding_rank = embedding_rank
         self.width = width
+        self.sentence = sentence
         super().__init__(**kwargs)
 
     @property
@@ -204,6 +222,8 @@ class PrunedNetwork(PreTrainedModel):
         super().__init__(config)
         family = config.family
         self.backbone = family.body(config.stock())
+        if config._attn_implementation == "eager":  # asked for by who wants to see attentions
+            self.backbone.set_attn_implementation("eager")
         if family.pooler:
             self.backbone.pooler = None
         if config.embedding_rank is not None:
@@ -228,22 +248,35 @@ class PrunedNetwork(PreTrainedModel):
             for layer, place, (h, u) in rows
         ]
 
-    def states(
-        self, input_ids: torch.Tensor, mask: torch.Tensor, token_type_ids: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """The last hidden states, batch x time x width."""
-        inputs = {"use_cache": False} if self.config.family.causal else {}
+    def read(
+        self,
+        input_ids: torch.Tensor,
+        mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None,
+        asked: Mapping[str, Any],
+    ) -> BaseModelOutput:
+        """The backbone's answer: last hidden states, batch x time x width, and what of RECORDED is `asked` for.
+
+        Hidden states are those of the embeddings and of every layer that is left; attentions (batch x heads x time x
+        time, with attention that is computed eagerly) those of every layer that has heads left.
+        """
+        inputs: dict[str, Any] = {"use_cache": False} if self.config.family.causal else {}
         if token_type_ids is not None and self.config.backbone.get("type_vocab_size"):
             inputs["token_type_ids"] = token_type_ids
-        hidden: torch.Tensor = self.backbone(input_ids=input_ids, attention_mask=mask, **inputs).last_hidden_state
-        return hidden
+        answer: BaseModelOutput = self.backbone(
+            input_ids=input_ids, attention_mask=mask, **inputs, **self.recorded(asked)
+        )
+        return answer
 
-    def pool(
-        self, input_ids: torch.Tensor, mask: torch.Tensor | None, token_type_ids: torch.Tensor | None
-    ) -> torch.Tensor:
-        """One vector per text."""
-        mask = torch.ones_like(input_ids) if mask is None else mask
-        return POOLINGS[self.config.pooling](self.states(input_ids, mask, token_type_ids), mask)
+    def recorded(self, asked: Mapping[str, Any]) -> dict[str, bool]:
+        """What of RECORDED the caller, or else the config, asks for; encoders of our spaces have no attentions."""
+        able = RECORDED if self.config.family.stock else RECORDED[:1]
+        wanted = {name: getattr(self.config, name, False) if asked.get(name) is None else asked[name] for name in able}
+        return {name: True for name, value in wanted.items() if value}
+
+    def pool(self, answer: BaseModelOutput, mask: torch.Tensor) -> torch.Tensor:
+        """One vector per text, of the backbone's answer."""
+        return POOLINGS[self.config.pooling](answer.last_hidden_state, mask)
 
 
 class PrunedForSequenceClassification(PrunedNetwork):
@@ -263,9 +296,11 @@ class PrunedForSequenceClassification(PrunedNetwork):
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        **_: Any,
+        **asked: Any,
     ) -> SequenceClassifierOutput:
-        logits = self.head(self.pool(input_ids, attention_mask, token_type_ids))
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        answer = self.read(input_ids, mask, token_type_ids, asked)
+        logits = self.head(self.pool(answer, mask))
         loss = None
         if labels is not None and self.config.problem_type == "multi_label_classification":
             loss = nn.functional.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
@@ -276,7 +311,9 @@ class PrunedForSequenceClassification(PrunedNetwork):
                 if squared
                 else nn.functional.cross_entropy(logits, labels)
             )
-        return SequenceClassifierOutput(loss=loss, logits=logits)
+        return SequenceClassifierOutput(
+            loss=loss, logits=logits, hidden_states=answer.hidden_states, attentions=answer.attentions
+        )
 
 
 class PrunedForMultipleChoice(PrunedNetwork):
@@ -296,12 +333,16 @@ class PrunedForMultipleChoice(PrunedNetwork):
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        **_: Any,
+        **asked: Any,
     ) -> MultipleChoiceModelOutput:
-        flat = (None if x is None else x.flatten(0, 1) for x in (input_ids, attention_mask, token_type_ids))
-        logits = self.head(self.pool(*flat)).view(input_ids.shape[:2])
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        ids, mask, types = (None if x is None else x.flatten(0, 1) for x in (input_ids, mask, token_type_ids))
+        answer = self.read(ids, mask, types, asked)
+        logits = self.head(self.pool(answer, mask)).view(input_ids.shape[:2])
         loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
-        return MultipleChoiceModelOutput(loss=loss, logits=logits)
+        return MultipleChoiceModelOutput(
+            loss=loss, logits=logits, hidden_states=answer.hidden_states, attentions=answer.attentions
+        )
 
 
 @dataclass
@@ -312,6 +353,8 @@ class SpanOutput(ModelOutput):
     logits: torch.Tensor | None = None  # batch x 2 x time
     start_logits: torch.Tensor | None = None
     end_logits: torch.Tensor | None = None
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
 
 
 class PrunedForQuestionAnswering(PrunedNetwork):
@@ -330,17 +373,71 @@ class PrunedForQuestionAnswering(PrunedNetwork):
         context_mask: torch.Tensor | None = None,
         start_positions: torch.Tensor | None = None,
         end_positions: torch.Tensor | None = None,
-        **_: Any,
+        **asked: Any,
     ) -> SpanOutput:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        scores = self.head(self.states(input_ids, mask, token_type_ids)).transpose(1, 2)
+        answer = self.read(input_ids, mask, token_type_ids, asked)
+        scores = self.head(answer.last_hidden_state).transpose(1, 2)
         allowed = mask if context_mask is None else mask * context_mask
         logits = scores.masked_fill(allowed.unsqueeze(1) == 0, -1e4)
         loss = None
         if start_positions is not None and end_positions is not None:
             targets = torch.stack([start_positions, end_positions], 1)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        return SpanOutput(loss=loss, logits=logits, start_logits=logits[:, 0], end_logits=logits[:, 1])
+        return SpanOutput(
+            loss=loss,
+            logits=logits,
+            start_logits=logits[:, 0],
+            end_logits=logits[:, 1],
+            hidden_states=answer.hidden_states,
+            attentions=answer.attentions,
+        )
+
+
+@dataclass
+class SentenceOutput(ModelOutput):
+    """The states of all tokens first, as every network without a head has them, and one vector per text."""
+
+    last_hidden_state: torch.Tensor | None = None  # texts x time x width
+    logits: torch.Tensor | None = None  # rows x texts x width
+    hidden_states: tuple[torch.Tensor, ...] | None = None
+    attentions: tuple[torch.Tensor, ...] | None = None
+
+
+class PrunedSentenceModel(PrunedNetwork):
+    """Without a head: the vectors of texts, pooled as the sentence encoder was trained to.
+
+    Inputs are rows x time, or rows x texts x time where a row is several texts, such as a pair that is compared.
+    `logits` are the vectors, rows x texts x width (one text where inputs have no dimension for it).
+    """
+
+    def __init__(self, config: PrunedConfig):
+        super().__init__(config)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        token_type_ids: torch.Tensor | None = None,
+        **asked: Any,
+    ) -> SentenceOutput:
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        texts = input_ids.shape[1] if input_ids.dim() == 3 else 1
+        ids, mask, types = (None if x is None else x.flatten(0, -2) for x in (input_ids, mask, token_type_ids))
+        answer = self.read(ids, mask, types, asked)
+        return SentenceOutput(
+            last_hidden_state=answer.last_hidden_state,
+            logits=self.vectors(answer.last_hidden_state, mask).unflatten(0, (-1, texts)),
+            hidden_states=answer.hidden_states,
+            attentions=answer.attentions,
+        )
+
+    def vectors(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """One vector per text, texts x width; of length 1 where the sentence encoder normalises them."""
+        vectors = SENTENCE_POOLINGS[self.config.pooling](states, mask)
+        normalize = (self.config.sentence or {}).get("normalize", False)
+        return nn.functional.normalize(vectors, dim=-1) if normalize else vectors
 
 
 class PrunedForTokenClassification(PrunedNetwork):
@@ -358,12 +455,15 @@ class PrunedForTokenClassification(PrunedNetwork):
         attention_mask: torch.Tensor | None = None,
         token_type_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
-        **_: Any,
+        **asked: Any,
     ) -> TokenClassifierOutput:
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        logits = self.head(self.dropout(self.states(input_ids, mask, token_type_ids)))
+        answer = self.read(input_ids, mask, token_type_ids, asked)
+        logits = self.head(self.dropout(answer.last_hidden_state))
         loss = None if labels is None else nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
-        return TokenClassifierOutput(loss=loss, logits=logits)
+        return TokenClassifierOutput(
+            loss=loss, logits=logits, hidden_states=answer.hidden_states, attentions=answer.attentions
+        )
 
 
 class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
@@ -386,7 +486,7 @@ class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
         labels: torch.Tensor | None = None,
         use_cache: bool = False,
         logits_to_keep: int = 0,
-        **_: Any,
+        **asked: Any,
     ) -> CausalLMOutputWithPast:
         """Without `use_cache` nothing is kept; `labels` are the inputs themselves, shifted here."""
         if use_cache and past_key_values is None:
@@ -398,12 +498,19 @@ class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
             past_key_values=past_key_values,
             inputs_embeds=inputs_embeds,
             use_cache=use_cache,
+            **self.recorded(asked),
         )
         logits = self.lm_head(answer.last_hidden_state[:, -logits_to_keep:])  # 0 keeps all
         loss = None
         if labels is not None:
             loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=answer.past_key_values)
+        return CausalLMOutputWithPast(
+            loss=loss,
+            logits=logits,
+            past_key_values=answer.past_key_values,
+            hidden_states=answer.hidden_states,
+            attentions=answer.attentions,
+        )
 
 
 class JointProjection(nn.Module):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from transformers import (
+    AutoModel,
     AutoModelForCausalLM,
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
@@ -14,6 +15,7 @@ from transformers import (
 )
 
 from archwright.networks.families.family import Family
+from archwright.networks.sentence_encoder import SentenceEncoder, read_sentence_encoder
 from archwright.tasks import TASK_KINDS
 
 
@@ -37,6 +39,9 @@ class StockHead:
     """Of the outputs where a task has no labels."""
     some: bool = False
     """Whether rows may lack some of the classes that a checkpoint knows."""
+    read_encoder: Callable[[str, str | None, str], SentenceEncoder] | None = None
+    """Source, the pooling a user asks for and the family's own -> how vectors are made of texts, for networks that have
+    no head; None: a head reads what --pooling or the checkpoint says."""
 
 
 CLASSIFICATION = StockHead(
@@ -78,6 +83,14 @@ LANGUAGE_MODELLING = StockHead(
     paths=lambda family: {"lm_head": "lm_head"},
     fits=lambda config, labels: True,
     unnamed=("ForCausalLM",),
+)
+
+EMBEDDINGS = StockHead(
+    auto=AutoModel,
+    endings=("Model",),
+    paths=lambda family: {},
+    fits=lambda config, labels: True,
+    read_encoder=read_sentence_encoder,
 )
 
 

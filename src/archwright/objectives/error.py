@@ -19,6 +19,7 @@ from archwright.statistics.own_metric import is_own
 from archwright.statistics.paired import RowOutcomes
 from archwright.statistics.spans import span_counts
 from archwright.statistics.squad import ANSWER_SCORES
+from archwright.statistics.vectors import neighbour_recall
 from archwright.subnet.importance import evaluating
 from archwright.subnet.slicing import subnetwork
 from archwright.subnet.spec import SubnetSpec
@@ -73,6 +74,15 @@ def measure_rows(
         return RowOutcomes(metric, decide(logits), targets, logits)
     if metric == "roc_auc":
         return RowOutcomes(metric, *class_scores(predict_logits(model, batches, spec), targets, positive))
+    if metric == "cosine_spearman":
+        answers = in_row_order(map_logits(model, batches, spec, lambda _, vectors: pair_cosines(vectors)), batches)
+        return RowOutcomes("spearman", answers, targets)
+    if metric == "neighbour_recall":
+        vectors = in_row_order(map_logits(model, batches, spec, lambda _, x: finite(x).float().cpu()), batches)
+        width = vectors.shape[-1]
+        recall = neighbour_recall(vectors.reshape(-1, width), targets.reshape(-1, width))
+        scores = recall.reshape(len(targets), -1).mean(axis=1)  # of the texts of a row
+        return RowOutcomes(metric, scores, np.ones_like(scores))
     answers = predict(model, batches, spec)
     if positive is not None:
         answers, targets = answers == positive, targets == positive
@@ -184,6 +194,15 @@ def label_set_outcomes(
     if metric in RATIOS:
         return RowOutcomes(metric, 2 * (given * targets).sum(1), given.sum(1) + targets.sum(1))
     return RowOutcomes(metric, given, targets, logits)
+
+
+def pair_cosines(vectors: torch.Tensor) -> torch.Tensor:
+    """Cosine similarities of the two texts of every row; vectors are rows x 2 x width.
+
+    To six digits, which is what single precision holds: pairs of equal texts are then equally similar.
+    """
+    one, other = finite(vectors).double().unbind(1)
+    return nn.functional.cosine_similarity(one, other, dim=-1).round(decimals=6).cpu()
 
 
 def text_losses(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -10,11 +10,13 @@ from archwright.statistics.resampling import Resampling, draw_resamples
 from archwright.statistics.squad import ANSWER_METRICS
 from archwright.statistics.strata import lexicographic
 from archwright.statistics.top_k import choice_effects
+from archwright.statistics.vectors import VECTOR_METRICS
 
 __all__ = [
     "ANSWER_METRICS",
     "METRICS",
     "RATIOS",
+    "VECTOR_METRICS",
     "Resampling",
     "choice_effects",
     "deciles",

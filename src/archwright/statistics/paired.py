@@ -28,6 +28,8 @@ DRAWS_AT_ONCE = 2_000_000
 PERPLEXITY = "perplexity"
 OWN_RESAMPLES = 200
 """Of a metric of the user's own, which is called for every one of them."""
+ROW_SCORES = (*ANSWER_METRICS, "neighbour_recall")
+"""Metrics that are the mean of a score of each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class RowOutcomes:
         """1 - metric, or the perplexity: lower is better."""
         if self.metric == PERPLEXITY:  # exp of the mean over all tokens, whatever text they are in
             return perplexity(float(self.answers.sum() / self.targets.sum()))
-        if self.metric in ANSWER_METRICS:
+        if self.metric in ROW_SCORES:
             return 1.0 - float(sum(self.answers.tolist())) / len(self)
         if self.metric in RATIOS:
             return 1.0 - ratio(self.answers, self.targets)
@@ -68,7 +70,7 @@ class RowOutcomes:
     @property
     def row_errors(self) -> Values | None:
         """One number per row whose mean is the error; None when the metric is not a mean over rows."""
-        if self.metric in ANSWER_METRICS:
+        if self.metric in ROW_SCORES:
             return 1.0 - np.asarray(self.answers, dtype=np.float64)
         return (self.answers != self.targets).astype(np.float64) if self.metric == "accuracy" else None
 

@@ -93,6 +93,10 @@ def score_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     return 1, classification_outputs(config, norm)[1]
 
 
+def no_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
+    return 0, OutputHead(norm=norm, dense=False, bias=False)
+
+
 def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     return 2, OutputHead(norm=norm, dense=False, per_token=True)
 

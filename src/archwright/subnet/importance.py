@@ -149,7 +149,7 @@ def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Lo
         for batch in batches:
             value = loss(model(**batch.inputs).logits, batch.targets) * len(batch.targets)
             (gradient,) = torch.autograd.grad(value, vectors)
-            rows = gradient[batch.inputs["attention_mask"] > 0].double()  # tokens x width
+            rows = gradient[batch.inputs["attention_mask"].flatten(0, -2) > 0].double()  # tokens x width
             total = total + rows.T @ rows
             tokens += len(rows)
     return total / tokens

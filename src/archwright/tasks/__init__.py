@@ -17,6 +17,7 @@ TASK_KINDS: Registry[TaskKind] = Registry(
         "qa": Lazy(f"{FILES}.question_answering:KIND", "a part of a text"),
         "tokens": Lazy(f"{FILES}.token_classification:KIND", "a tag per word: names, parts of speech"),
         "lm": Lazy(f"{FILES}.language_modelling:KIND", "the next token"),
+        "embeddings": Lazy(f"{FILES}.embeddings:KIND", "a vector per text, as the original has it"),
     },
     group=FILES,
 )

@@ -45,7 +45,7 @@ class TaskKind:
     """
 
     metric: str
-    """Of tasks that have no official one: one of statistics.METRICS or ANSWER_METRICS, or perplexity."""
+    """Of tasks that have no official one: one of statistics.METRICS, ANSWER_METRICS, VECTOR_METRICS or perplexity."""
     network: Reference
     """Class of its networks, a PrunedNetwork."""
     stock_head: Reference
@@ -77,6 +77,9 @@ class TaskKind:
     """Whether each output is a yes or no of its own: sigmoids, binary cross-entropy, a threshold per label."""
     several_texts: bool = False
     """Whether a row is several texts, one per label, so that inputs are rows x texts x time."""
+    teach: Reference | None = None
+    """RunContext, original -> RunContext whose targets are answers of the original, which is then not fine-tuned; None:
+    the data holds the targets."""
     load: Reference | None = None
     """TaskRequest -> UnsplitTask, for a kind that is asked for by its name (--task NAME); None: a task is of this kind
     by what its data holds."""

@@ -46,6 +46,10 @@ class HeadMatch:
 def match_head(config: Any, task: Task, *, head: str = "auto", order: tuple[str, ...] | None = None) -> HeadMatch:
     """Whether the head of the checkpoint with this config is for this task; `order` is what --labels says."""
     labels = task.labels
+    if TASK_KINDS[task.kind].teach is not None:
+        return HeadMatch(
+            trained=True, note=f"{task.kind}: the checkpoint's own answers are what smaller networks learn"
+        )
     if head == "new":
         return HeadMatch(labels, note="--head new: the checkpoint's own head is not used, a new one is trained")
     if not has_head(config, labels, task.kind) or is_multi_label(config) != TASK_KINDS[task.kind].independent:

@@ -117,6 +117,12 @@ def perplexity_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Ba
     return {"perplexity": measure_error(network, rows, metric="perplexity")}
 
 
+def vector_scores(task_data: TaskData, network: PrunedNetwork, rows: list[Batch]) -> dict[str, float]:
+    """Rank correlation of similarities with scores, or recall of the original's neighbours."""
+    metric = task_data.task.metric
+    return {metric: 1 - measure_error(network, rows, metric=metric)}
+
+
 def evaluation_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Batch]:
     """Further rows of the task as batches for evaluation."""
     encoded = rows.encode(task_data.tokenizer, max_length)

@@ -22,9 +22,10 @@ def choose_metric(task: Task, metric: str | None) -> Task:
         return task
     kind = TASK_KINDS[task.kind]
     names = list(dict.fromkeys((task.metric, kind.metric, *kind.judged_by)))
-    own = ", or FILE.py:FUNCTION" if kind.per_row else ""
+    answers = kind.per_row and kind.teach is None  # vectors are no answers that a function could judge
+    own = ", or FILE.py:FUNCTION" if answers else ""
     if is_own(metric):
-        if not kind.per_row:
+        if not answers:
             rule = f"a function can judge tasks with one answer per row, got {metric} for {task.kind}"
             raise BadInput(f"--metric: {rule}; choose {', '.join(names)}.")
         metric = resolve_own(metric)

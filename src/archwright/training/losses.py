@@ -28,8 +28,10 @@ def task_loss(
     Logits and targets: rows x classes and rows (classification, multiple choice), rows x 2 x time and rows x 2 (starts
     and ends of answers), rows x time x vocabulary and rows x time (language modelling, tags of words). Targets that are
     numbers, rows x labels, are probabilities of labels (multi-label): the mean binary cross-entropy. With weights of
-    classes it is the weighted mean over the positions.
+    classes it is the weighted mean over the positions. Targets of rows x texts x width are vectors to learn.
     """
+    if targets.dim() == 3 and targets.is_floating_point():
+        return vector_distance(logits, targets, group)
     if targets.dim() == 2 and targets.is_floating_point():
         count = group.count(size_of(targets), rows_in)
         return binary_cross_entropy(logits, targets) / (count * targets.shape[1])
@@ -43,6 +45,17 @@ def task_loss(
         return nn.functional.cross_entropy(logits, flat, weight=each, reduction="sum") / count
     count = group.count((flat != NO_TARGET).sum(), targets_in)
     return mean_in_pieces(cross_entropy, logits.flatten(0, -2), flat, count=count)
+
+
+def vector_distance(vectors: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
+    """Squared distance from the target as a share of its squared length, mean over texts.
+
+    Of vectors of length 1 it is twice the cosine distance; of others it also teaches their length.
+    """
+    flat, wanted = (at_least_float32(x.flatten(0, -2)) for x in (vectors, targets))  # texts x width
+    lengths = wanted.square().sum(-1).clamp(min=torch.finfo(wanted.dtype).tiny)
+    shares = (flat - wanted).square().sum(-1) / lengths
+    return shares.sum() / group.count(size_of(flat), texts_in)
 
 
 def distillation(
@@ -78,6 +91,11 @@ def sigmoid_distillation(
 def targets_in(batch: Any) -> int:
     """How many targets a batch has."""
     return int((batch.targets != NO_TARGET).sum())
+
+
+def texts_in(batch: Any) -> int:
+    """How many vectors are learnt from a batch."""
+    return int(batch.targets.shape[0] * batch.targets.shape[1])
 
 
 def numbers_in(batch: Any) -> int:

@@ -68,7 +68,7 @@ def read_rows(path: Path) -> Lines:
         return parquet_rows(path)
     if ending not in READERS:
         rule = f"a data file must end in {', '.join([*READERS, PARQUET])} or be packed with {PACKED}, got {str(path)!r}"
-        raise BadInput(f"{rule}; plain text is for --task lm.")
+        raise BadInput(f"{rule}; plain text is for --task lm and embeddings.")
     raw = unpack(path) if packed else read_bytes(path)
     content = decode_utf8(raw, str(path))
     if not content.strip():

@@ -120,6 +120,8 @@ def load_student_and_task(context: TrainingContext) -> tuple[TaskData, PrunedNet
             device=context.device,
             held_out=context.recipe.held_out,
         )
+        if TASK_KINDS[task_data.task.kind].teach is not None:
+            raise BadInput(f"--task {task_data.task.kind} has no targets but a larger network's; take `compress`.")
         if pruned:
             return task_data, fit_head(load_saved_network(Path(source)), task_data, fitted=task_data.head.kept)
         model = o.ModelOptions(model=source, pooling=config.student.pooling)
