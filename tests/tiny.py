@@ -11,16 +11,19 @@ import torch
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
+    CamembertConfig,
     DistilBertConfig,
     ElectraConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    MPNetConfig,
     PreTrainedConfig,
     PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
     RobertaConfig,
+    XLMRobertaConfig,
 )
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
 from transformers.models.mistral.modeling_mistral import MistralRMSNorm, MistralRotaryEmbedding
@@ -51,6 +54,9 @@ WINDOW = {"use_sliding_window": True, "sliding_window": 3}
 ENCODERS: Mapping[str, PreTrainedConfig] = {
     "bert": BertConfig(**SIZE, **ROOM),
     "roberta": RobertaConfig(**SIZE, **ROOM),
+    "xlm-roberta": XLMRobertaConfig(**SIZE, **ROOM),
+    "camembert": CamembertConfig(**SIZE, **ROOM),
+    "mpnet": MPNetConfig(**SIZE, **ROOM),
     "distilbert": DistilBertConfig(**DISTIL_SIZE, **ROOM),
     "electra": ElectraConfig(**SIZE, **ROOM, embedding_size=16),
     "electra-narrow": ElectraConfig(**SIZE, **ROOM, embedding_size=6),

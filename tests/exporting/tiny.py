@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from archwright.networks.families import FAMILIES
 from archwright.networks.load import network_class, supernet_config
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
@@ -34,6 +35,9 @@ BERT = {
 ENCODERS: dict[str, dict[str, Any]] = {
     "bert": BERT,
     "roberta": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "xlm-roberta": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "camembert": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "mpnet": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
     "electra": {**BERT, "embedding_size": 32},
     "electra, projected": {**BERT, "embedding_size": 24},
     "distilbert": {**COMMON, "dim": 32, "n_heads": HEADS, "hidden_dim": UNITS, "n_layers": LAYERS},
@@ -91,6 +95,11 @@ def supernet(
             if name.endswith("weight") and tensor.dim() < 2:  # a norm
                 tensor.add_(1)
     return model.eval()
+
+
+def readable(family: str) -> tuple[str, ...]:
+    """What stock heads of the family can be made to read."""
+    return FAMILIES[family.split(",")[0]].stock_poolings()
 
 
 def keeps(most: int = HEADS) -> st.SearchStrategy[SubnetSpec]:

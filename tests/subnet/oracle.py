@@ -23,6 +23,14 @@ BERT_NAMES = {
     "down": "output.dense",
     "ffn_norm": "output.LayerNorm",
 }
+MPNET_NAMES = {
+    **BERT_NAMES,
+    "query": "attention.attn.q",
+    "key": "attention.attn.k",
+    "value": "attention.attn.v",
+    "mix": "attention.attn.o",
+    "attention_norm": "attention.LayerNorm",
+}
 DISTIL_NAMES = {
     "layers": "transformer.layer",
     "query": "attention.q_lin",
@@ -40,7 +48,13 @@ def gelu(x: torch.Tensor) -> torch.Tensor:
     return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
 
 
-ACTIVATIONS = {"bert": torch.tanh, "roberta": torch.tanh, "distilbert": lambda x: x.clamp(min=0), "electra": gelu}
+ROBERTAS = ("roberta", "xlm", "camembert", "mpnet")
+"""They count positions from the padding id, 1, on."""
+ACTIVATIONS = {
+    **dict.fromkeys(("bert", *ROBERTAS), torch.tanh),
+    "distilbert": lambda x: x.clamp(min=0),
+    "electra": gelu,
+}
 """Of the head."""
 
 
@@ -57,8 +71,11 @@ def family_of(name: str) -> str:
     return name.partition("-")[0]
 
 
+NAMES = {"distilbert": DISTIL_NAMES, "mpnet": MPNET_NAMES}
+
+
 def names_of(name: str) -> dict[str, str]:
-    return DISTIL_NAMES if family_of(name) == "distilbert" else BERT_NAMES
+    return NAMES.get(family_of(name), BERT_NAMES)
 
 
 def linear(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
@@ -74,7 +91,7 @@ def norm(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
 def embedded(state: State, name: str, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     ids, root = inputs["input_ids"], "backbone.embeddings"
     positions = torch.arange(ids.shape[1]).expand_as(ids)
-    if family_of(name) == "roberta":  # counts real tokens and starts behind the padding id, 1
+    if family_of(name) in ROBERTAS:  # count real tokens and start behind the padding id, 1
         real = (ids != 1).long()
         positions = torch.cumsum(real, 1) * real + 1
     x = state[f"{root}.word_embeddings.weight"][ids] + state[f"{root}.position_embeddings.weight"][positions]
@@ -85,6 +102,23 @@ def embedded(state: State, name: str, inputs: dict[str, torch.Tensor]) -> torch.
     return linear(state, projection, x) if f"{projection}.weight" in state else x
 
 
+def distance_bucket(distance: int) -> int:
+    """MPNet's row for a token so many places before: each of 8 has its own, those up to 128 share 8 more."""
+    back = abs(distance)
+    row = back if back < 8 else min(15, 8 + int(math.log(back / 8) / math.log(16) * 8))
+    return row + (16 if distance < 0 else 0)
+
+
+def position_scores(state: State, head: int, length: int) -> torch.Tensor | float:
+    """What MPNet adds to the scores of a head: query x key."""
+    table = state.get("backbone.encoder.relative_attention_bias.weight")
+    if table is None:
+        return 0.0
+    return torch.stack(
+        [torch.stack([table[distance_bucket(i - j), head] for j in range(length)]) for i in range(length)]
+    )
+
+
 def attention(state: State, layer: str, names: dict[str, str], x: torch.Tensor, real: torch.Tensor, size: int):
     """All heads, side by side."""
     contexts = []
@@ -92,6 +126,7 @@ def attention(state: State, layer: str, names: dict[str, str], x: torch.Tensor, 
         rows = slice(first, first + size)
         q, k, v = (linear(state, f"{layer}.{names[part]}", x)[..., rows] for part in ("query", "key", "value"))
         scores = torch.einsum("bid,bjd->bij", q, k) / math.sqrt(size)
+        scores = scores + position_scores(state, first // size, x.shape[1])
         scores = scores.masked_fill(~real[:, None, :], -torch.inf)
         contexts.append(torch.softmax(scores, -1) @ v)
     return torch.cat(contexts, -1)

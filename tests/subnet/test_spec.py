@@ -36,7 +36,7 @@ specs = st.lists(st.builds(LayerSpec, parts, units), min_size=3, max_size=3).map
 SOME = settings(max_examples=6, deadline=None, derandomize=True)
 
 
-EMBEDDINGS = ("embeddings.", "embeddings_project.", "wte.", "wpe.", "embed_tokens.")
+EMBEDDINGS = ("embeddings.", "embeddings_project.", "wte.", "wpe.", "embed_tokens.", "encoder.relative_attention_bias.")
 ASKED = [*((name, "classification") for name in STOCK), *((name, "lm") for name in DECODERS)]
 ASKED += [("distilbert", "choice"), ("qwen3", "choice"), ("electra-narrow", "qa"), ("gpt2", "qa")]
 ASKED += [("bert", "tokens"), ("mistral", "tokens"), ("roberta", "multi-label")]

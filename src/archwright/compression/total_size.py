@@ -134,7 +134,7 @@ def can_be_narrow(config: CompressConfig, task_data: TaskData, name: str) -> boo
     family, options = describe_checkpoint(task_data, config.model, whole=True).family, config.supernet
     method = METHODS[name]
     starts = not method.standalone and not (method.shared and options.start == "pretrained")
-    return starts and not config.fidelity.honesty and config.model.cut == "after" and family.stock and not family.causal
+    return starts and not config.fidelity.honesty and config.model.cut == "after" and family.can_narrow
 
 
 def word_width(task_data: TaskData, model: o.ModelOptions) -> int:

@@ -66,7 +66,7 @@ def load_supernet(
     check_kind(config, kind, pooling, source)
     wanted = has_head(config, labels, kind) if keep_head is None else keep_head
     fitted = wanted or network_class(kind).can_generate()
-    own = FAMILIES[config.model_type].pooling
+    own = FAMILIES[config.model_type].own_pooling(config)
     if fitted and pooling not in (None, own):
         raise BadInput(f"pooling must be {own} for a checkpoint with its own head, got {pooling!r}; leave it out.")
     pooling = own if fitted else pooling or default_pooling(source, own)
@@ -84,7 +84,7 @@ def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -
     config = model.config
     backbone = stock.base_model if fitted else stock
     state = {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")}
-    model.backbone.load_state_dict(config.family.from_stock(state))
+    model.backbone.load_state_dict(config.family.from_stock(state, config.backbone))
     for ours, theirs in stock_head(config.kind).paths(config.family).items() if fitted else ():
         if theirs:
             model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict())
@@ -112,7 +112,7 @@ def supernet_config(
     whole = PrunedConfig(
         backbone=backbone,
         kind=kind,
-        pooling=pooling or family.pooling,
+        pooling=pooling or family.own_pooling(config),
         grouping=grouping,
         problem_type=stock_head(kind).problem_type,
         tie_word_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
@@ -162,6 +162,9 @@ def stock_config(source: str) -> AutoConfig:
         raise BadInput(f"the config in {source} must have at least 1 attention head, got {heads}; download it again.")
     if getattr(config, "add_cross_attention", False):
         raise BadInput(f"{source} must be a network without cross-attention; choose another checkpoint.")
+    complaint = FAMILIES[config.model_type].complaint(config)
+    if complaint:
+        raise BadInput(f"{source} {complaint}; choose another checkpoint.")
     return config
 
 

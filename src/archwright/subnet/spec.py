@@ -98,7 +98,7 @@ class OutputHead:
     """What comes after the layers; the defaults are an encoder's classification head."""
 
     norm: int = 0
-    """Vectors of the norm after the last layer."""
+    """Vectors of the norm after the last layer, and of one in the head."""
     dense: bool = True
     """Whether the task head has a square linear in front."""
     bias: bool = True
@@ -108,6 +108,8 @@ class OutputHead:
     """Rows of a language model's output embeddings."""
     tied: bool = True
     """Whether they are the input embeddings."""
+    dense_bias: bool = True
+    """Whether the square linear has a bias."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +160,9 @@ class Anatomy:
 
     @property
     def head_vectors(self) -> int:
-        """Biases of the task head, and the norm before it."""
-        biases = (self.width if self.output_head.dense else 0) + (self.labels if self.output_head.bias else 0)
+        """Biases of the task head, and the norms before it and in it."""
+        head = self.output_head
+        biases = (self.width if head.dense and head.dense_bias else 0) + (self.labels if head.bias else 0)
         return biases + self.output_head.norm * self.width
 
 
