@@ -89,8 +89,8 @@ ENCODERS: Mapping[str, PreTrainedConfig] = {
     "electra": ElectraConfig(**SIZE, **ROOM, embedding_size=16),
     "electra-narrow": ElectraConfig(**SIZE, **ROOM, embedding_size=6),
 }
-"""One tiny stock config per family; ELECTRA twice, because its embeddings may be narrower than its encoder, and DeBERTa,
-whose positions may share the projections of tokens."""
+"""One tiny stock config per family; ELECTRA twice, because its embeddings may be narrower than its encoder, and DeBERTa
+too, because positions may share the projections of tokens."""
 DECODERS: Mapping[str, PreTrainedConfig] = {
     "gpt2": GPT2Config(**GPT2_SIZE, **SPECIAL, scale_attn_by_inverse_layer_idx=True),
     "llama": LlamaConfig(**ROTARY, attention_bias=True, mlp_bias=True),
@@ -178,9 +178,7 @@ ROUNDED = {
         (LlamaRotaryEmbedding, Qwen2RotaryEmbedding, Qwen3RotaryEmbedding, MistralRotaryEmbedding, Phi3RotaryEmbedding),
         turns_in_own_precision,
     ),
-    **dict.fromkeys(
-        (Gemma2RotaryEmbedding, Gemma3RotaryEmbedding, ModernBertRotaryEmbedding), turns_in_own_precision
-    ),
+    **dict.fromkeys((Gemma2RotaryEmbedding, Gemma3RotaryEmbedding, ModernBertRotaryEmbedding), turns_in_own_precision),
 }
 """Stock modules compute these in float32 whatever they are given; an equality to 1e-9 needs them in float64."""
 ORIGINAL = {kind: kind.forward for kind in ROUNDED}

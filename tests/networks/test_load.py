@@ -115,8 +115,8 @@ def test_a_fine_tuned_checkpoint_gives_the_stock_answers(name: str, labels: tupl
 
 OTHER_HEADS = [
     *((name, "choice", AutoModelForMultipleChoice) for name in ENCODERS),
-    *((name, "qa", AutoModelForQuestionAnswering) for name in STOCK),
-    *((name, "tokens", AutoModelForTokenClassification) for name in STOCK),
+    *((name, "qa", AutoModelForQuestionAnswering) for name in STOCK if not name.startswith(("phi3", "gemma"))),
+    *((name, "tokens", AutoModelForTokenClassification) for name in STOCK if name != "gemma3_text"),
     *((name, "lm", AutoModelForCausalLM) for name in DECODERS),
 ]
 
@@ -245,7 +245,7 @@ def test_a_bare_checkpoint_gets_a_seeded_head(name: str, tmp_path: Path) -> None
     batch = tiny_batch(name).inputs
     with torch.no_grad():
         torch.testing.assert_close(
-            one.backbone(**batch).last_hidden_state, bare.eval()(**batch).last_hidden_state, rtol=0, atol=1e-6
+            one.backbone(**batch).last_hidden_state, bare.eval()(**batch).last_hidden_state, rtol=0, atol=1e-5
         )
 
 

@@ -133,9 +133,7 @@ DECODERS = {
     "mistral-queries": Decoder(LLAMA_NAMES, groups=2, queries=4, size=8, by_queries=True),
     "phi3": Decoder(PHI3_NAMES, groups=4, queries=2, size=8),
     "phi3-queries": Decoder(PHI3_NAMES, groups=2, queries=4, size=8, windows=(3, 3, 3), by_queries=True),
-    "gemma2": Decoder(
-        GEMMA_NAMES, groups=4, queries=2, size=8, windows=(3, None, 3), cap=3.0, logit_cap=4.0, **GEMMA
-    ),
+    "gemma2": Decoder(GEMMA_NAMES, groups=4, queries=2, size=8, windows=(3, None, 3), cap=3.0, logit_cap=4.0, **GEMMA),
     "gemma2-queries": Decoder(
         GEMMA_NAMES, groups=2, queries=4, size=8, windows=(3, None, 3), by_queries=True, logit_cap=30.0, **GEMMA
     ),

@@ -172,8 +172,8 @@ def check_expressible(network: PrunedNetwork) -> None:
         uneven = next((size for size in sizes if 0 in size), None)
         if uneven is None:
             raise BadInput(
-                f"hf needs the attention of the first layer, which has no norm, got one from place {config.places[0]} "
-                "of the original; export to hf-padded or compact."
+                f"hf needs the first layer of {config.backbone['model_type']}, which differs from the others, got the "
+                f"layers {config.places} without it; export to hf-padded or compact."
             )
         refuse("both heads and units in every layer", uneven)
     for size in sizes:

@@ -51,7 +51,8 @@ def pair_sublayers(network: PrunedNetwork) -> list[Block]:
     """
     config, family = network.config, network.config.family
     first = bool(config.places) and config.places[0] == 0 and config.layers[0][0] > 0
-    empty = (family.unnormed_first and not first) or (family.typed_positions and not config.places)
+    alone = not config.places and not pools_mean(network)  # the mean is a layer
+    empty = (family.unnormed_first and not first) or (family.needs_layer and alone)
     blocks = [Block()] if empty else []
     for place, (heads, units) in enumerate(network.config.layers):
         if heads:

@@ -59,7 +59,19 @@ def layer_anatomy(placed: PlacedLayer, config: PrunedConfig) -> LayerAnatomy:
         features=placed.shape.inner // placed.heads if placed.heads else 0,
         rest=cost(rest),
         mixing=config.whole(placed.place).mixing,
+        relative=relative_cost(config, placed),
     )
+
+
+def relative_cost(config: PrunedConfig, placed: PlacedLayer) -> tuple[int, int]:
+    """Multiply-adds of one head with relative positions, per text and per token, where the layer has such scores.
+
+    The vectors of positions go through their linears once for a text. Linears of their own are among those that count
+    for every token: that is taken back.
+    """
+    rows, kinds, projections, own = config.whole(placed.place).relative
+    weights = projections * config.stream_width * placed.shape.size
+    return rows * weights, rows * kinds * placed.shape.size - (weights if own else 0)
 
 
 def prunable_cost(weights: Named, reader: str, writers: Iterable[str], count: int) -> PrunableCost:

@@ -80,6 +80,8 @@ class LayerAnatomy:
     """What stays as long as the layer does."""
     mixing: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Multiply-adds per token of an operator without heads: these, times the length, times its logarithm."""
+    relative: tuple[int, int] = (0, 0)
+    """Multiply-adds of one head with relative positions: per text, and per token."""
 
     def cost(self, heads: int, units: int) -> WeightCount:
         if not (heads or units):
@@ -90,7 +92,8 @@ class LayerAnatomy:
         """Floating point operations of mixing the tokens of a text, linears left out."""
         per_token, per_length, per_logarithm = self.mixing if heads or units else (0.0, 0.0, 0.0)
         own = per_token + per_length * length + per_logarithm * log2(length)
-        return 4 * length * length * heads * self.features + 2 * length * own
+        relative = 2 * heads * (self.relative[0] + self.relative[1] * length)
+        return 4 * length * length * heads * self.features + 2 * length * own + relative
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""DeBERTa-v2 and v3: BERT's layers, and scores between tokens and relative positions, which have queries and keys too."""
+"""DeBERTa-v2 and v3: BERT's layers, and scores between tokens and relative positions, which have queries and keys."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,15 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Encoder
 
 from archwright.networks.families.bert import BERT
-from archwright.networks.families.family import Backbone, Family, HeadShape, LayerParts, PassOn
+from archwright.networks.families.family import (
+    Backbone,
+    Family,
+    HeadShape,
+    LayerParts,
+    PassOn,
+    RelativeScores,
+    WholeLayer,
+)
 
 
 class AnyDepthEncoder(DebertaV2Encoder):
@@ -29,6 +37,13 @@ class DebertaFamily(Family):
         if not config.relative_attention:
             return "must be a DeBERTa with relative_attention, got one without"
         return ""
+
+    def whole_layer(self, backbone: Backbone, place: int) -> WholeLayer:
+        kinds, shared = backbone.get("pos_att_type") or (), bool(backbone.get("share_att_key"))
+        spans = (backbone.get(key, -1) for key in ("position_buckets", "max_relative_positions", self.max_length))
+        rows = 2 * next(span for span in spans if span > 0)
+        scores = RelativeScores(rows, len(kinds), 2 if shared else len(kinds), own=not shared)
+        return super().whole_layer(backbone, place)._replace(relative=scores)
 
     def layer_parts(self, backbone: Backbone, place: int) -> LayerParts:
         kinds, root = backbone.get("pos_att_type") or (), "attention.self"
@@ -65,6 +80,7 @@ DEBERTA = DebertaFamily(
     follows={"attention.self.num_attention_heads": lambda shape: shape.groups},
     kernel="eager",
     narrows=False,
+    needs_layer=True,
     positions="",
     head_dense="pooler.dense",
     head_out="classifier",

@@ -96,6 +96,19 @@ class Mixing(NamedTuple):
     """Times the length's logarithm to the base 2."""
 
 
+class RelativeScores(NamedTuple):
+    """What scores between tokens and relative positions cost beside those between tokens."""
+
+    rows: int = 0
+    """Relative positions that have a vector."""
+    kinds: int = 0
+    """Tokens with positions, positions with tokens, or both."""
+    projections: int = 0
+    """Linears that the vectors of positions go through."""
+    own: bool = True
+    """Whether these are linears of their own, which no token goes through."""
+
+
 class WholeLayer(NamedTuple):
     """What can go from an unpruned layer: its heads, none of them where it mixes tokens in another way; its units."""
 
@@ -103,6 +116,7 @@ class WholeLayer(NamedTuple):
     units: int
     mixing: Mixing = Mixing()
     """Of an operator that stays as long as the layer does."""
+    relative: RelativeScores = RelativeScores()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +228,8 @@ class Family(LayerParts):
     """The implementation of attention; eager where the stock class knows no other."""
     typed_positions: bool = False
     """Whether rotations depend on the kind of a layer (`layer_types`); a stock config then needs a layer."""
+    needs_layer: bool = False
+    """Whether the stock network has no answer without layers."""
     logit_cap: str = ""
     """The key of a bound c beyond which no logit of a language model goes: c tanh(logit / c)."""
     unnormed_first: bool = False

@@ -45,9 +45,11 @@ GEMMA3 = GemmaFamily(
     embeddings=("embed_tokens",),
     positions="",
     typed_positions=True,
+    needs_layer=True,
     pooling="last",
     key_heads="num_key_value_heads",
     head_size="head_dim",
     norm_eps="rms_norm_eps",
 )
-GEMMA2 = replace(GEMMA3, kernel="eager", typed_positions=False)  # which alone knows soft caps of scores
+GEMMA2 = replace(GEMMA3, kernel="eager", typed_positions=False, needs_layer=False)
+"""Eager attention alone knows the soft caps of its scores."""

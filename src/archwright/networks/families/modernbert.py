@@ -1,5 +1,8 @@
-"""ModernBERT: norms come first, rotations for positions, windows in most layers; queries, keys and values are one linear,
-and so are both halves of the gated FFN. The norm behind the embeddings is the one of the first attention."""
+"""ModernBERT: norms come first, positions are rotations, and most layers have windows.
+
+Queries, keys and values are one linear, and so are both halves of the gated FFN. The first attention has no norm of its
+own: the one behind the embeddings is before it.
+"""
 
 from torch import nn
 from transformers import PreTrainedConfig

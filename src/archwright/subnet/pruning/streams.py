@@ -45,9 +45,7 @@ ATTENTION = Sublayer(
     attrgetter("ffn_norm"),
     attrgetter("attention_out_norm"),
 )
-FFN = Sublayer(
-    unit_reader, attrgetter("units"), attrgetter("ffn_norm"), lambda parts: "", attrgetter("ffn_out_norm")
-)
+FFN = Sublayer(unit_reader, attrgetter("units"), attrgetter("ffn_norm"), lambda parts: "", attrgetter("ffn_out_norm"))
 
 
 @dataclass(frozen=True)
