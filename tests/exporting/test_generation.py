@@ -16,7 +16,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.exporting.test_decoders import CASES, SUPERNETS
-from tests.exporting.tiny import batch, batches, inside, supernet, tokenizer
+from tests.exporting.tiny import DECODERS, ENCODERS, batch, batches, inside, supernet, tokenizer
 
 KEEPS = {
     "uneven": (LayerSpec(1, 9), LayerSpec((0, 2), 4), LayerSpec(2, 30)),
