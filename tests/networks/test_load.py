@@ -8,17 +8,21 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
+    AlbertConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForTokenClassification,
     BertForMaskedLM,
+    DebertaV2Config,
+    Gemma3TextConfig,
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Model,
     LlamaForCausalLM,
     OPTConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     T5Config,
 )
@@ -463,14 +467,37 @@ def test_a_damaged_checkpoint_is_one_clear_line(damage: Callable[[Path], None], 
     assert str(tmp_path) in str(failure.value)
 
 
-@pytest.mark.parametrize("config", [T5Config(), OPTConfig()], ids=["t5", "opt"])
-def test_another_family_is_refused_with_those_that_work(config: T5Config | OPTConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [T5Config(), OPTConfig(), AlbertConfig()], ids=["t5", "opt", "albert"])
+def test_another_family_is_refused_with_those_that_work(config: PreTrainedConfig, tmp_path: Path) -> None:
     config.save_pretrained(tmp_path)
     families = ", ".join(sorted(FAMILIES))
     with pytest.raises(BadInput, match=families) as failure:
         load_supernet(str(tmp_path), labels=LABELS)
     assert config.model_type in str(failure.value)
     assert "\n" not in str(failure.value)
+
+
+REFUSED = {
+    "albert": (AlbertConfig(), "one shared layer at every place"),
+    "convolution": (DebertaV2Config(relative_attention=True, conv_kernel_size=3), "without a convolution"),
+    "absolute": (DebertaV2Config(), "with relative_attention"),
+    "both ways": (Gemma3TextConfig(use_bidirectional_attention=True), "use_bidirectional_attention"),
+}
+
+
+@pytest.mark.parametrize(("config", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_a_family_cannot_be_is_one_clear_line(config: PreTrainedConfig, reason: str, tmp_path: Path) -> None:
+    config.save_pretrained(tmp_path)
+    with pytest.raises(BadInput, match=f"{reason}.*; choose") as failure:
+        load_supernet(str(tmp_path), labels=LABELS)
+    assert "\n" not in str(failure.value)
+
+
+def test_modernbert_says_whether_its_head_reads_the_mean(tmp_path: Path) -> None:
+    stock = saved_classifier(tmp_path, "modernbert", classifier_pooling="mean")
+    ours = load_supernet(str(tmp_path), labels=LABELS)
+    assert ours.config.pooling == "average"
+    torch.testing.assert_close(logits(ours, "modernbert"), logits(stock, "modernbert"), rtol=0, atol=1e-5)
 
 
 def test_a_missing_folder_is_one_clear_line(tmp_path: Path) -> None:

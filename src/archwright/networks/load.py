@@ -19,7 +19,7 @@ from archwright.errors import BadInput
 from archwright.logs import quiet_libraries
 from archwright.networks.cells.model import CellConfig
 from archwright.networks.embeddings import LowRankEmbedding
-from archwright.networks.families import FAMILIES
+from archwright.networks.families import FAMILIES, UNSUPPORTED
 from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.lts_gpt2 import LtsGpt2Config
 from archwright.networks.nlu.network import NluModel
@@ -153,9 +153,10 @@ def stock_config(source: str) -> AutoConfig:
             f"model must be a folder with config.json and weights or a hub id, got {source!r}: {first_line(error)}"
         ) from error
     if config.model_type not in FAMILIES:
+        reason = UNSUPPORTED.get(config.model_type)
         raise BadInput(
-            f"model family must be one of {', '.join(sorted(FAMILIES))}, got {config.model_type!r} from {source!r}; "
-            "choose a checkpoint of one of these families."
+            f"model family must be one of {', '.join(sorted(FAMILIES))}, got {config.model_type!r} from {source!r}"
+            f"{f', {reason}' if reason else ''}; choose a checkpoint of one of these families."
         )
     heads = getattr(config, FAMILIES[config.model_type].heads, None)
     if heads is not None and heads < 1:

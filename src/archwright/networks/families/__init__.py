@@ -28,3 +28,8 @@ FAMILIES: Registry[Family] = Registry(
     },
     group="archwright.families",
 )
+UNSUPPORTED = {
+    "albert": "which runs one shared layer at every place, so that nothing can be removed from one layer alone",
+    "gemma3": "which reads images too; its text network alone (gemma3_text) can be pruned",
+}
+"""Families that look as if they could be pruned, and why they cannot."""
