@@ -251,6 +251,11 @@ def pooled(x: torch.Tensor, real: torch.Tensor, pooling: str) -> torch.Tensor:
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
 
 
+def each_token(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    """The head of every token: one linear, but in ModernBERT the head of texts."""
+    return head(state, name, x) if name == "modernbert" else linear(state, "head.out", x)
+
+
 def head(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
     if name == "modernbert":
         inner = gelu(x @ state["head.dense.weight"].T)
@@ -266,14 +271,14 @@ def text_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torc
 
 def span_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
     """Two scores per token; what is padding or outside the context gets -10,000."""
-    scores = linear(state, "head.out", x).transpose(1, 2)
+    scores = each_token(state, name, x).transpose(1, 2)
     allowed = inputs["attention_mask"].bool() & inputs["context_mask"].bool()
     return torch.where(allowed[:, None], scores, -1e4)
 
 
 def tag_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
     """A score of every token for every tag."""
-    return linear(state, "head.out", x)
+    return each_token(state, name, x)
 
 
 def word_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):

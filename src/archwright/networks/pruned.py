@@ -365,8 +365,8 @@ class PrunedForTokenClassification(PrunedNetwork):
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
-        self.dropout = nn.Dropout(head_dropout(config))
-        self.head = Score(config.stream_width, config.num_labels, bias=True)
+        self.dropout = nn.Dropout(0.0 if config.family.token_head else head_dropout(config))  # that head has its own
+        self.head = token_head(config, config.num_labels)
         self.post_init()
 
     def forward(

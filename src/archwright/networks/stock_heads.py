@@ -44,6 +44,11 @@ def text_head(family: Family, dense: str, out: str) -> dict[str, str]:
     return {"head.dense": dense, "head.out": out, **({"head.norm": family.head_norm} if family.head_norm else {})}
 
 
+def token_head_paths(family: Family, out: str) -> dict[str, str]:
+    """The same of a head that reads every token: one linear, unless the family has the head of texts there."""
+    return text_head(family, family.head_dense, family.head_out) if family.token_head else {"head.out": out}
+
+
 CLASSIFICATION = StockHead(
     auto=AutoModelForSequenceClassification,
     endings=("ForSequenceClassification",),
@@ -67,15 +72,13 @@ MULTIPLE_CHOICE = StockHead(
 QUESTION_ANSWERING = StockHead(
     auto=AutoModelForQuestionAnswering,
     endings=("ForQuestionAnswering",),
-    paths=lambda family: (
-        text_head(family, family.head_dense, family.head_out) if family.token_head else {"head.out": "qa_outputs"}
-    ),
+    paths=lambda family: token_head_paths(family, "qa_outputs"),
     fits=lambda config, labels: config.num_labels == 2,
 )
 TOKEN_CLASSIFICATION = StockHead(
     auto=AutoModelForTokenClassification,
     endings=("ForTokenClassification",),
-    paths=lambda family: {"head.out": family.token_out},
+    paths=lambda family: token_head_paths(family, family.token_out),
     fits=lambda config, labels: config.num_labels >= len(labels),
     some=True,
 )

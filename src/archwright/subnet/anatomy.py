@@ -114,7 +114,7 @@ def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
 
 
 def tag_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
-    return config.num_labels, OutputHead(norm=norm, dense=False, per_token=True)
+    return config.num_labels, span_outputs(config, norm)[1]
 
 
 def token_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:

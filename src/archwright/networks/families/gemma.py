@@ -42,6 +42,7 @@ GEMMA3 = GemmaFamily(
     head_dense="",
     head_out="score",
     head_activation="",
+    token_out="score",
     embeddings=("embed_tokens",),
     positions="",
     typed_positions=True,

@@ -41,6 +41,7 @@ PHI3 = Phi3Family(
     head_dense="",
     head_out="score",
     head_activation="",
+    token_out="score",
     embeddings=("embed_tokens",),
     positions="",
     pooling="last",
