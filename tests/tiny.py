@@ -5,25 +5,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
+    CamembertConfig,
+    DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
+    Gemma2Config,
+    Gemma3TextConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    ModernBertConfig,
+    MPNetConfig,
+    Phi3Config,
     PreTrainedConfig,
     PreTrainedModel,
     Qwen2Config,
     Qwen3Config,
     RobertaConfig,
+    XLMRobertaConfig,
 )
+from transformers.models.gemma2 import modeling_gemma2
+from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm, Gemma2RotaryEmbedding
+from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm, Gemma3RotaryEmbedding
 from transformers.models.llama.modeling_llama import LlamaRMSNorm, LlamaRotaryEmbedding
 from transformers.models.mistral.modeling_mistral import MistralRMSNorm, MistralRotaryEmbedding
+from transformers.models.modernbert import modeling_modernbert
+from transformers.models.modernbert.modeling_modernbert import ModernBertRotaryEmbedding
+from transformers.models.phi3.modeling_phi3 import Phi3RMSNorm, Phi3RotaryEmbedding
 from transformers.models.qwen2.modeling_qwen2 import Qwen2RMSNorm, Qwen2RotaryEmbedding
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm, Qwen3RotaryEmbedding
 
@@ -48,14 +63,34 @@ SHARED = {**ROTARY, "num_attention_heads": 8, "num_key_value_heads": 2}
 """Two groups of four query heads: four heads to remove by queries."""
 WINDOW = {"use_sliding_window": True, "sliding_window": 3}
 
+TYPED_TURNS = {
+    "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 256.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 16.0},
+    }
+}
+"""Another speed by kind of layer."""
+DEBERTA = {**SIZE, **ROOM, "relative_attention": True, "position_biased_input": False, "layer_norm_eps": 1e-12}
+MODERN = {**SIZE, **ROOM, **SPECIAL, **TYPED_TURNS, "cls_token_id": 1, "sep_token_id": 2, "local_attention": 4}
+GEMMA = {**GROUPS, "head_dim": 8, "sliding_window": 3}
+
 ENCODERS: Mapping[str, PreTrainedConfig] = {
     "bert": BertConfig(**SIZE, **ROOM),
     "roberta": RobertaConfig(**SIZE, **ROOM),
+    "xlm-roberta": XLMRobertaConfig(**SIZE, **ROOM),
+    "camembert": CamembertConfig(**SIZE, **ROOM),
+    "mpnet": MPNetConfig(**SIZE, **ROOM),
+    "modernbert": ModernBertConfig(**MODERN),
+    "deberta-v2": DebertaV2Config(
+        **DEBERTA, pos_att_type=["p2c", "c2p"], position_buckets=4, max_relative_positions=8, norm_rel_ebd="layer_norm"
+    ),
+    "deberta-v2-shared": DebertaV2Config(**DEBERTA, pos_att_type="c2p|p2c", share_att_key=True, type_vocab_size=2),
     "distilbert": DistilBertConfig(**DISTIL_SIZE, **ROOM),
     "electra": ElectraConfig(**SIZE, **ROOM, embedding_size=16),
     "electra-narrow": ElectraConfig(**SIZE, **ROOM, embedding_size=6),
 }
-"""One tiny stock config per family; ELECTRA twice, because its embeddings may be narrower than its encoder."""
+"""One tiny stock config per family; ELECTRA twice, because its embeddings may be narrower than its encoder, and DeBERTa
+too, because positions may share the projections of tokens."""
 DECODERS: Mapping[str, PreTrainedConfig] = {
     "gpt2": GPT2Config(**GPT2_SIZE, **SPECIAL, scale_attn_by_inverse_layer_idx=True),
     "llama": LlamaConfig(**ROTARY, attention_bias=True, mlp_bias=True),
@@ -72,6 +107,19 @@ DECODERS: Mapping[str, PreTrainedConfig] = {
     "qwen3-queries": Qwen3Config(**SHARED, head_dim=8),
     "mistral": MistralConfig(**GROUPS, head_dim=8, sliding_window=3, tie_word_embeddings=True),
     "mistral-queries": MistralConfig(**SHARED, head_dim=8, sliding_window=None),
+    "phi3": Phi3Config(**GROUPS, head_dim=8, rms_norm_eps=1e-6),
+    "phi3-queries": Phi3Config(**SHARED, head_dim=8, rms_norm_eps=1e-6, sliding_window=3, tie_word_embeddings=True),
+    "gemma2": Gemma2Config(
+        **GEMMA, attn_logit_softcapping=3.0, final_logit_softcapping=4.0, query_pre_attn_scalar=16, attention_bias=True
+    ),
+    "gemma2-queries": Gemma2Config(
+        **{**SHARED, "head_dim": 8, "sliding_window": 3}, attn_logit_softcapping=None, query_pre_attn_scalar=16
+    ),
+    "gemma3_text": Gemma3TextConfig(
+        **{**GEMMA, **TYPED_TURNS},
+        query_pre_attn_scalar=16,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
 }
 """Every family; with and without grouped queries, sliding windows, tied embeddings, biases and a free head size."""
 STOCK: Mapping[str, PreTrainedConfig] = {**ENCODERS, **DECODERS}
@@ -84,25 +132,60 @@ def in_own_precision(norm: torch.nn.Module, hidden: torch.Tensor) -> torch.Tenso
     return norm.weight * (hidden * torch.rsqrt(variance + norm.variance_epsilon))
 
 
+def around_one(norm: torch.nn.Module, hidden: torch.Tensor) -> torch.Tensor:
+    """Gemma's weights are what a norm scales by, less one."""
+    return hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + norm.eps) * (1.0 + norm.weight)
+
+
 def turns_in_own_precision(
-    rotary: torch.nn.Module, x: torch.Tensor, position_ids: torch.Tensor
+    rotary: torch.nn.Module, x: torch.Tensor, position_ids: torch.Tensor, kind: str | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    angles = position_ids[..., None].to(x.dtype) * rotary.inv_freq.to(x.dtype)
-    both = torch.cat((angles, angles), dim=-1)
-    return both.cos() * rotary.attention_scaling, both.sin() * rotary.attention_scaling
+    name = f"{kind}_" if kind else ""
+    angles = position_ids[..., None].to(x.dtype) * getattr(rotary, f"{name}inv_freq").to(x.dtype)
+    both, scaling = torch.cat((angles, angles), dim=-1), getattr(rotary, f"{name}attention_scaling")
+    return both.cos() * scaling, both.sin() * scaling
+
+
+def capped_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scaling: float,
+    softcap: float | None = None,
+    **_: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gemma 2's attention, which has no other implementation and rounds probabilities to float32."""
+    key, value = (modeling_gemma2.repeat_kv(each, module.num_key_value_groups) for each in (key, value))
+    scores = query @ key.mT * scaling
+    scores = scores if softcap is None else torch.tanh(scores / softcap) * softcap
+    weights = (scores if mask is None else scores + mask).softmax(-1)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+def rotate_in_own_precision(
+    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, unsqueeze_dim: int = 1
+) -> tuple[torch.Tensor, torch.Tensor]:
+    cos, sin, half = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim), modeling_modernbert.rotate_half
+    return q * cos + half(q) * sin, k * cos + half(k) * sin
 
 
 ROUNDED = {
-    **dict.fromkeys((LlamaRMSNorm, Qwen2RMSNorm, Qwen3RMSNorm, MistralRMSNorm), in_own_precision),
+    **dict.fromkeys((LlamaRMSNorm, Qwen2RMSNorm, Qwen3RMSNorm, MistralRMSNorm, Phi3RMSNorm), in_own_precision),
+    **dict.fromkeys((Gemma2RMSNorm, Gemma3RMSNorm), around_one),
     **dict.fromkeys(
-        (LlamaRotaryEmbedding, Qwen2RotaryEmbedding, Qwen3RotaryEmbedding, MistralRotaryEmbedding),
+        (LlamaRotaryEmbedding, Qwen2RotaryEmbedding, Qwen3RotaryEmbedding, MistralRotaryEmbedding, Phi3RotaryEmbedding),
         turns_in_own_precision,
     ),
+    **dict.fromkeys((Gemma2RotaryEmbedding, Gemma3RotaryEmbedding, ModernBertRotaryEmbedding), turns_in_own_precision),
 }
 """Stock modules compute these in float32 whatever they are given; an equality to 1e-9 needs them in float64."""
 ORIGINAL = {kind: kind.forward for kind in ROUNDED}
 for kind, forward in ROUNDED.items():
     kind.forward = forward
+modeling_gemma2.eager_attention_forward = capped_attention
+modeling_modernbert.apply_rotary_pos_emb = rotate_in_own_precision
 
 
 @dataclass(frozen=True)

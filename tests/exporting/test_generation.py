@@ -16,7 +16,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.exporting.test_decoders import CASES, SUPERNETS
-from tests.exporting.tiny import batch, batches, inside, supernet, tokenizer
+from tests.exporting.tiny import DECODERS, ENCODERS, batch, batches, inside, supernet, tokenizer
 
 KEEPS = {
     "uneven": (LayerSpec(1, 9), LayerSpec((0, 2), 4), LayerSpec(2, 30)),
@@ -117,9 +117,20 @@ for kind, auto in classes.items():
             assert {each["entity"] for each in tag("w4 w9 w14")} <= {"O", "B-name", "I-name"}
 print("ANSWERS", json.dumps(answers))
 """
-FAMILIES = ("gpt2", "llama", "qwen2", "qwen3", "mistral")
-TASKS = {kind: ("roberta", "qwen2") for kind in ("choice", "qa", "classification", "tokens")}
-FEW_TASKS = {"choice": ("roberta",), "qa": ("qwen2",), "classification": ("roberta",), "tokens": ("qwen2",)}
+FAMILIES = tuple(family for family in DECODERS if "," not in family)
+EVERY = tuple(family for family in (*ENCODERS, *DECODERS) if "," not in family)
+TASKS = {
+    "choice": ("roberta", "qwen2"),
+    "qa": ("roberta", "qwen2", "modernbert"),
+    "classification": EVERY,
+    "tokens": ("roberta", "qwen2", "modernbert"),
+}
+FEW_TASKS = {
+    "choice": ("roberta",),
+    "qa": ("qwen2",),
+    "classification": ("mpnet", "modernbert", "deberta-v2"),
+    "tokens": ("qwen2",),
+}
 
 
 @pytest.mark.parametrize("tasks", [FEW_TASKS, pytest.param(TASKS, marks=pytest.mark.slow)], ids=["few", "all"])

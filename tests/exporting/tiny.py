@@ -15,6 +15,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from archwright.exporting.kinds import task_export
+from archwright.networks.families import FAMILIES
 from archwright.networks.load import network_class, supernet_config
 from archwright.networks.pruned import PrunedNetwork as Network
 from archwright.subnet.extract import extract
@@ -32,9 +33,22 @@ BERT = {
     "intermediate_size": UNITS,
     "num_hidden_layers": LAYERS,
 }
+DEBERTA = {
+    **{**BERT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    **{"position_biased_input": False, "layer_norm_eps": 1e-12},
+}
 ENCODERS: dict[str, dict[str, Any]] = {
     "bert": BERT,
     "roberta": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "xlm-roberta": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "camembert": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "mpnet": {**BERT, "max_position_embeddings": 52, "pad_token_id": 1},
+    "modernbert": {
+        **{**BERT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
+        "local_attention": 10,
+    },
+    "deberta-v2": {**DEBERTA, "position_buckets": 8, "norm_rel_ebd": "layer_norm"},
+    "deberta-v2, shared": {**DEBERTA, "share_att_key": True, "type_vocab_size": 2},
     "electra": {**BERT, "embedding_size": 32},
     "electra, projected": {**BERT, "embedding_size": 24},
     "distilbert": {**COMMON, "dim": 32, "n_heads": HEADS, "hidden_dim": UNITS, "n_layers": LAYERS},
@@ -61,9 +75,15 @@ DECODERS: dict[str, dict[str, Any]] = {
     },
     "qwen3": {**GROUPED, "head_dim": 6, "tie_word_embeddings": True},
     "mistral": {**GROUPED, "head_dim": 6, "sliding_window": 7},
+    "phi3": {**GROUPED, "sliding_window": 7},
+    "gemma2": {**GROUPED, "head_dim": 6, "sliding_window": 7, "query_pre_attn_scalar": 9},
+    "gemma3_text": {
+        **{**GROUPED, "head_dim": 6, "sliding_window": 7, "query_pre_attn_scalar": 9},
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    },
 }
 SIZES = ENCODERS | DECODERS
-TYPED = ("bert", "electra", "electra, projected")
+TYPED = ("bert", "electra", "electra, projected", "deberta-v2, shared")
 """Families whose tokenizers tell the first text from the second."""
 LABELS = ("no", "perhaps", "yes")
 NAMES = {"classification": LABELS, "tokens": ("O", "B-name", "I-name"), "multi-label": LABELS}
@@ -92,6 +112,11 @@ def supernet(
             if name.endswith("weight") and tensor.dim() < 2:  # a norm
                 tensor.add_(1)
     return model.eval()
+
+
+def readable(family: str) -> tuple[str, ...]:
+    """What stock heads of the family can be made to read."""
+    return FAMILIES[family.split(",")[0]].stock_poolings()
 
 
 def keeps(most: int = HEADS) -> st.SearchStrategy[SubnetSpec]:

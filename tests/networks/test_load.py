@@ -8,17 +8,21 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
+    AlbertConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMultipleChoice,
     AutoModelForQuestionAnswering,
     AutoModelForTokenClassification,
     BertForMaskedLM,
+    DebertaV2Config,
+    Gemma3TextConfig,
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Model,
     LlamaForCausalLM,
     OPTConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     T5Config,
 )
@@ -115,8 +119,8 @@ def test_a_fine_tuned_checkpoint_gives_the_stock_answers(name: str, labels: tupl
 
 OTHER_HEADS = [
     *((name, "choice", AutoModelForMultipleChoice) for name in ENCODERS),
-    *((name, "qa", AutoModelForQuestionAnswering) for name in STOCK),
-    *((name, "tokens", AutoModelForTokenClassification) for name in STOCK),
+    *((name, "qa", AutoModelForQuestionAnswering) for name in STOCK if not name.startswith(("phi3", "gemma"))),
+    *((name, "tokens", AutoModelForTokenClassification) for name in STOCK if name != "gemma3_text"),
     *((name, "lm", AutoModelForCausalLM) for name in DECODERS),
 ]
 
@@ -170,7 +174,7 @@ def test_the_way_to_a_stock_state_and_back_changes_nothing() -> None:
         state = model.backbone.state_dict()
         stock = AutoModel.from_config(STOCK[name]).double().eval()
         stock.load_state_dict(family.to_stock(state), strict=name != "bert")  # BERT's has a pooler too
-        again = family.from_stock(family.to_stock(state))
+        again = family.from_stock(family.to_stock(state), model.config.backbone)
         assert again.keys() == state.keys()
         assert all(torch.equal(again[key], state[key]) for key in state)
         inputs = tiny_batch(name).inputs
@@ -245,7 +249,7 @@ def test_a_bare_checkpoint_gets_a_seeded_head(name: str, tmp_path: Path) -> None
     batch = tiny_batch(name).inputs
     with torch.no_grad():
         torch.testing.assert_close(
-            one.backbone(**batch).last_hidden_state, bare.eval()(**batch).last_hidden_state, rtol=0, atol=1e-6
+            one.backbone(**batch).last_hidden_state, bare.eval()(**batch).last_hidden_state, rtol=0, atol=1e-5
         )
 
 
@@ -321,7 +325,8 @@ def test_cross_attention_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", STOCK)
 def test_there_is_room_for_as_many_tokens_as_positions(name: str) -> None:
     room = max_length_of(shared_tiny(name))
-    assert room == {"roberta": 22}.get(name, 24)  # RoBERTa counts from behind its padding id, 1
+    counts_real = ("roberta", "xlm-roberta", "camembert", "mpnet")  # from behind their padding id, 1
+    assert room == (22 if name in counts_real else 24)
     ids = torch.full((1, room), 5)
     shared_tiny(name)(input_ids=ids)
 
@@ -462,14 +467,37 @@ def test_a_damaged_checkpoint_is_one_clear_line(damage: Callable[[Path], None], 
     assert str(tmp_path) in str(failure.value)
 
 
-@pytest.mark.parametrize("config", [T5Config(), OPTConfig()], ids=["t5", "opt"])
-def test_another_family_is_refused_with_those_that_work(config: T5Config | OPTConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [T5Config(), OPTConfig(), AlbertConfig()], ids=["t5", "opt", "albert"])
+def test_another_family_is_refused_with_those_that_work(config: PreTrainedConfig, tmp_path: Path) -> None:
     config.save_pretrained(tmp_path)
-    families = "bert, distilbert, electra, gpt2, llama, mistral, qwen2, qwen3, roberta"
+    families = ", ".join(sorted(FAMILIES))
     with pytest.raises(BadInput, match=families) as failure:
         load_supernet(str(tmp_path), labels=LABELS)
     assert config.model_type in str(failure.value)
     assert "\n" not in str(failure.value)
+
+
+REFUSED = {
+    "albert": (AlbertConfig(), "one shared layer at every place"),
+    "convolution": (DebertaV2Config(relative_attention=True, conv_kernel_size=3), "without a convolution"),
+    "absolute": (DebertaV2Config(), "with relative_attention"),
+    "both ways": (Gemma3TextConfig(use_bidirectional_attention=True), "use_bidirectional_attention"),
+}
+
+
+@pytest.mark.parametrize(("config", "reason"), REFUSED.values(), ids=REFUSED)
+def test_what_a_family_cannot_be_is_one_clear_line(config: PreTrainedConfig, reason: str, tmp_path: Path) -> None:
+    config.save_pretrained(tmp_path)
+    with pytest.raises(BadInput, match=f"{reason}.*; choose") as failure:
+        load_supernet(str(tmp_path), labels=LABELS)
+    assert "\n" not in str(failure.value)
+
+
+def test_modernbert_says_whether_its_head_reads_the_mean(tmp_path: Path) -> None:
+    stock = saved_classifier(tmp_path, "modernbert", classifier_pooling="mean")
+    ours = load_supernet(str(tmp_path), labels=LABELS)
+    assert ours.config.pooling == "average"
+    torch.testing.assert_close(logits(ours, "modernbert"), logits(stock, "modernbert"), rtol=0, atol=1e-5)
 
 
 def test_a_missing_folder_is_one_clear_line(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from transformers.models.gemma3.modeling_gemma3 import Gemma3RotaryEmbedding
+from transformers.models.modernbert.modeling_modernbert import ModernBertRotaryEmbedding
 
 from archwright.networks.families import FAMILIES
 from archwright.networks.families.family import GROUPINGS, AttentionShape
@@ -119,7 +121,9 @@ def test_what_these_tests_compute_more_exactly_is_the_same_in_float32(kind: type
         module, inputs = kind(8), (torch.randn(2, 3, 8, generator=generator),)
         nn.init.normal_(module.weight, generator=generator)
     else:
-        module, inputs = kind(DECODERS["llama"]), (torch.randn(2, 5, 8, generator=generator), torch.arange(5)[None])
+        typed = kind in (Gemma3RotaryEmbedding, ModernBertRotaryEmbedding)
+        module = kind(STOCK["gemma3_text" if typed else "llama"])
+        inputs = (torch.randn(2, 5, 8, generator=generator), torch.arange(5)[None], *["full_attention"] * typed)
     for ours, theirs in zip(module.forward(*inputs), ORIGINAL[kind](module, *inputs), strict=True):
         assert torch.equal(ours, theirs)
 

@@ -1,4 +1,4 @@
-"""What a sub-network of a decoder must compute, written out by hand: neither transformers nor our code."""
+"""What a sub-network must compute where norms come first, written out by hand: neither transformers nor our code."""
 
 import math
 from dataclasses import dataclass, field
@@ -43,9 +43,40 @@ GPT2_NAMES = {
 }
 
 
+PHI3_NAMES = {
+    **LLAMA_NAMES,
+    "query": "self_attn.qkv_proj.query",
+    "key": "self_attn.qkv_proj.key",
+    "value": "self_attn.qkv_proj.value",
+    "up": "mlp.gate_up_proj.up",
+    "gate": "mlp.gate_up_proj.gate",
+}
+GEMMA_NAMES = {
+    **LLAMA_NAMES,
+    "attention_out_norm": "post_attention_layernorm",
+    "ffn_norm": "pre_feedforward_layernorm",
+    "ffn_out_norm": "post_feedforward_layernorm",
+}
+MODERNBERT_NAMES = {
+    "layers": "layers",
+    "query": "attn.Wqkv.query",
+    "key": "attn.Wqkv.key",
+    "value": "attn.Wqkv.value",
+    "mix": "attn.Wo",
+    "attention_norm": "attn_norm",
+    "up": "mlp.Wi.up",
+    "gate": "mlp.Wi.gate",
+    "down": "mlp.Wo",
+    "ffn_norm": "mlp_norm",
+    "final_norm": "final_norm",
+    "words": "embeddings.tok_embeddings",
+    "embedding_norm": "embeddings.norm",
+}
+
+
 @dataclass(frozen=True)
 class Decoder:
-    """What tells a tiny decoder from the others; the weights tell the rest."""
+    """What tells a tiny decoder (or ModernBERT) from the others; the weights tell the rest."""
 
     names: dict[str, str]
     groups: int
@@ -59,6 +90,21 @@ class Decoder:
     """Whether scores are divided by the number of the layer."""
     by_queries: bool = False
     """Whether a removable head is one query head of every group, not a whole group."""
+    gate: str = "silu"
+    """What a gate goes through."""
+    both_ways: bool = False
+    """Whether a token sees those after it, and a window reaches as far to both sides."""
+    centred: bool = False
+    """Whether norms without a bias subtract the mean."""
+    around_one: bool = False
+    """Whether norms scale by one more than their weights, and words are as much larger as the width has a root."""
+    scale: float | None = None
+    """What scores are divided by, squared; the size of a head unless told."""
+    cap: float | None = None
+    """What no score goes beyond."""
+    logit_cap: float | None = None
+    bases: tuple[float, ...] = (16.0, 16.0, 16.0)
+    """Of the speeds by which each layer turns queries and keys."""
 
     def owner(self, head: int) -> int:
         """The removable head that a query head belongs to."""
@@ -73,6 +119,7 @@ class Decoder:
         return [head * self.size + i for head in heads for i in range(self.size)]
 
 
+GEMMA = {"gate": "gelu_new", "around_one": True, "scale": 16.0}
 DECODERS = {
     "gpt2": Decoder(GPT2_NAMES, groups=4, queries=1, size=4, by_depth=True),
     "llama": Decoder(LLAMA_NAMES, groups=4, queries=1, size=4),
@@ -84,6 +131,26 @@ DECODERS = {
     "qwen3-queries": Decoder(LLAMA_NAMES, groups=2, queries=4, size=8, by_queries=True),
     "mistral": Decoder(LLAMA_NAMES, groups=4, queries=2, size=8, windows=(3, 3, 3)),
     "mistral-queries": Decoder(LLAMA_NAMES, groups=2, queries=4, size=8, by_queries=True),
+    "phi3": Decoder(PHI3_NAMES, groups=4, queries=2, size=8),
+    "phi3-queries": Decoder(PHI3_NAMES, groups=2, queries=4, size=8, windows=(3, 3, 3), by_queries=True),
+    "gemma2": Decoder(GEMMA_NAMES, groups=4, queries=2, size=8, windows=(3, None, 3), cap=3.0, logit_cap=4.0, **GEMMA),
+    "gemma2-queries": Decoder(
+        GEMMA_NAMES, groups=2, queries=4, size=8, windows=(3, None, 3), by_queries=True, logit_cap=30.0, **GEMMA
+    ),
+    "gemma3_text": Decoder(
+        GEMMA_NAMES, groups=4, queries=2, size=8, windows=(3, None, 3), bases=(16.0, 256.0, 16.0), **GEMMA
+    ),
+    "modernbert": Decoder(
+        MODERNBERT_NAMES,
+        groups=4,
+        queries=1,
+        size=4,
+        windows=(None, 2, 2),
+        bases=(256.0, 16.0, 16.0),
+        gate="gelu",
+        both_ways=True,
+        centred=True,
+    ),
 }
 
 
@@ -101,18 +168,21 @@ def linear(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
     return found + state[f"{name}.bias"] if f"{name}.bias" in state else found
 
 
-def norm(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
-    """LayerNorm where there is a bias, else division by the root mean square."""
-    if f"{name}.bias" in state:
+def norm(state: State, name: str, x: torch.Tensor, of: Decoder | None = None) -> torch.Tensor:
+    """LayerNorm where there is a bias or `of` says so, else division by the root mean square; nothing without one."""
+    if f"{name}.weight" not in state:
+        return x
+    weight = state[f"{name}.weight"] + (of is not None and of.around_one)
+    if f"{name}.bias" in state or (of is not None and of.centred):
         x = x - x.mean(-1, keepdim=True)
-        return x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * state[f"{name}.weight"] + state[f"{name}.bias"]
-    return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * state[f"{name}.weight"]
+        return x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * weight + state.get(f"{name}.bias", 0.0)
+    return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * weight
 
 
-def turned(x: torch.Tensor) -> torch.Tensor:
-    """Feature i and feature i + half are a point in the plane, turned by its position / 16^(2 i / size)."""
+def turned(x: torch.Tensor, base: float) -> torch.Tensor:
+    """Feature i and feature i + half are a point in the plane, turned by its position / base^(2 i / size)."""
     half = x.shape[-1] // 2
-    speeds = torch.tensor([16.0 ** (-2 * i / x.shape[-1]) for i in range(half)], dtype=x.dtype)
+    speeds = torch.tensor([base ** (-2 * i / x.shape[-1]) for i in range(half)], dtype=x.dtype)
     angles = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * speeds
     a, b = x[..., :half], x[..., half:]
     return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
@@ -122,29 +192,31 @@ def gelu_new(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def visible(real: torch.Tensor, window: int | None) -> torch.Tensor:
-    """batch x query x key: nothing later, no padding, nothing before the window."""
+def visible(real: torch.Tensor, window: int | None, *, both_ways: bool = False) -> torch.Tensor:
+    """batch x query x key: nothing later, no padding, nothing before the window; or a window on both sides."""
     places = torch.arange(real.shape[1])
     back = places[:, None] - places[None, :]
-    seen = (back >= 0) & (back < (window or len(places)))
+    seen = back.abs() <= (window or len(places)) if both_ways else (back >= 0) & (back < (window or len(places)))
     return seen[None] & real[:, None, :]
 
 
 def attention(state: State, layer: str, of: Decoder, place: int, x: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     """All query heads, side by side."""
     q, k, v = (linear(state, f"{layer}.{of.names[part]}", x) for part in ("query", "key", "value"))
-    scale = math.sqrt(of.size) * (place + 1 if of.by_depth else 1)
+    scale = math.sqrt(of.scale or of.size) * (place + 1 if of.by_depth else 1)
     contexts = []
     for head in range(of.groups * of.queries):
         mine, shared = head, head // of.queries
         query = q[..., mine * of.size : (mine + 1) * of.size]
         key, value = (t[..., shared * of.size : (shared + 1) * of.size] for t in (k, v))
         if f"{layer}.{of.names.get('query_norm')}.weight" in state:
-            query, key = norm(state, f"{layer}.self_attn.q_norm", query), norm(state, f"{layer}.self_attn.k_norm", key)
+            query = norm(state, f"{layer}.self_attn.q_norm", query, of)
+            key = norm(state, f"{layer}.self_attn.k_norm", key, of)
         if "positions" not in of.names:
-            query, key = turned(query), turned(key)
+            query, key = turned(query, of.bases[place]), turned(key, of.bases[place])
         scores = torch.einsum("bid,bjd->bij", query, key) / scale
-        scores = torch.where(visible(real, of.windows[place]), scores, HIDDEN_AWAY)
+        scores = scores if of.cap is None else of.cap * torch.tanh(scores / of.cap)
+        scores = torch.where(visible(real, of.windows[place], both_ways=of.both_ways), scores, HIDDEN_AWAY)
         contexts.append(torch.softmax(scores, -1) @ value)
     return torch.cat(contexts, -1)
 
@@ -154,8 +226,14 @@ def ffn(state: State, layer: str, of: Decoder, x: torch.Tensor) -> torch.Tensor:
     up = linear(state, f"{layer}.{of.names['up']}", x)
     if "gate" not in of.names:
         return gelu_new(up)
-    gate = linear(state, f"{layer}.{of.names['gate']}", x)
-    return gate * torch.sigmoid(gate) * up
+    return GATES[of.gate](linear(state, f"{layer}.{of.names['gate']}", x)) * up
+
+
+GATES = {
+    "silu": lambda x: x * torch.sigmoid(x),
+    "gelu": lambda x: x * 0.5 * (1 + torch.erf(x / math.sqrt(2))),
+    "gelu_new": gelu_new,
+}
 
 
 def only(x: torch.Tensor, kept: list[int]) -> torch.Tensor:
@@ -168,20 +246,27 @@ def run(state: State, of: Decoder, masks: Masks, inputs: dict[str, torch.Tensor]
     """The whole network with everything outside `masks` set to zero, and empty sub-layers left out."""
     seen, ids, real = Hidden(), inputs["input_ids"], inputs["attention_mask"].bool()
     x = state[f"backbone.{of.names['words']}.weight"][ids]
+    if of.around_one:
+        x = x * math.sqrt(x.shape[-1])
+    if "embedding_norm" in of.names:
+        x = norm(state, f"backbone.{of.names['embedding_norm']}", x, of)
     if "positions" in of.names:
         x = x + state[f"backbone.{of.names['positions']}.weight"][: ids.shape[1]]
     for place, (heads, units) in enumerate(masks):
         layer = f"backbone.{of.names['layers']}.{place}"
         context = wide = None
         if heads:
-            context = attention(state, layer, of, place, norm(state, f"{layer}.{of.names['attention_norm']}", x), real)
-            x = x + linear(state, f"{layer}.{of.names['mix']}", only(context, of.query_rows(heads)))
+            normed = norm(state, f"{layer}.{of.names['attention_norm']}", x, of)
+            context = attention(state, layer, of, place, normed, real)
+            mixed = linear(state, f"{layer}.{of.names['mix']}", only(context, of.query_rows(heads)))
+            x = x + norm(state, f"{layer}.{of.names.get('attention_out_norm')}", mixed, of)
         if units:
-            wide = ffn(state, layer, of, norm(state, f"{layer}.{of.names['ffn_norm']}", x))
-            x = x + linear(state, f"{layer}.{of.names['down']}", only(wide, units))
+            wide = ffn(state, layer, of, norm(state, f"{layer}.{of.names['ffn_norm']}", x, of))
+            written = linear(state, f"{layer}.{of.names['down']}", only(wide, units))
+            x = x + norm(state, f"{layer}.{of.names.get('ffn_out_norm')}", written, of)
         seen.contexts.append(context)
         seen.hidden_units.append(wide)
-    seen.states = norm(state, f"backbone.{of.names['final_norm']}", x)
+    seen.states = norm(state, f"backbone.{of.names['final_norm']}", x, of)
     return seen
 
 
@@ -193,9 +278,10 @@ def parts_kept(of: Decoder, heads: list[int], units: list[int]) -> dict[str, tup
         "key": (keys, None),
         "value": (keys, None),
         "mix": (None, queries),
-        **dict.fromkeys(("attention_norm", "query_norm", "key_norm"), (None, None)),
+        **dict.fromkeys(("attention_norm", "attention_out_norm", "query_norm", "key_norm"), (None, None)),
     }
-    ffn_parts = {"up": (units, None), "gate": (units, None), "down": (None, units), "ffn_norm": (None, None)}
+    ffn_parts = {"up": (units, None), "gate": (units, None), "down": (None, units)}
+    ffn_parts |= dict.fromkeys(("ffn_norm", "ffn_out_norm"), (None, None))
     return (attention_parts if heads else {}) | (ffn_parts if units else {})
 
 

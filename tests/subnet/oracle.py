@@ -23,6 +23,22 @@ BERT_NAMES = {
     "down": "output.dense",
     "ffn_norm": "output.LayerNorm",
 }
+MPNET_NAMES = {
+    **BERT_NAMES,
+    "query": "attention.attn.q",
+    "key": "attention.attn.k",
+    "value": "attention.attn.v",
+    "mix": "attention.attn.o",
+    "attention_norm": "attention.LayerNorm",
+}
+DEBERTA_NAMES = {
+    **BERT_NAMES,
+    "query": "attention.self.query_proj",
+    "key": "attention.self.key_proj",
+    "value": "attention.self.value_proj",
+    "position_query": "attention.self.pos_query_proj",
+    "position_key": "attention.self.pos_key_proj",
+}
 DISTIL_NAMES = {
     "layers": "transformer.layer",
     "query": "attention.q_lin",
@@ -40,7 +56,13 @@ def gelu(x: torch.Tensor) -> torch.Tensor:
     return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
 
 
-ACTIVATIONS = {"bert": torch.tanh, "roberta": torch.tanh, "distilbert": lambda x: x.clamp(min=0), "electra": gelu}
+ROBERTAS = ("roberta", "xlm", "camembert", "mpnet")
+"""They count positions from the padding id, 1, on."""
+ACTIVATIONS = {
+    **dict.fromkeys(("bert", *ROBERTAS), torch.tanh),
+    "distilbert": lambda x: x.clamp(min=0),
+    **dict.fromkeys(("electra", "deberta", "modernbert"), gelu),
+}
 """Of the head."""
 
 
@@ -57,8 +79,11 @@ def family_of(name: str) -> str:
     return name.partition("-")[0]
 
 
+NAMES = {"distilbert": DISTIL_NAMES, "mpnet": MPNET_NAMES, "deberta": DEBERTA_NAMES}
+
+
 def names_of(name: str) -> dict[str, str]:
-    return DISTIL_NAMES if family_of(name) == "distilbert" else BERT_NAMES
+    return NAMES.get(family_of(name), BERT_NAMES)
 
 
 def linear(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
@@ -74,15 +99,70 @@ def norm(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
 def embedded(state: State, name: str, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     ids, root = inputs["input_ids"], "backbone.embeddings"
     positions = torch.arange(ids.shape[1]).expand_as(ids)
-    if family_of(name) == "roberta":  # counts real tokens and starts behind the padding id, 1
+    if family_of(name) in ROBERTAS:  # count real tokens and start behind the padding id, 1
         real = (ids != 1).long()
         positions = torch.cumsum(real, 1) * real + 1
-    x = state[f"{root}.word_embeddings.weight"][ids] + state[f"{root}.position_embeddings.weight"][positions]
+    x = state[f"{root}.word_embeddings.weight"][ids]
+    if f"{root}.position_embeddings.weight" in state:
+        x = x + state[f"{root}.position_embeddings.weight"][positions]
     if f"{root}.token_type_embeddings.weight" in state:
         x = x + state[f"{root}.token_type_embeddings.weight"][inputs.get("token_type_ids", torch.zeros_like(ids))]
     x = norm(state, f"{root}.LayerNorm", x)
     projection = "backbone.embeddings_project"
     return linear(state, projection, x) if f"{projection}.weight" in state else x
+
+
+def distance_bucket(distance: int) -> int:
+    """MPNet's row for a token so many places before: each of 8 has its own, those up to 128 share 8 more."""
+    back = abs(distance)
+    row = back if back < 8 else min(15, 8 + int(math.log(back / 8) / math.log(16) * 8))
+    return row + (16 if distance < 0 else 0)
+
+
+def position_scores(state: State, head: int, length: int) -> torch.Tensor | float:
+    """What MPNet adds to the scores of a head: query x key."""
+    table = state.get("backbone.encoder.relative_attention_bias.weight")
+    if table is None:
+        return 0.0
+    return torch.stack(
+        [torch.stack([table[distance_bucket(i - j), head] for j in range(length)]) for i in range(length)]
+    )
+
+
+BUCKETS = {"deberta-v2": 4, "deberta-v2-shared": 24}
+"""Rows of the table of relative positions to each side."""
+
+
+def distance_row(distance: int, buckets: int) -> int:
+    """DeBERTa's row for a query so many places behind a key: up to half of the buckets one each, then by logarithm."""
+    half, row = buckets // 2, distance
+    if buckets < 24 and abs(distance) > half:
+        far = math.ceil(math.log(abs(distance) / half) / math.log(7 / half) * (half - 1)) + half
+        row = far if distance > 0 else -far
+    return min(max(row + buckets, 0), 2 * buckets - 1)
+
+
+def disentangled(state: State, layer: str, names: dict[str, str], x: torch.Tensor, real: torch.Tensor, buckets: int):
+    """DeBERTa: tokens with tokens, tokens with positions, positions with tokens; 4 features per head."""
+    table = state["backbone.encoder.rel_embeddings.weight"]
+    if "backbone.encoder.LayerNorm.weight" in state:
+        table = norm(state, "backbone.encoder.LayerNorm", table)
+    own = f"{layer}.{names['position_key']}.weight" in state
+    q, k, v = (linear(state, f"{layer}.{names[part]}", x) for part in ("query", "key", "value"))
+    place_q = linear(state, f"{layer}.{names['position_query' if own else 'query']}", table)
+    place_k = linear(state, f"{layer}.{names['position_key' if own else 'key']}", table)
+    length, contexts = x.shape[1], []
+    rows = torch.tensor([[distance_row(i - j, buckets) for j in range(length)] for i in range(length)])
+    back = torch.tensor([[distance_row(j - i, buckets) for j in range(length)] for i in range(length)])
+    scale = float(torch.tensor(12.0).sqrt())  # three kinds of scores, 4 features; rounded as the stock network does
+    for first in range(0, x.shape[-1], 4):
+        mine = slice(first, first + 4)
+        scores = torch.einsum("bid,bjd->bij", q[..., mine], k[..., mine])
+        scores = scores + torch.einsum("bid,ijd->bij", q[..., mine], place_k[:, mine][rows])
+        scores = scores + torch.einsum("bjd,ijd->bij", k[..., mine], place_q[:, mine][back.T])
+        scores = (scores / scale).masked_fill(~real[:, None, :], -torch.inf)
+        contexts.append(torch.softmax(scores, -1) @ v[..., mine])
+    return torch.cat(contexts, -1)
 
 
 def attention(state: State, layer: str, names: dict[str, str], x: torch.Tensor, real: torch.Tensor, size: int):
@@ -92,6 +172,7 @@ def attention(state: State, layer: str, names: dict[str, str], x: torch.Tensor, 
         rows = slice(first, first + size)
         q, k, v = (linear(state, f"{layer}.{names[part]}", x)[..., rows] for part in ("query", "key", "value"))
         scores = torch.einsum("bid,bjd->bij", q, k) / math.sqrt(size)
+        scores = scores + position_scores(state, first // size, x.shape[1])
         scores = scores.masked_fill(~real[:, None, :], -torch.inf)
         contexts.append(torch.softmax(scores, -1) @ v)
     return torch.cat(contexts, -1)
@@ -154,7 +235,10 @@ def run_encoder(
         layer = f"backbone.{names['layers']}.{place}"
         context = wide = None
         if heads:
-            context = attention(state, layer, names, x, real, size)
+            if name in BUCKETS:
+                context = disentangled(state, layer, names, x, real, BUCKETS[name])
+            else:
+                context = attention(state, layer, names, x, real, size)
             kept = [head * size + i for head in heads for i in range(size)]
             mixed = linear(state, f"{layer}.{names['mix']}", zeroed(context, kept))
             x = norm(state, f"{layer}.{names['attention_norm']}", x + mixed)
@@ -180,7 +264,15 @@ def pooled(x: torch.Tensor, real: torch.Tensor, pooling: str) -> torch.Tensor:
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-12).sqrt()
 
 
+def each_token(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    """The head of every token: one linear, but in ModernBERT the head of texts."""
+    return head(state, name, x) if name == "modernbert" else linear(state, "head.out", x)
+
+
 def head(state: State, name: str, x: torch.Tensor) -> torch.Tensor:
+    if name == "modernbert":
+        inner = gelu(x @ state["head.dense.weight"].T)
+        return linear(state, "head.out", decoder_oracle.norm(state, "head.norm", inner, DECODERS[name]))
     if name in DECODERS:
         return x @ state["head.out.weight"].T
     return linear(state, "head.out", ACTIVATIONS[family_of(name)](linear(state, "head.dense", x)))
@@ -192,20 +284,21 @@ def text_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torc
 
 def span_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
     """Two scores per token; what is padding or outside the context gets -10,000."""
-    scores = linear(state, "head.out", x).transpose(1, 2)
+    scores = each_token(state, name, x).transpose(1, 2)
     allowed = inputs["attention_mask"].bool() & inputs["context_mask"].bool()
     return torch.where(allowed[:, None], scores, -1e4)
 
 
 def tag_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
     """A score of every token for every tag."""
-    return linear(state, "head.out", x)
+    return each_token(state, name, x)
 
 
 def word_scores(state: State, name: str, x: torch.Tensor, inputs: dict[str, torch.Tensor], pooling: str):
     """Every token against every word; the table is that of the inputs where there is no other."""
     tied = state[f"backbone.{DECODERS[name].names['words']}.weight"]
-    return x @ state.get("lm_head.weight", tied).T
+    scores, cap = x @ state.get("lm_head.weight", tied).T, DECODERS[name].logit_cap
+    return scores if cap is None else cap * torch.tanh(scores / cap)
 
 
 ANSWERS = {
@@ -229,13 +322,15 @@ def small_tensors(tensors: State, name: str, masks: Masks, *, size: int = 4) -> 
         heads, units = masks[old]
         inner = [head * size + i for head in heads for i in range(size)]
         parts = {
-            **dict.fromkeys(("query", "key", "value"), (inner, None)),
+            **dict.fromkeys(("query", "key", "value", "position_query", "position_key"), (inner, None)),
             "mix": (None, inner),
             "attention_norm": (None, None),
         }
         parts = parts if heads else {}
         parts |= {"up": (units, None), "down": (None, units), "ffn_norm": (None, None)} if units else {}
         for part, (rows, cols) in parts.items():
+            if f"{root}{old}.{names.get(part)}.weight" not in tensors:
+                continue
             weight, bias = (tensors[f"{root}{old}.{names[part]}.{leaf}"] for leaf in ("weight", "bias"))
             weight = weight if rows is None else weight[rows]
             kept[f"{root}{new}.{names[part]}.weight"] = weight if cols is None else weight[:, cols]

@@ -37,6 +37,8 @@ OTHERS: list[Asked] = [
     ("qwen2-queries", "choice", "last"),
     ("electra-narrow", "qa", None),
     ("qwen3", "qa", None),
+    ("modernbert", "qa", None),
+    ("modernbert", "tokens", None),
     ("distilbert", "tokens", None),
     ("gpt2", "tokens", None),
     ("electra", "multi-label", "mean"),

@@ -35,10 +35,12 @@ FULL = [([0, 1, 2, 3], list(range(10)))] * 3
 PERMUTED = {
     **dict.fromkeys(ENCODERS, 10),
     **{"gpt2": 10, "llama": 12, "llama-groups": 7, "llama-queries": 5, "qwen2": 10, "qwen2-queries": 6},
-    **{"qwen3": 10, "qwen3-queries": 5, "mistral": 7, "mistral-queries": 5},
+    **{"qwen3": 10, "qwen3-queries": 5, "mistral": 7, "mistral-queries": 5, "phi3": 7, "phi3-queries": 5},
+    **{"gemma2": 10, "gemma2-queries": 5, "gemma3_text": 7, "modernbert": 7, "mpnet": 11, "deberta-v2": 14},
 }
 """Tensors of a layer that change places: weights of q, k, v, mix, up, gate, down and biases of all that lead in, where
-there are any; removed by queries, keys and values stay."""
+there are any; removed by queries, keys and values stay. MPNet's heads have numbers, and DeBERTa's positions queries and
+keys of their own."""
 
 
 def random_order(seed: int, layers: int = 3) -> ImportanceOrder:
@@ -173,7 +175,7 @@ def do_nothing(model: PrunedNetwork, place: int) -> None:
         for path in (family.mix, family.down):
             for parameter in layers[place].get_submodule(path).parameters():
                 parameter.zero_()
-        if family.causal:
+        if family.norms_first:
             return  # its norms stand in front of what adds nothing
         before = (
             layers[place - 1].get_submodule(family.ffn_norm)

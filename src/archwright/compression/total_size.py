@@ -136,7 +136,7 @@ def can_be_narrow(config: CompressConfig, task_data: TaskData, name: str) -> boo
     method = METHODS[name]
     starts = not method.standalone and not (method.shared and options.start == "pretrained")
     starts = starts and TASK_KINDS[task_data.task.kind].teach is None  # its answers are as wide as the stream
-    return starts and not config.fidelity.honesty and config.model.cut == "after" and family.stock and not family.causal
+    return starts and not config.fidelity.honesty and config.model.cut == "after" and family.can_narrow
 
 
 def word_width(task_data: TaskData, model: o.ModelOptions) -> int:

@@ -22,10 +22,10 @@ from archwright.exporting.stock_layers import (
     Block,
     State,
     check_first_norm,
-    decoder_state,
-    encoder_state,
     most_heads,
     most_units,
+    norms_first_state,
+    norms_last_state,
     pair_sublayers,
     pools_mean,
 )
@@ -71,7 +71,10 @@ def as_stock(network: PrunedNetwork) -> PreTrainedModel:
     blocks, family = pair_sublayers(network), network.config.family
     check_first_norm(network, blocks)
     stock = empty_stock(network, stock_config(network, blocks))
-    backbone = decoder_state(network, blocks, stock.base_model) if family.causal else encoder_state(network, blocks)
+    if family.norms_first:
+        backbone = norms_first_state(network, blocks, stock.base_model)
+    else:
+        backbone = norms_last_state(network, blocks)
     prefix = "" if stock.base_model is stock else f"{stock.base_model_prefix}."
     state: State = {f"{prefix}{name}": tensor for name, tensor in backbone.items()}
     if stock.base_model is stock and family.pooler:  # nobody reads it; left out, it would be drawn at random
@@ -108,6 +111,7 @@ def stock_config(network: PrunedNetwork, blocks: list[Block]) -> PreTrainedConfi
     """The family's own config for these layers, and for one more where the mean is a layer."""
     config = sized_config(network, [block.first for block in blocks], smallest_shape(network))
     setattr(config, network.config.family.depth, len(blocks) + pools_mean(network))
+    network.config.family.set_pooling(config, network.config.pooling)
     return config
 
 
@@ -150,7 +154,7 @@ def config_complaint(network: PrunedNetwork, shape: AttentionShape) -> str | Non
 def check_pooling(network: PrunedNetwork) -> None:
     """Raises BadInput unless stock heads read what this one reads; the mean of an encoder can be made a layer."""
     config = network.config
-    readable = {config.family.pooling, *(() if config.family.causal else ("mean",))}
+    readable = set(config.family.stock_poolings())
     if task_export(config.kind).pools and config.pooling not in readable:
         raise BadInput(
             f"stock heads of {config.backbone['model_type']} need the pooling {' or '.join(sorted(readable))}, "
@@ -170,7 +174,13 @@ def check_expressible(network: PrunedNetwork) -> None:
     heads = most_heads(network) if config.family.key_heads else whole
     equal = f"all {whole} heads" if heads == whole else f"equally many heads (here {heads})"
     if any(block.attention is None or block.ffn is None for block in pair_sublayers(network)):
-        refuse("both heads and units in every layer", next(size for size in sizes if 0 in size))
+        uneven = next((size for size in sizes if 0 in size), None)
+        if uneven is None:
+            raise BadInput(
+                f"hf needs the first layer of {config.backbone['model_type']}, which differs from the others, got the "
+                f"layers {config.places} without it; export to hf-padded or compact."
+            )
+        refuse("both heads and units in every layer", uneven)
     for size in sizes:
         if size[0] not in (0, heads):
             refuse(f"{equal} in every layer", size)

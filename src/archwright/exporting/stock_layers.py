@@ -1,10 +1,10 @@
 """The tensors of a pruned network as stock layers, which all have the same sizes.
 
 What is left of a network is paired into as few stock layers as its order allows, and what is missing in a layer is
-filled with zeros. A decoder norms what enters a sub-layer and adds what leaves it, so a sub-layer whose last linear is
-zero is none. An encoder norms what leaves a sub-layer, so stock layers always apply both of their norms, and stock
-heads look at the first token only: dead sub-layers become norms that change nothing, and mean pooling becomes one more
-layer.
+filled with zeros. Where a sub-layer norms what enters it and adds what leaves it (decoders, ModernBERT), one whose last
+linear is zero is none. Other encoders norm what leaves a sub-layer, so stock layers always apply both of their norms,
+and stock heads look at the first token only: dead sub-layers become norms that change nothing, and mean pooling becomes
+one more layer.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from archwright.errors import BadInput
 from archwright.exporting.kinds import task_export
 from archwright.networks.embeddings import LowRankEmbedding, embedding_path
-from archwright.networks.families.family import AttentionShape, Family
-from archwright.networks.pruned import POOLINGS, PrunedNetwork, normed_mean
+from archwright.networks.families.family import AttentionShape, Family, LayerParts
+from archwright.networks.pruned import POOLINGS, PrunedNetwork, find_path, normed_mean
 
 State = dict[str, Tensor]
 
@@ -40,12 +40,20 @@ class Block:
     @property
     def first(self) -> int:
         """The layer it begins with."""
-        return next(place for place in (self.attention, self.ffn) if place is not None)
+        return next((place for place in (self.attention, self.ffn) if place is not None), 0)
 
 
 def pair_sublayers(network: PrunedNetwork) -> list[Block]:
-    """Sub-layers in as few stock layers as their order allows: an attention and the FFN of a later layer share one."""
-    blocks: list[Block] = []
+    """Sub-layers in as few stock layers as their order allows: an attention and the FFN of a later layer share one.
+
+    A first stock layer without a norm can only have the attention that was first in the unpruned network, or none; and
+    a family that cannot be without layers has one in which nothing is.
+    """
+    config, family = network.config, network.config.family
+    first = bool(config.places) and config.places[0] == 0 and config.layers[0][0] > 0
+    alone = not config.places and not pools_mean(network)  # the mean is a layer
+    empty = (family.unnormed_first and not first) or (family.needs_layer and alone)
+    blocks = [Block()] if empty else []
     for place, (heads, units) in enumerate(network.config.layers):
         if heads:
             blocks.append(Block(attention=place))
@@ -105,15 +113,16 @@ def check_first_norm(network: PrunedNetwork, blocks: list[Block]) -> None:
         )
 
 
-def encoder_state(network: PrunedNetwork, blocks: list[Block]) -> State:
-    """The state dict of the stock backbone, but for a pooler, which belongs to the head."""
+def norms_last_state(network: PrunedNetwork, blocks: list[Block]) -> State:
+    """The state dict of a stock backbone that norms what leaves a sub-layer, without the pooler, a part of the head."""
     family, width = network.config.family, network.config.backbone[network.config.family.width]
+    parts = network.config.parts(0)
     state = other_tensors(network)
     norm = "embeddings_project" if hasattr(network.backbone, "embeddings_project") else family.embedding_norm
     for place, block in enumerate(blocks):
         root = f"{family.layers}.{place}"
-        attention = attention_state(find_layer(network, block.attention), family, width)
-        ffn = ffn_state(find_layer(network, block.ffn), family, width=width, units=most_units(network))
+        attention = attention_state(find_layer(network, block.attention), parts, network.config.whole(0).attention)
+        ffn = ffn_state(find_layer(network, block.ffn), parts, width=width, units=most_units(network))
         state |= {f"{root}.{name}": tensor for name, tensor in (attention | ffn).items()}
         norm = move_norm(state, norm, f"{root}.{family.attention_norm}", dead=block.attention is None)
         norm = move_norm(state, norm, f"{root}.{family.ffn_norm}", dead=block.ffn is None)
@@ -137,14 +146,31 @@ def move_norm(state: State, before: str, norm: str, *, dead: bool) -> str:
     return norm
 
 
-def attention_state(layer: nn.Module | None, family: Family, width: int) -> State:
-    """Heads first, zeros behind; all zeros when there is none."""
-    shapes = dict.fromkeys((family.query, family.key, family.value, family.mix), (width, width))
-    return sublayer_state(layer, shapes, norm=family.attention_norm)
+def attention_state(layer: nn.Module | None, parts: LayerParts, shape: AttentionShape) -> State:
+    """Heads first, zeros behind; all zeros when there is none.
+
+    Where all layers share a table with an entry for every head, heads stand where that table has theirs.
+    """
+    width = shape.inner
+    paths = (*parts.query_writers, *parts.key_writers, parts.mix)
+    state = sublayer_state(layer, dict.fromkeys(paths, (width, width)), norm=parts.attention_norm)
+    if layer is None or not parts.head_places:
+        return state
+    owner, name = find_path(layer, parts.head_places)
+    places = getattr(owner, name).tolist()
+    rest = [head for head in range(shape.groups) if head not in places]
+    order = torch.tensor([*places, *rest]).argsort()  # for each head of the stock layer the one that comes there
+    for path in paths:
+        leaves = ("weight",) if path == parts.mix else ("weight", "bias")
+        for key in (f"{path}.{leaf}" for leaf in leaves):
+            dim = 1 if path == parts.mix else 0
+            apart = state[key].unflatten(dim, (shape.groups, shape.size))
+            state[key] = apart.index_select(dim, order).flatten(dim, dim + 1)
+    return state
 
 
-def ffn_state(layer: nn.Module | None, family: Family, *, width: int, units: int) -> State:
-    return sublayer_state(layer, {family.up: (units, width), family.down: (width, units)}, norm=family.ffn_norm)
+def ffn_state(layer: nn.Module | None, parts: LayerParts, *, width: int, units: int) -> State:
+    return sublayer_state(layer, {parts.up: (units, width), parts.down: (width, units)}, norm=parts.ffn_norm)
 
 
 def sublayer_state(layer: nn.Module | None, shapes: dict[str, tuple[int, int]], *, norm: str) -> State:
@@ -167,23 +193,24 @@ def pooling_state(network: PrunedNetwork, width: int) -> State:
     The FFN adds nothing, and its norm divides by sqrt(1 + eps), which its weight takes back.
     """
     family, eps = network.config.family, network.backbone.get_submodule(network.config.family.embedding_norm).eps
-    attention = attention_state(None, family, width)
+    parts = network.config.parts(0)
+    attention = attention_state(None, parts, network.config.whole(0).attention)
     attention[f"{family.value}.weight"] = torch.eye(width) / SHRINK
     attention[f"{family.mix}.weight"] = torch.eye(width) * GROW
     norms = {family.attention_norm: 1.0, family.ffn_norm: sqrt(1 + eps)}
     scales = {f"{path}.weight": torch.full((width,), factor) for path, factor in norms.items()}
     shifts = {f"{path}.bias": torch.zeros(width) for path in norms}
-    return attention | ffn_state(None, family, width=width, units=most_units(network)) | scales | shifts
+    return attention | ffn_state(None, parts, width=width, units=most_units(network)) | scales | shifts
 
 
-def decoder_state(network: PrunedNetwork, blocks: list[Block], stock: PreTrainedModel) -> State:
-    """The state dict of the stock backbone, which says by its own tensors how large they must be."""
+def norms_first_state(network: PrunedNetwork, blocks: list[Block], stock: PreTrainedModel) -> State:
+    """The state dict of a stock backbone that norms what enters a sub-layer; its own tensors say how large they are."""
     family, config = network.config.family, stock.config
     heads = getattr(config, family.heads)
     groups = getattr(config, family.key_heads) if family.key_heads else heads
     shape = AttentionShape(groups, heads // groups, network.config.whole(0).attention.size)
     state = other_tensors(network)
-    stock_state = family.from_stock(stock.state_dict())
+    stock_state = family.from_stock(stock.state_dict(), config.to_dict())
     for number, block in enumerate(blocks):
         root = f"{family.layers}.{number}."
         ours = dict(block_tensors(network, block, shape, stock_layer=stock.get_submodule(root[:-1])))
@@ -205,10 +232,11 @@ def block_tensors(
     Queries are as much larger as the stock layer makes their scores smaller, which may depend on its number.
     """
     family, attention, ffn = network.config.family, find_layer(network, block.attention), find_layer(network, block.ffn)
-    in_attention = (f"{family.attention}.", f"{family.attention_norm}.")
+    in_attention = tuple(f"{path}." for path in family.without_attention)
     if attention is not None and block.attention is not None:
         old = network.placed_layers()[block.attention].shape
-        factor = attention.get_submodule(family.attention).scaling / stock_layer.get_submodule(family.attention).scaling
+        ours, stock = (each.get_submodule(family.attention) for each in (attention, stock_layer))
+        factor = getattr(ours, "scaling", 1.0) / getattr(stock, "scaling", 1.0)
         for name, tensor in attention.state_dict().items():
             if name.startswith(in_attention):
                 grown = tensor * factor if factor != 1 and name.startswith(f"{family.query}.") else tensor

@@ -47,6 +47,11 @@ def check_rank(network: Any, rank: int) -> None:
             f"--embedding-rank is for networks without output embeddings, got {rank} for a language model; "
             "take --vocabulary."
         )
+    if type(network.get_input_embeddings()) is not nn.Embedding:
+        raise BadInput(
+            f"--embedding-rank is for plain tables of word vectors, got {rank} for "
+            f"{network.config.backbone['model_type']}, which scales them; take --vocabulary."
+        )
     width = network.get_input_embeddings().embedding_dim
     if rank >= width:
         raise BadInput(f"--embedding-rank must be below {width}, the width of the word vectors, got {rank}.")
@@ -97,9 +102,8 @@ def keep_tokens(network: Any, kept: torch.Tensor) -> None:
     renumber_config(network.config, rows)
     check_position_padding(network)
     padding = getattr(network.config.stock(), "pad_token_id", None)
-    small = nn.Embedding(len(rows), table.embedding_dim, padding if table.padding_idx is not None else None)
-    small.weight = nn.Parameter(table.weight.detach()[rows].clone())
-    network.backbone.set_submodule(embedding_path(network.backbone), small)
+    table.weight = nn.Parameter(table.weight.detach()[rows].clone())  # in place: Gemma's has a scale besides
+    table.num_embeddings, table.padding_idx = len(rows), padding if table.padding_idx is not None else None
     for config in filter(None, (network.backbone.config, getattr(network, "generation_config", None))):
         renumber_values(vars(config), new_ids(rows))
     network.backbone.config.vocab_size = len(rows)

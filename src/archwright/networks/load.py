@@ -19,7 +19,7 @@ from archwright.errors import BadInput
 from archwright.logs import quiet_libraries
 from archwright.networks.cells.model import CellConfig
 from archwright.networks.embeddings import LowRankEmbedding
-from archwright.networks.families import FAMILIES
+from archwright.networks.families import FAMILIES, UNSUPPORTED
 from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.lts_gpt2 import LtsGpt2Config
 from archwright.networks.nlu.network import NluModel
@@ -66,7 +66,7 @@ def load_supernet(
     check_kind(config, kind, pooling, source)
     wanted = has_head(config, labels, kind) if keep_head is None else keep_head
     fitted = wanted or network_class(kind).can_generate()
-    own, head = FAMILIES[config.model_type].pooling, stock_head(kind)
+    own, head = FAMILIES[config.model_type].own_pooling(config), stock_head(kind)
     if fitted and pooling not in (None, own):
         raise BadInput(f"pooling must be {own} for a checkpoint with its own head, got {pooling!r}; leave it out.")
     if head.read_encoder is None:
@@ -89,7 +89,7 @@ def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -
     config = model.config
     backbone = stock.base_model if fitted else stock
     state = {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")}
-    model.backbone.load_state_dict(config.family.from_stock(state))
+    model.backbone.load_state_dict(config.family.from_stock(state, config.backbone))
     for ours, theirs in stock_head(config.kind).paths(config.family).items() if fitted else ():
         if theirs:
             model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict())
@@ -117,7 +117,7 @@ def supernet_config(
     whole = PrunedConfig(
         backbone=backbone,
         kind=kind,
-        pooling=pooling or family.pooling,
+        pooling=pooling or family.own_pooling(config),
         grouping=grouping,
         problem_type=stock_head(kind).problem_type,
         tie_word_embeddings=bool(getattr(config, "tie_word_embeddings", False)),
@@ -158,15 +158,19 @@ def stock_config(source: str) -> AutoConfig:
             f"model must be a folder with config.json and weights or a hub id, got {source!r}: {first_line(error)}"
         ) from error
     if config.model_type not in FAMILIES:
+        reason = UNSUPPORTED.get(config.model_type)
         raise BadInput(
-            f"model family must be one of {', '.join(sorted(FAMILIES))}, got {config.model_type!r} from {source!r}; "
-            "choose a checkpoint of one of these families."
+            f"model family must be one of {', '.join(sorted(FAMILIES))}, got {config.model_type!r} from {source!r}"
+            f"{f', {reason}' if reason else ''}; choose a checkpoint of one of these families."
         )
     heads = getattr(config, FAMILIES[config.model_type].heads, None)
     if heads is not None and heads < 1:
         raise BadInput(f"the config in {source} must have at least 1 attention head, got {heads}; download it again.")
     if getattr(config, "add_cross_attention", False):
         raise BadInput(f"{source} must be a network without cross-attention; choose another checkpoint.")
+    complaint = FAMILIES[config.model_type].complaint(config)
+    if complaint:
+        raise BadInput(f"{source} {complaint}; choose another checkpoint.")
     return config
 
 

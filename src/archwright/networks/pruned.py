@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +25,7 @@ from archwright.networks.families.family import (
     AttentionShape,
     Family,
     Grouping,
+    HeadShape,
     LayerParts,
     NoAttention,
     WholeLayer,
@@ -38,13 +40,12 @@ def first_token(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 def normed_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Mean over the tokens that are not padding, normalised: what sentence encoders such as MiniLM were trained for."""
-    weight = mask.to(hidden.dtype).unsqueeze(-1)  # batch x time x 1
-    mean = (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
+    mean = plain_mean(hidden, mask)
     return nn.functional.layer_norm(mean, mean.shape[-1:], eps=1e-12)
 
 
-def token_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """The plain mean over the tokens that are not padding: how most sentence encoders make a vector."""
+def plain_mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Mean over the tokens that are not padding: what most sentence encoders and ModernBERT's own heads read."""
     weight = mask.to(hidden.dtype).unsqueeze(-1)  # batch x time x 1
     return (hidden * weight).sum(1) / weight.sum(1).clamp(min=1)
 
@@ -61,8 +62,8 @@ def last_token(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return hidden[torch.arange(hidden.shape[0], device=hidden.device), last]  # len() would be fixed in an export
 
 
-POOLINGS = {"cls": first_token, "mean": normed_mean, "last": last_token}
-SENTENCE_POOLINGS = {"cls": first_token, "mean": token_mean, "max": token_max, "last": last_token}
+POOLINGS = {"cls": first_token, "mean": normed_mean, "last": last_token, "average": plain_mean}
+SENTENCE_POOLINGS = {"cls": first_token, "mean": plain_mean, "max": token_max, "last": last_token}
 """How a sentence encoder makes one vector of a text; no head follows, so the mean is not normalised for it."""
 RECORDED = ("output_hidden_states", "output_attentions")
 """What a caller may ask a network to return beside its answer, as of any network of transformers."""
@@ -141,12 +142,12 @@ class PrunedConfig(PreTrainedConfig):
 
     def stock_of(self, chosen: Sequence[int]) -> PreTrainedConfig:
         """The same with these of the layers that are left."""
-        values, family = dict(self.backbone), self.family
+        values, family, places = dict(self.backbone), self.family, self.places or [0]
         if family.stock:
             values[family.depth] = len(chosen)
         for key in (family.plan, "layer_types"):
             if values.get(key):
-                values[key] = [values[key][self.places[i]] for i in chosen]
+                values[key] = [values[key][places[i]] for i in chosen]
         return family.config(values)
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> PreTrainedConfig:
@@ -157,17 +158,20 @@ class PrunedConfig(PreTrainedConfig):
 
 
 class ClassificationHead(nn.Module):
-    """Dense, activation, dropout, output: the shape that the heads of all stock encoders share."""
+    """Dense, activation, perhaps a norm, dropout, output: the shape that the heads of all stock encoders share."""
 
-    def __init__(self, width: int, outputs: int, *, activation: str, dropout: float):
+    def __init__(self, width: int, outputs: int, *, shape: HeadShape, dropout: float):
         super().__init__()
-        self.dense = nn.Linear(width, width)
-        self.activation = ACT2FN[activation]
+        self.dense = nn.Linear(width, width, bias=shape.dense_bias)
+        self.activation = ACT2FN[shape.activation]
+        self.norm: nn.Module = nn.Identity()
+        if shape.norm_eps is not None:
+            self.norm = nn.LayerNorm(width, eps=shape.norm_eps, bias=shape.norm_bias)
         self.dropout = nn.Dropout(dropout)
         self.out = nn.Linear(width, outputs)
 
-    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.out(self.dropout(self.activation(self.dense(pooled))))
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.out(self.dropout(self.norm(self.activation(self.dense(states)))))
         return logits
 
 
@@ -185,10 +189,17 @@ class Score(nn.Module):
 
 def pooled_head(config: PrunedConfig, outputs: int) -> nn.Module:
     """The head of a whole text as the family's stock classifier has it."""
-    family, width = config.family, config.stream_width
-    if not family.head_activation:
+    width, shape = config.stream_width, config.family.head_shape(config.stock())
+    if not shape.activation:
         return Score(width, outputs, bias=False)
-    return ClassificationHead(width, outputs, activation=family.head_activation, dropout=head_dropout(config))
+    return ClassificationHead(width, outputs, shape=shape, dropout=head_dropout(config))
+
+
+def token_head(config: PrunedConfig, outputs: int) -> nn.Module:
+    """The head of every token as the family's stock classes have it."""
+    if config.family.token_head:
+        return pooled_head(config, outputs)
+    return Score(config.stream_width, outputs, bias=True)
 
 
 def head_dropout(config: PrunedConfig) -> float:
@@ -362,7 +373,7 @@ class PrunedForQuestionAnswering(PrunedNetwork):
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
-        self.head = Score(config.stream_width, 2, bias=True)
+        self.head = token_head(config, 2)
         self.post_init()
 
     def forward(
@@ -445,8 +456,8 @@ class PrunedForTokenClassification(PrunedNetwork):
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)
-        self.dropout = nn.Dropout(head_dropout(config))
-        self.head = Score(config.stream_width, config.num_labels, bias=True)
+        self.dropout = nn.Dropout(0.0 if config.family.token_head else head_dropout(config))  # that head has its own
+        self.head = token_head(config, config.num_labels)
         self.post_init()
 
     def forward(
@@ -474,6 +485,7 @@ class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
         family, stock = config.family, config.stock()
         self.lm_head = nn.Linear(getattr(stock, family.width), stock.vocab_size, bias=False)
         self._tied_weights_keys = {"lm_head.weight": f"backbone.{family.embeddings[0]}.weight"}
+        self.logit_cap = getattr(stock, family.logit_cap) if family.logit_cap else None
         self.post_init()
 
     def forward(
@@ -501,6 +513,8 @@ class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
             **self.recorded(asked),
         )
         logits = self.lm_head(answer.last_hidden_state[:, -logits_to_keep:])  # 0 keeps all
+        if self.logit_cap is not None:
+            logits = torch.tanh(logits / self.logit_cap) * self.logit_cap
         loss = None
         if labels is not None:
             loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
@@ -513,20 +527,21 @@ class PrunedForCausalLM(PrunedNetwork, GenerationMixin):
         )
 
 
-class JointProjection(nn.Module):
-    """GPT-2's joint projection as three linears, so that heads are cut out of it as in any other family."""
-
-    query: nn.Module
-    key: nn.Module
-    value: nn.Module
+class FusedLinear(nn.Module):
+    """A stock linear that writes several things as one linear for each, so that they are cut as in any other family."""
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return torch.cat([self.query(hidden), self.key(hidden), self.value(hidden)], -1)
+        return torch.cat([part(hidden) for part in self.children()], -1)
 
 
 def shrink(placed: PlacedLayer) -> None:
     """Give a stock layer linears of these sizes, or none where nothing is left."""
     layer, parts, units = placed.layer, placed.parts, placed.units
+    for path, names in parts.fused.items():
+        fused = layer.get_submodule(path)
+        layer.set_submodule(path, FusedLinear())
+        for name in names:
+            layer.set_submodule(f"{path}.{name}", fused)  # until each gets its own size
     if placed.heads:
         shrink_attention(layer, parts, placed.shape)
     else:
@@ -534,24 +549,32 @@ def shrink(placed: PlacedLayer) -> None:
     if not units:
         stand_in(layer, parts.without_ffn)
         return
-    for path in filter(None, (parts.up, parts.gate)):
+    for path in parts.unit_writers:
         resize(layer, path, outputs=units)
     resize(layer, parts.down, inputs=units)
 
 
 def shrink_attention(layer: nn.Module, parts: LayerParts, shape: AttentionShape) -> None:
-    if parts.joint:
-        joint = layer.get_submodule(parts.joint)
-        layer.set_submodule(parts.joint, JointProjection())
-        for path in (parts.query, parts.key, parts.value):
-            layer.set_submodule(path, joint)
-    resize(layer, parts.query, outputs=shape.inner)
-    for path in (parts.key, parts.value):
+    for path in parts.query_writers:
+        resize(layer, path, outputs=shape.inner)
+    for path in parts.key_writers:
         resize(layer, path, outputs=shape.key_inner)
     resize(layer, parts.mix, inputs=shape.inner)
+    if parts.head_places:
+        set_path(layer, parts.head_places, torch.arange(shape.groups))
     for path, number in parts.follows.items():
-        owner, _, name = path.rpartition(".")
-        setattr(layer.get_submodule(owner), name, number(shape))
+        set_path(layer, path, number(shape))
+
+
+def find_path(layer: nn.Module, path: str) -> tuple[Any, str]:
+    """What has the attribute at the end of a path, and its name."""
+    owner, _, name = path.rpartition(".")
+    return attrgetter(owner)(layer), name
+
+
+def set_path(layer: nn.Module, path: str, value: Any) -> None:
+    owner, name = find_path(layer, path)
+    setattr(owner, name, value)
 
 
 def resize(layer: nn.Module, path: str, *, inputs: int | None = None, outputs: int | None = None) -> None:

@@ -44,10 +44,20 @@ class StockHead:
     no head; None: a head reads what --pooling or the checkpoint says."""
 
 
+def text_head(family: Family, dense: str, out: str) -> dict[str, str]:
+    """Where a stock head of two linears keeps them, and a norm between them if the family has one."""
+    return {"head.dense": dense, "head.out": out, **({"head.norm": family.head_norm} if family.head_norm else {})}
+
+
+def token_head_paths(family: Family, out: str) -> dict[str, str]:
+    """The same of a head that reads every token: one linear, unless the family has the head of texts there."""
+    return text_head(family, family.head_dense, family.head_out) if family.token_head else {"head.out": out}
+
+
 CLASSIFICATION = StockHead(
     auto=AutoModelForSequenceClassification,
     endings=("ForSequenceClassification",),
-    paths=lambda family: {"head.dense": family.head_dense, "head.out": family.head_out},
+    paths=lambda family: text_head(family, family.head_dense, family.head_out),
     fits=lambda config, labels: config.num_labels == max(1, len(labels)),
     problem_type="single_label_classification",
 )
@@ -61,19 +71,19 @@ REGRESSION = replace(CLASSIFICATION, problem_type="regression", output_names=("s
 MULTIPLE_CHOICE = StockHead(
     auto=AutoModelForMultipleChoice,
     endings=("ForMultipleChoice",),
-    paths=lambda family: {"head.dense": family.choice_dense, "head.out": "classifier"},
+    paths=lambda family: text_head(family, family.choice_dense, "classifier"),
     fits=lambda config, labels: True,  # one score per choice
 )
 QUESTION_ANSWERING = StockHead(
     auto=AutoModelForQuestionAnswering,
     endings=("ForQuestionAnswering",),
-    paths=lambda family: {"head.out": "qa_outputs"},
+    paths=lambda family: token_head_paths(family, "qa_outputs"),
     fits=lambda config, labels: config.num_labels == 2,
 )
 TOKEN_CLASSIFICATION = StockHead(
     auto=AutoModelForTokenClassification,
     endings=("ForTokenClassification",),
-    paths=lambda family: {"head.out": family.token_out},
+    paths=lambda family: token_head_paths(family, family.token_out),
     fits=lambda config, labels: config.num_labels >= len(labels),
     some=True,
 )

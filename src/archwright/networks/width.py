@@ -12,10 +12,10 @@ from archwright.errors import BadInput
 def check_width(config: Any, width: int) -> None:
     """BadInput for a PrunedConfig whose networks cannot have this width."""
     family, whole = config.family, int(config.backbone[config.family.width])
-    if family.causal or not family.stock:
+    if not family.can_narrow:
         raise BadInput(
-            f"--width is for the encoders BERT, RoBERTa, DistilBERT and ELECTRA, got {config.backbone['model_type']}; "
-            "leave it out."
+            "--width is for the encoders BERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet, DistilBERT and ELECTRA, "
+            f"got {config.backbone['model_type']}; leave it out."
         )
     if not 1 <= width < whole:
         raise BadInput(f"--width must be 1 to {whole - 1}, below the checkpoint's {whole}, got {width}.")

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -19,8 +20,8 @@ def read_anatomy(config: PrunedConfig) -> Anatomy:
     network, family = whole_network(config), config.family
     root = f"{family.layers}."
     outside = {name: tensor for name, tensor in network.backbone.named_parameters() if not name.startswith(root)}
-    # what is outside of the layers are embeddings and, in decoders, the norm after the last layer
-    embedded = {name: p for name, p in outside.items() if not family.causal or within(name, family.embeddings)}
+    # what is outside of the layers are embeddings and, where norms come first, the norm after the last layer
+    embedded = {name: p for name, p in outside.items() if not family.norms_first or within(name, family.embeddings)}
     named = network.backbone.named_modules()
     projections = [m for name, m in named if isinstance(m, nn.Linear) and not name.startswith(root)]
     labels, output_head = TASK_KINDS[config.kind].outputs.load()(config, len(outside) - len(embedded))
@@ -49,16 +50,28 @@ def layer_anatomy(placed: PlacedLayer, config: PrunedConfig) -> LayerAnatomy:
     attention = {name: tensor for name, tensor in weights.items() if within(name, parts.without_attention)}
     ffn = {name: tensor for name, tensor in weights.items() if within(name, parts.without_ffn)}
     rest = [tensor for name, tensor in weights.items() if name not in attention and name not in ffn]
-    writers = (parts.query, *((parts.key, parts.value) if config.heads_go_by.takes_keys else ()))
+    writers = (*parts.query_writers, *(parts.key_writers if config.heads_go_by.takes_keys else ()))
     return LayerAnatomy(
         heads=placed.heads,
         units=placed.units,
         attention=prunable_cost(attention, parts.mix, writers, placed.heads),
-        ffn=prunable_cost(ffn, parts.down, filter(None, (parts.up, parts.gate)), placed.units),
+        ffn=prunable_cost(ffn, parts.down, parts.unit_writers, placed.units),
         features=placed.shape.inner // placed.heads if placed.heads else 0,
         rest=cost(rest),
         mixing=config.whole(placed.place).mixing,
+        relative=relative_cost(config, placed),
     )
+
+
+def relative_cost(config: PrunedConfig, placed: PlacedLayer) -> tuple[int, int]:
+    """Multiply-adds of one head with relative positions, per text and per token, where the layer has such scores.
+
+    The vectors of positions go through their linears once for a text. Linears of their own are among those that count
+    for every token: that is taken back.
+    """
+    rows, kinds, projections, own = config.whole(placed.place).relative
+    weights = projections * config.stream_width * placed.shape.size
+    return rows * weights, rows * kinds * placed.shape.size - (weights if own else 0)
 
 
 def prunable_cost(weights: Named, reader: str, writers: Iterable[str], count: int) -> PrunableCost:
@@ -85,8 +98,9 @@ def cost(weights: Iterable[torch.Tensor]) -> WeightCount:
 
 def classification_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
     """Number of outputs and shape of the head, with so many vectors of a norm after the last layer; as those below."""
-    dense = bool(config.family.head_activation)
-    return config.num_labels, OutputHead(norm=norm, dense=dense, bias=dense)
+    shape = config.family.head_shape(config.stock())
+    dense = bool(shape.activation)
+    return config.num_labels, OutputHead(norm + shape.norms, dense, dense, dense_bias=shape.dense_bias)
 
 
 def score_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
@@ -98,11 +112,13 @@ def no_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
 
 
 def span_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
+    if config.family.token_head:
+        return 2, replace(classification_outputs(config, norm)[1], per_token=True)
     return 2, OutputHead(norm=norm, dense=False, per_token=True)
 
 
 def tag_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:
-    return config.num_labels, OutputHead(norm=norm, dense=False, per_token=True)
+    return config.num_labels, span_outputs(config, norm)[1]
 
 
 def token_outputs(config: PrunedConfig, norm: int) -> tuple[int, OutputHead]:

@@ -18,9 +18,11 @@ def extract(model: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:
         small = type(model)(config)
     small.load_state_dict(extracted_state(model, spec), assign=True)
     small.tie_weights()
+    saved = model.backbone.state_dict()
     for name, buffer in model.backbone.named_buffers():
-        owner, _, leaf = name.rpartition(".")
-        setattr(small.backbone.get_submodule(owner), leaf, buffer.clone())
+        if name not in saved:  # otherwise it is loaded already
+            owner, _, leaf = name.rpartition(".")
+            setattr(small.backbone.get_submodule(owner), leaf, buffer.clone())
     if model.can_generate():
         small.generation_config = copy.deepcopy(model.generation_config)
     return small.to(model.dtype).train(model.training)
@@ -66,7 +68,9 @@ def layer_state(placed: PlacedLayer, config: PrunedConfig, part: LayerSpec) -> S
         owner = name.rpartition(".")[0]
         if any(owner == path or owner.startswith(f"{path}.") for path in removed):
             continue
-        if owner in cut.outputs:
+        if name == parts.head_places:
+            tensor = tensor[list(positions(part.heads))]
+        elif owner in cut.outputs:
             tensor = tensor[list(positions(cut.outputs[owner]))]
         elif owner in cut.inputs and tensor.dim() > 1:
             tensor = tensor[:, list(positions(cut.inputs[owner]))]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from archwright.networks.pruned import PrunedNetwork
+from archwright.networks.pruned import PrunedNetwork, find_path
 from archwright.subnet.slicing import head_owners, slice_layer, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count
 
@@ -233,3 +233,6 @@ def reorder(model: PrunedNetwork, order: ImportanceOrder) -> None:
             if not isinstance(features, int):
                 weight = placed.layer.get_submodule(path).weight
                 weight.copy_(weight[:, torch.tensor(features)])
+        if placed.parts.head_places and placed.heads:
+            owner, name = find_path(placed.layer, placed.parts.head_places)
+            getattr(owner, name).copy_(getattr(owner, name)[torch.tensor(heads)])

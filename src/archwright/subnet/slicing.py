@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from archwright.networks.families.family import AttentionShape
-from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
+from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork, find_path
 from archwright.subnet.spec import LayerSpec, Part, SubnetSpec, as_part, count, positions
 
 
@@ -87,10 +87,10 @@ def slice_layer(config: PrunedConfig, placed: PlacedLayer, part: LayerSpec) -> L
     inputs: dict[str, Part] = {}
     if count(part.heads):
         queries, keys, shape = attention_slice(config, placed.shape, part.heads)
-        outputs |= {parts.query: queries, parts.key: keys, parts.value: keys}
+        outputs |= dict.fromkeys(parts.query_writers, queries) | dict.fromkeys(parts.key_writers, keys)
         inputs[parts.mix] = queries
     if count(part.units):
-        outputs |= dict.fromkeys(filter(None, (parts.up, parts.gate)), part.units)
+        outputs |= dict.fromkeys(parts.unit_writers, part.units)
         inputs[parts.down] = part.units
     return LayerSlice(outputs, inputs, shape)
 
@@ -107,8 +107,10 @@ def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork
                 slice_linear(placed.layer.get_submodule(path), undo, inputs=features)
             if shape is not None:
                 for path, number in placed.parts.follows.items():
-                    owner, _, name = path.rpartition(".")
-                    set_until(placed.layer.get_submodule(owner), name, number(shape), undo)
+                    set_until(*find_path(placed.layer, path), number(shape), undo)
+                if placed.parts.head_places:
+                    owner, name = find_path(placed.layer, placed.parts.head_places)
+                    set_until(owner, name, getattr(owner, name)[list(positions(part.heads))], undo)
             put_stand_ins(placed, part, undo)
         yield model
 

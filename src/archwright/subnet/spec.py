@@ -80,6 +80,8 @@ class LayerAnatomy:
     """What stays as long as the layer does."""
     mixing: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Multiply-adds per token of an operator without heads: these, times the length, times its logarithm."""
+    relative: tuple[int, int] = (0, 0)
+    """Multiply-adds of one head with relative positions: per text, and per token."""
 
     def cost(self, heads: int, units: int) -> WeightCount:
         if not (heads or units):
@@ -90,7 +92,8 @@ class LayerAnatomy:
         """Floating point operations of mixing the tokens of a text, linears left out."""
         per_token, per_length, per_logarithm = self.mixing if heads or units else (0.0, 0.0, 0.0)
         own = per_token + per_length * length + per_logarithm * log2(length)
-        return 4 * length * length * heads * self.features + 2 * length * own
+        relative = 2 * heads * (self.relative[0] + self.relative[1] * length)
+        return 4 * length * length * heads * self.features + 2 * length * own + relative
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class OutputHead:
     """What comes after the layers; the defaults are an encoder's classification head."""
 
     norm: int = 0
-    """Vectors of the norm after the last layer."""
+    """Vectors of the norm after the last layer, and of one in the head."""
     dense: bool = True
     """Whether the task head has a square linear in front."""
     bias: bool = True
@@ -108,6 +111,8 @@ class OutputHead:
     """Rows of a language model's output embeddings."""
     tied: bool = True
     """Whether they are the input embeddings."""
+    dense_bias: bool = True
+    """Whether the square linear has a bias."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +163,9 @@ class Anatomy:
 
     @property
     def head_vectors(self) -> int:
-        """Biases of the task head, and the norm before it."""
-        biases = (self.width if self.output_head.dense else 0) + (self.labels if self.output_head.bias else 0)
+        """Biases of the task head, and the norms before it and in it."""
+        head = self.output_head
+        biases = (self.width if head.dense and head.dense_bias else 0) + (self.labels if head.bias else 0)
         return biases + self.output_head.norm * self.width
 
 

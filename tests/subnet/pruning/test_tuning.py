@@ -145,10 +145,14 @@ def test_factors_of_one_change_nothing(name: str, spec: SubnetSpec) -> None:
 
 
 def after_sublayer(network: PrunedNetwork, place: int, part: int, batches: list[TinyBatch]) -> torch.Tensor:
-    """The residual stream after the attention (0) or FFN (1) of a layer, by a whole forward pass, without padding."""
+    """The residual stream after the attention (0) or FFN (1) of a layer, by a whole forward pass, without padding.
+
+    Of Gemma it is what the sub-layer adds to it, before that is normed.
+    """
     family, layer, seen = network.config.family, layers_of(network)[place], []
-    last = family.causal and part == 1
-    norms = (family.ffn_norm, "") if family.causal else (family.attention_norm, family.ffn_norm)
+    norms = (family.ffn_norm, "") if family.norms_first else (family.attention_norm, family.ffn_norm)
+    norms = (family.attention_out_norm or norms[0], family.ffn_out_norm or norms[1])
+    last = not norms[part]
     if last:
         hook = layer.register_forward_hook(lambda _, args, out: seen.append(out[0] if isinstance(out, tuple) else out))
     else:

@@ -8,6 +8,11 @@ FAMILIES: Registry[Family] = Registry(
     {
         "bert": Lazy("archwright.networks.families.bert:BERT"),
         "roberta": Lazy("archwright.networks.families.roberta:ROBERTA"),
+        "xlm-roberta": Lazy("archwright.networks.families.roberta:ROBERTA"),
+        "camembert": Lazy("archwright.networks.families.roberta:ROBERTA"),
+        "mpnet": Lazy("archwright.networks.families.mpnet:MPNET"),
+        "modernbert": Lazy("archwright.networks.families.modernbert:MODERNBERT"),
+        "deberta-v2": Lazy("archwright.networks.families.deberta:DEBERTA"),
         "electra": Lazy("archwright.networks.families.electra:ELECTRA"),
         "distilbert": Lazy("archwright.networks.families.distilbert:DISTILBERT"),
         "gpt2": Lazy("archwright.networks.families.gpt2:GPT2"),
@@ -15,8 +20,16 @@ FAMILIES: Registry[Family] = Registry(
         "qwen2": Lazy("archwright.networks.families.llama:LLAMA"),
         "qwen3": Lazy("archwright.networks.families.llama:LLAMA"),
         "mistral": Lazy("archwright.networks.families.llama:LLAMA"),
+        "phi3": Lazy("archwright.networks.families.phi3:PHI3"),
+        "gemma2": Lazy("archwright.networks.families.gemma:GEMMA2"),
+        "gemma3_text": Lazy("archwright.networks.families.gemma:GEMMA3"),
         "archwright_flexibert": Lazy("archwright.networks.families.flexibert:FLEXIBERT"),
         "archwright_nlu": Lazy("archwright.networks.families.nlu:NLU"),
     },
     group="archwright.families",
 )
+UNSUPPORTED = {
+    "albert": "which runs one shared layer at every place, so that nothing can be removed from one layer alone",
+    "gemma3": "which reads images too; its text network alone (gemma3_text) can be pruned",
+}
+"""Families that look as if they could be pruned, and why they cannot."""

@@ -96,6 +96,19 @@ class Mixing(NamedTuple):
     """Times the length's logarithm to the base 2."""
 
 
+class RelativeScores(NamedTuple):
+    """What scores between tokens and relative positions cost beside those between tokens."""
+
+    rows: int = 0
+    """Relative positions that have a vector."""
+    kinds: int = 0
+    """Tokens with positions, positions with tokens, or both."""
+    projections: int = 0
+    """Linears that the vectors of positions go through."""
+    own: bool = True
+    """Whether these are linears of their own, which no token goes through."""
+
+
 class WholeLayer(NamedTuple):
     """What can go from an unpruned layer: its heads, none of them where it mixes tokens in another way; its units."""
 
@@ -103,6 +116,7 @@ class WholeLayer(NamedTuple):
     units: int
     mixing: Mixing = Mixing()
     """Of an operator that stays as long as the layer does."""
+    relative: RelativeScores = RelativeScores()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,17 +137,55 @@ class LayerParts:
     """What to put where when no unit is left."""
     gate: str = ""
     """In a gated FFN the linear whose activation multiplies what `up` gives."""
-    joint: str = ""
-    """The module that holds query, key and value where the stock layer has one linear for all three."""
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Stock linears that write several of these parts: path, and what ours calls the parts below it, in their order."""
+    position_query: str = ""
+    """A linear that makes queries of relative positions; they go with the heads, as those of tokens do."""
+    position_key: str = ""
+    head_places: str = ""
+    """A buffer with one number per head: where a table that all layers share has what belongs to it."""
     attention: str = ""
-    """The module that fills the cache of a decoder; empty: an encoder."""
+    """The attention of a layer that norms what enters a sub-layer; empty: the norms stand behind the residuals."""
+    attention_out_norm: str = ""
+    """A second norm of what the attention adds to the stream."""
+    ffn_out_norm: str = ""
     follows: Mapping[str, Callable[[AttentionShape], int]] = field(default_factory=dict)
     """Numbers that a stock attention has noted and that depend on its heads, by path."""
+
+    @property
+    def query_writers(self) -> tuple[str, ...]:
+        """Linears whose outputs are features of query heads."""
+        return tuple(filter(None, (self.query, self.position_query)))
+
+    @property
+    def key_writers(self) -> tuple[str, ...]:
+        """Linears whose outputs are features of key and value heads."""
+        return tuple(filter(None, (self.key, self.value, self.position_key)))
+
+    @property
+    def unit_writers(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.up, self.gate)))
 
 
 Backbone = Mapping[str, Any]
 """The values of an unpruned network's config, its model_type among them."""
 StateDict = dict[str, torch.Tensor]
+
+
+class HeadShape(NamedTuple):
+    """What the stock head of a whole text does between its two linears."""
+
+    activation: str
+    """Empty: there is one linear only, without a bias."""
+    dense_bias: bool = True
+    norm_eps: float | None = None
+    """Of a LayerNorm behind the activation; None: there is none."""
+    norm_bias: bool = True
+
+    @property
+    def norms(self) -> int:
+        """Vectors of the norm."""
+        return 0 if self.norm_eps is None else 1 + self.norm_bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +205,10 @@ class Family(LayerParts):
     """The first linear of the stock multiple choice head."""
     token_out: str = "classifier"
     """The linear of the stock head for token classification."""
+    head_norm: str = ""
+    """The norm between the two linears of stock heads."""
+    token_head: bool = False
+    """Whether stock heads that read every token are like those that read a text."""
     embeddings: tuple[str, ...] = ("embeddings",)
     """Where the embeddings are, word vectors first."""
     embedding_norm: str = ""
@@ -162,6 +218,22 @@ class Family(LayerParts):
     """Whether the stock backbone builds a pooler that we replace by our own head."""
     pooling: str = "cls"
     """What stock heads read."""
+    mean_layer: bool = True
+    """Whether one more stock layer can be made to average all tokens, where the norms stand behind the residuals."""
+    narrows: bool = True
+    """Whether a smaller hidden width is known for it, where the norms stand behind the residuals."""
+    bidirectional: bool = False
+    """Whether a token sees those after it although the norms come first."""
+    kernel: str = "sdpa"
+    """The implementation of attention; eager where the stock class knows no other."""
+    typed_positions: bool = False
+    """Whether rotations depend on the kind of a layer (`layer_types`); a stock config then needs a layer."""
+    needs_layer: bool = False
+    """Whether the stock network has no answer without layers."""
+    logit_cap: str = ""
+    """The key of a bound c beyond which no logit of a language model goes: c tanh(logit / c)."""
+    unnormed_first: bool = False
+    """Whether the attention of the first layer has no norm of its own, because one stands behind the embeddings."""
     width: str = "hidden_size"
     heads: str = "num_attention_heads"
     key_heads: str = ""
@@ -176,8 +248,18 @@ class Family(LayerParts):
     head_dropout: str = "classifier_dropout"
 
     @property
-    def causal(self) -> bool:
+    def norms_first(self) -> bool:
+        """Whether what enters a sub-layer is normed, and what leaves it is added to the stream."""
         return bool(self.attention)
+
+    @property
+    def causal(self) -> bool:
+        return self.norms_first and not self.bidirectional
+
+    @property
+    def can_narrow(self) -> bool:
+        """Whether its networks may have a smaller hidden width."""
+        return self.stock and self.narrows and not self.norms_first
 
     @property
     def stock(self) -> bool:
@@ -201,18 +283,67 @@ class Family(LayerParts):
     def config(self, values: Backbone) -> PreTrainedConfig:
         """The config of a backbone; a stock one is of the class that transformers knows by its model_type."""
         rest = {key: value for key, value in values.items() if key != "model_type"}
-        return CONFIG_MAPPING[values["model_type"]](**rest)
+        if not self.typed_positions or rest[self.depth]:
+            return CONFIG_MAPPING[values["model_type"]](**rest)
+        kinds = list(rest["rope_parameters"])[:1] if rest.get("rope_parameters") else ["full_attention"]
+        config = CONFIG_MAPPING[values["model_type"]](**{**rest, self.depth: 1, "layer_types": kinds})
+        setattr(config, self.depth, 0)
+        config.layer_types = []
+        return config
 
     def body(self, config: PreTrainedConfig) -> PreTrainedModel:
-        return AutoModel.from_config(config, attn_implementation="sdpa")
+        return AutoModel.from_config(config, attn_implementation=self.kernel)
+
+    def complaint(self, config: PreTrainedConfig) -> str:
+        """What a checkpoint with this config has that cannot be pruned, as the rest of a sentence; empty: nothing."""
+        return ""
+
+    def head_shape(self, config: PreTrainedConfig) -> HeadShape:
+        return HeadShape(self.head_activation)
+
+    def own_pooling(self, config: PreTrainedConfig) -> str:
+        """What the stock heads of a checkpoint with this config read."""
+        return self.pooling
+
+    def stock_poolings(self) -> tuple[str, ...]:
+        """What stock heads can be made to read."""
+        return (self.pooling, "mean") if self.mean_layer and not self.norms_first else (self.pooling,)
+
+    def set_pooling(self, config: PreTrainedConfig, pooling: str) -> None:
+        """Writes into a stock config what its heads read, where it says so."""
 
     def place_layer(self, layer: nn.Module, place: int) -> None:
         """Tells a layer with attention what it must know of its place in the unpruned network."""
 
-    def from_stock(self, state: StateDict) -> StateDict:
-        """A stock backbone's tensors as ours has them."""
-        return state
+    def from_stock(self, state: StateDict, backbone: Backbone) -> StateDict:
+        """The tensors of a stock backbone with this config as ours has them: what is fused there is apart."""
+        ours: StateDict = {}
+        for name, tensor in state.items():
+            owner, _, leaf = name.rpartition(".")
+            path = next((path for path in self.fused if owner.endswith(f".{path}")), None)
+            if path is None:
+                ours[name] = tensor
+            else:
+                pieces = zip(self.fused[path], tensor.split(self.fused_sizes(backbone, path)), strict=True)
+                ours |= {f"{owner}.{part}.{leaf}": piece.clone() for part, piece in pieces}
+        return ours
 
     def to_stock(self, state: StateDict) -> StateDict:
         """The way back, for tensors that fit into a stock backbone."""
-        return state
+        stock: StateDict = {}
+        for name, tensor in state.items():
+            owner, _, leaf = name.rpartition(".")
+            fused, _, part = owner.rpartition(".")
+            path = next((path for path in self.fused if fused.endswith(f".{path}")), None)
+            if path is None:
+                stock[name] = tensor
+            elif part == self.fused[path][0]:
+                stock[f"{fused}.{leaf}"] = torch.cat([state[f"{fused}.{each}.{leaf}"] for each in self.fused[path]])
+        return stock
+
+    def fused_sizes(self, backbone: Backbone, path: str) -> list[int]:
+        """How many outputs of a fused linear belong to each of its parts."""
+        whole = self.whole_layer(backbone, 0)
+        sizes = {self.query: whole.attention.inner, **dict.fromkeys(self.key_writers, whole.attention.key_inner)}
+        sizes |= dict.fromkeys(self.unit_writers, whole.units)
+        return [sizes[f"{path}.{part}"] for part in self.fused[path]]

@@ -3,11 +3,11 @@
 import torch
 from torch import nn
 
-from archwright.networks.families.family import Family, NoAttention, NoFfn, StateDict
+from archwright.networks.families.family import Backbone, Family, NoAttention, NoFfn, StateDict
 
 
 class Gpt2Family(Family):
-    """Ours has three linears in place of the joint one, and all of them upright."""
+    """Ours has all linears upright."""
 
     def place_layer(self, layer: nn.Module, place: int) -> None:
         """GPT-2 may divide attention by the layer's number: it stays the number in the network that was pruned."""
@@ -15,29 +15,19 @@ class Gpt2Family(Family):
         if attention.scale_attn_by_inverse_layer_idx:
             attention.scaling *= (attention.layer_idx + 1) / (place + 1)
 
-    def from_stock(self, state: StateDict) -> StateDict:
-        ours: StateDict = {}
-        for name, tensor in state.items():
-            owner, _, leaf = name.rpartition(".")
-            if owner.endswith(self.joint):
-                root = owner.removesuffix(self.joint)
-                pieces = zip((self.query, self.key, self.value), transpose(tensor).chunk(3), strict=True)
-                ours |= {f"{root}{path}.{leaf}": piece.clone() for path, piece in pieces}
-            else:
-                ours[name] = transpose(tensor) if owner.endswith((self.mix, self.up, self.down)) else tensor
-        return ours
+    def from_stock(self, state: StateDict, backbone: Backbone) -> StateDict:
+        return super().from_stock(self.turned(state), backbone)
 
     def to_stock(self, state: StateDict) -> StateDict:
-        stock: StateDict = {}
-        for name, tensor in state.items():
-            owner, _, leaf = name.rpartition(".")
-            if owner.endswith(self.query):
-                root = owner.removesuffix(self.query)
-                parts = [state[f"{root}{path}.{leaf}"] for path in (self.query, self.key, self.value)]
-                stock[f"{root}{self.joint}.{leaf}"] = transpose(torch.cat(parts))
-            elif not owner.endswith((self.key, self.value)):
-                stock[name] = transpose(tensor) if owner.endswith((self.mix, self.up, self.down)) else tensor
-        return stock
+        return self.turned(super().to_stock(state))
+
+    def turned(self, state: StateDict) -> StateDict:
+        """With the weights of the layers the other way round."""
+        paths = (*self.fused, self.mix, self.up, self.down)
+        return {
+            name: transpose(tensor) if name.rpartition(".")[0].endswith(paths) else tensor
+            for name, tensor in state.items()
+        }
 
 
 def transpose(tensor: torch.Tensor) -> torch.Tensor:
@@ -47,7 +37,7 @@ def transpose(tensor: torch.Tensor) -> torch.Tensor:
 
 GPT2 = Gpt2Family(
     layers="h",
-    joint="attn.c_attn",
+    fused={"attn.c_attn": ("query", "key", "value")},
     query="attn.c_attn.query",
     key="attn.c_attn.key",
     value="attn.c_attn.value",

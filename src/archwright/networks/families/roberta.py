@@ -1,4 +1,4 @@
-"""RoBERTa: BERT's layers under other heads."""
+"""RoBERTa, and XLM-RoBERTa and CamemBERT, which are the same with other vocabularies: BERT's layers, other heads."""
 
 from dataclasses import replace
 

@@ -58,7 +58,8 @@ def repair_least_squares(
                     correction = add_correction(sub.reader(small, left).linear, comparisons, ridge)
             if count(part.heads) or count(part.units):
                 placed, calls = small.placed_layers()[left], zip(hidden, original.calls, strict=True)
-                if placed.parts.attention:  # the norms come first: the stream after the layer is known already
+                direct = placed.parts.attention and not placed.parts.ffn_out_norm
+                if direct:  # the linears write to the stream: after the layer it is known already
                     streams = [corrected_stream(comparison, correction) for comparison in comparisons]
                     hidden = [put_back(x, call.real, y) for (x, call), y in zip(calls, streams, strict=True)]
                 else:

@@ -45,13 +45,13 @@ def magnitude_scores(network: PrunedNetwork) -> tuple[Scores, Scores]:
         layer, parts, reader = placed.layer, placed.parts, head_reader(network, place)
         own_heads = own_units = torch.zeros(0)
         if placed.heads:
-            own_heads = reader.sum_parts(squares(layer, parts.mix, 0) + squares(layer, parts.query, 1))
+            queries = sum(squares(layer, path, 1) for path in parts.query_writers)
+            own_heads = reader.sum_parts(squares(layer, parts.mix, 0) + queries)
         if placed.heads and network.config.heads_go_by.takes_keys:
-            keys = squares(layer, parts.key, 1) + squares(layer, parts.value, 1)
+            keys = torch.stack([squares(layer, path, 1) for path in parts.key_writers]).sum(0)
             own_heads += keys.reshape(reader.parts, -1).sum(-1)
         if placed.units:
-            writers = [path for path in (parts.up, parts.gate) if path]
-            own_units = squares(layer, parts.down, 0) + sum(squares(layer, path, 1) for path in writers)
+            own_units = squares(layer, parts.down, 0) + sum(squares(layer, path, 1) for path in parts.unit_writers)
         heads.append(own_heads)
         units.append(own_units)
     return heads, units

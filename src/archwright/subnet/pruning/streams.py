@@ -34,10 +34,18 @@ class Sublayer:
     """Path of its own norm."""
     next_norm: Callable[[LayerParts], str]
     """Path of the norm of the sub-layer after it in the same layer; empty: it is the last."""
+    out_norm: Callable[[LayerParts], str]
+    """Path of the norm of what it adds to the stream, where there is one."""
 
 
-ATTENTION = Sublayer(head_reader, attrgetter("heads"), attrgetter("attention_norm"), attrgetter("ffn_norm"))
-FFN = Sublayer(unit_reader, attrgetter("units"), attrgetter("ffn_norm"), lambda parts: "")
+ATTENTION = Sublayer(
+    head_reader,
+    attrgetter("heads"),
+    attrgetter("attention_norm"),
+    attrgetter("ffn_norm"),
+    attrgetter("attention_out_norm"),
+)
+FFN = Sublayer(unit_reader, attrgetter("units"), attrgetter("ffn_norm"), lambda parts: "", attrgetter("ffn_out_norm"))
 
 
 @dataclass(frozen=True)
@@ -111,11 +119,12 @@ def put(into: dict[Any, torch.Tensor], key: Any, real: torch.Tensor) -> Callable
 def capture_stream(placed: PlacedLayer, sub: Sublayer, heard: Callable[[torch.Tensor], None], undo: ExitStack) -> None:
     """Tell the residual stream after a sub-layer, until `undo`.
 
-    Encoders norm last: the sub-layer's own norm reads it. Decoders norm first: the norm of the next sub-layer does (its
-    stand-in too, where that sub-layer is gone), and after the last one it is what the layer gives.
+    Where norms come last the sub-layer's own norm reads it. Where they come first the norm of the next sub-layer does
+    (its stand-in too, where that sub-layer is gone), and after the last one it is what the layer gives. Where what is
+    added is normed before, the linear writes to that norm, not to the stream, and what it reads is told instead.
     """
     layer, parts = placed.layer, placed.parts
-    path = sub.next_norm(parts) if parts.attention else sub.norm(parts)
+    path = sub.out_norm(parts) or (sub.next_norm(parts) if parts.attention else sub.norm(parts))
     if path:
         capture_input(layer.get_submodule(path), heard, undo)
     else:

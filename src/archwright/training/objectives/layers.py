@@ -57,8 +57,8 @@ def encoder_layers(network: Any) -> list[RecordedLayer]:
         layers = [layer for group in groups for _ in range(turns) for layer in group.albert_layers]
         return [RecordedLayer(layer, layer.attention.LayerNorm) for layer in layers]
     family = FAMILIES.get(kind)
-    if family is None or family.causal:
-        known = ", ".join(sorted({"albert", *(name for name, other in FAMILIES.items() if not other.causal)}))
+    if family is None or family.norms_first:
+        known = ", ".join(sorted({"albert", *(name for name, other in FAMILIES.items() if not other.norms_first)}))
         raise BadInput(f"layers of {kind!r} cannot be listened to; take an encoder of {known}.")
     return [
         RecordedLayer(layer, dict(layer.named_modules()).get(family.attention_norm))
