@@ -223,7 +223,8 @@ def compress(
 
 def select(
     run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None,
-    total_params: str | float | bool = False, max_loss: str | float | None = None, surely: bool = False,
+    total_params: str | float | bool = False, flops: str | float | None = None, memory: str | float | None = None,
+    int8_size: str | float | None = None, max_loss: str | float | None = None, surely: bool = False,
     recover_epochs: float = 0.0, repair: str | None = None, recover_learning_rate: float = 0.0001, threads: int = 0,
     to: str | None = None, int8: bool = False, out: str | Path | None = None,
 ) -> "SelectResult":
@@ -235,6 +236,13 @@ def select(
     params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
     latency_ms: At most so many milliseconds for one text on one thread of this machine.
     total_params: At most so many parameters in all (25%: of the untouched checkpoint's, or a number such as 6M).
+    flops: At most so many floating point operations for one text (60%: of the original's, or a number such as
+        200M).
+    memory: At most so many bytes (60MB, or 60%: of the original's), measured: of its weights on disk, and of the
+        peak of resident memory in a fresh process that loads them and answers one text, beyond what the runtime
+        itself takes.
+    int8_size: At most so many bytes (12MB, or 60%: of the original's 8-bit weights) of its ONNX file with 8-bit
+        weights, measured.
     max_loss: The smallest sub-network that loses at most so many points of the metric on the validation rows.
     surely: With --max-loss: the upper end of the loss's 95 % interval must be within it.
     recover_epochs: Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers.

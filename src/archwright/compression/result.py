@@ -30,6 +30,8 @@ from archwright.statistics import RATIOS, hypervolume_over_time
 from archwright.statistics.own_metric import is_own, short_name
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
+from archwright.store import RunFolder
+from archwright.store.files import atomic_file
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
@@ -45,6 +47,8 @@ REFERENCE = (1.0, 1.0)
 ORIGINAL, SUPERNET, CUT = "original", "supernet", "cut"
 KNOWS_NOTHING = 0.5
 """The error of a constant answer where the metric is the area under a ROC curve."""
+OUTCOMES = "rescored.npz"
+"""The file of a run with what networks answered on the rows that re-score them."""
 WRITTEN_ROUNDS = 10
 """Most rounds in which written tokens are timed: a step of a decoder takes tens of milliseconds."""
 
@@ -58,6 +62,7 @@ def build_result(evaluator: SubnetEvaluator, study: Study) -> dict[str, Any]:
         errors = score_networks(
             evaluator, original, finalists, context.holdout_rows, context.original_holdout_rows, title="re-score"
         )
+        write_outcomes(context.run, errors)
         members = finalists if context.halves is None else choose_members(finalists, errors)
     with context.run.phase("measure"):
         measured = measure_networks(evaluator, original, members, errors)
@@ -173,6 +178,24 @@ def score_networks(
     return PairedErrors(outcomes, seed=(context.seed, PAIRED_ROWS))
 
 
+def write_outcomes(run: RunFolder, errors: PairedErrors) -> None:
+    """What networks answered on the rows that re-score them, so that `select` need not ask again."""
+    arrays: dict[str, Any] = {}
+    for name, rows in errors.outcomes.items():
+        arrays |= {f"{name}.answers": rows.answers, f"{name}.targets": rows.targets}
+    with atomic_file(run.path / OUTCOMES) as beside, open(beside, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def read_outcomes(run: RunFolder, metric: str) -> dict[str, RowOutcomes]:
+    """By name; nothing where none were written, as by earlier versions."""
+    if not (run.path / OUTCOMES).exists():
+        return {}
+    with np.load(run.path / OUTCOMES) as arrays:
+        names = [key.removesuffix(".answers") for key in arrays.files if key.endswith(".answers")]
+        return {name: RowOutcomes(metric, arrays[f"{name}.answers"], arrays[f"{name}.targets"]) for name in names}
+
+
 def measure_networks(
     evaluator: SubnetEvaluator, original: PrunedNetwork, members: Sequence[Finalist], validation: PairedErrors
 ) -> dict[str, Any]:
@@ -183,16 +206,7 @@ def measure_networks(
         for encoded in minutes.tested_rows(context, original, members=len(members))
     )
     test = score_networks(evaluator, original, members, tested, original_tested, title="test")
-    timings = measure_latency(
-        evaluator.network,
-        {ORIGINAL: whole, **{member.name: member.spec for member in members}},
-        first=original if CUT in test.outcomes else None,
-        batch=1,
-        length=context.length,
-        rounds=context.config.measure.rounds,
-        seed=context.seed,
-        seconds=minutes.LATENCY * sum(context.run.seconds.values()),
-    )
+    timings = time_members(evaluator, original, members, seconds=minutes.LATENCY * sum(context.run.seconds.values()))
     written = measure_written(evaluator, members)
     ranks = rank_timings({member.name: timings[member.name] for member in members})
 
@@ -231,6 +245,23 @@ def measure_networks(
         "latency": describe_latency(evaluator, timings, members),
         "constant": best_constant(context, validation.outcomes[ORIGINAL], test.outcomes[ORIGINAL]),
     }
+
+
+def time_members(
+    evaluator: SubnetEvaluator, original: PrunedNetwork, members: Sequence[Finalist], *, seconds: float | None = None
+) -> Timings:
+    """Latencies of the original and these sub-networks, timed together."""
+    context = evaluator.context
+    return measure_latency(
+        evaluator.network,
+        {ORIGINAL: evaluator.space.anatomy.full, **{member.name: member.spec for member in members}},
+        first=original if context.start != context.run.original else None,
+        batch=1,
+        length=context.length,
+        rounds=context.config.measure.rounds,
+        seed=context.seed,
+        seconds=seconds,
+    )
 
 
 def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcomes) -> dict[str, Any] | None:
@@ -361,6 +392,7 @@ def describe_latency(evaluator: SubnetEvaluator, timings: Timings, members: Sequ
     return {
         "batch": 1,
         "length": evaluator.context.length,
+        "runtime": "torch",
         "threads": 1,
         "rounds": timings.rounds,
         "stopped": timings.stopped,

@@ -312,6 +312,20 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
+class CostOptions:
+    """What else it may cost."""
+
+    flops: str | float | None = option(None, metavar="N|N%")
+    """At most so many floating point operations for one text (60%: of the original's, or a number such as 200M)."""
+    memory: str | float | None = option(None, metavar="SIZE|N%")
+    """At most so many bytes (60MB, or 60%: of the original's), measured: of its weights on disk, and of the peak of
+    resident memory in a fresh process that loads them and answers one text, beyond what the runtime itself takes."""
+    int8_size: str | float | None = option(None, metavar="SIZE|N%")
+    """At most so many bytes (12MB, or 60%: of the original's 8-bit weights) of its ONNX file with 8-bit weights,
+    measured."""
+
+
+@dataclass(frozen=True)
 class LossOptions:
     """How much worse it may be."""
 
@@ -421,6 +435,7 @@ class SelectConfig:
 
     run: RunOptions
     budget: BudgetOptions = field(default_factory=BudgetOptions)
+    costs: CostOptions = field(default_factory=CostOptions)
     loss: LossOptions = field(default_factory=LossOptions)
     recovery: RecoveryOptions = field(default_factory=RecoveryOptions)
     export: ExportOptions = field(default_factory=ExportOptions)
