@@ -59,12 +59,12 @@ def compress(
     precision: str | None = None, temperature: float | None = None, repair: str | None = None,
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
-    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
-    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
-    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
-    threads: int = 0, device: str = "auto",
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto",
 ) -> "FinishedRun": ...
 
 
@@ -85,12 +85,12 @@ def compress(
     precision: str | None = None, temperature: float | None = None, repair: str | None = None,
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
-    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
-    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
-    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
-    threads: int = 0, device: str = "auto",
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto",
 ) -> "MethodComparison": ...
 
 
@@ -116,9 +116,9 @@ def compress(
     precision: str | None = None, temperature: float | None = None, repair: str | None = None,
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
-    store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
     seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None,
@@ -194,6 +194,8 @@ def compress(
     sampler: What to try next.
     trials: Sub-networks to evaluate.
     objectives: What to trade off, the validation error and at least one cost.
+    for_: What the result is to be exported to: the search stays where that export is exact, and latency is that of
+        its runtime.
     corners: Corners of the space that every sampler tries first.
     selection: Which validation rows choose the members of the front.
     minutes: Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough

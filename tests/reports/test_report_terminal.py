@@ -84,9 +84,7 @@ def test_latency_says_its_length_and_runtime(result: dict[str, Any]) -> None:
     result["latency"] |= {"length": 24, "threads": 1, "runtime": "onnxruntime"}
     assert "(24 tokens, onnxruntime, 1 thread)" in printed(front_table(result))
     page = render_compress_page(result)
-    assert (
-        "(24 tokens, onnxruntime, 1 thread)" in page and '"latency_setup": "24 tokens, onnxruntime, 1 thread"' in page
-    )
+    assert "(24 tokens, onnxruntime, 1 thread)" in page and '"latency_setup":"24 tokens, onnxruntime, 1 thread"' in page
     del result["latency"]["runtime"]  # as earlier versions wrote it
     assert "(24 tokens, torch, 1 thread)" in printed(front_table(result))
     assert "latency:" not in printed(front_table({**result, "latency": None}))

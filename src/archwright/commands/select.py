@@ -11,7 +11,7 @@ from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS, find_format
-from archwright.reports.compress.summary import latency_setup, loss_words
+from archwright.reports.compress.summary import export_options, latency_setup, loss_words
 from archwright.reports.numbers import SPACE, error_format
 from archwright.threads import choose_threads
 
@@ -63,7 +63,8 @@ class SelectResult:
             lines += self.export.lines()
         else:
             run, recovered = self.pick.run.folder.path, " --recovered" if self.recovery else ""
-            lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} --to compact")
+            to = export_options(result)
+            lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} {to}")
         for line in lines:
             console.print(line, soft_wrap=True, highlight=False)
 

@@ -1,7 +1,7 @@
 """The result of a run as one JSON document: the front, measured again with everything that was not searched for."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from optuna.study import Study
@@ -11,9 +11,11 @@ from archwright.compression import minutes
 from archwright.compression.checkpoint_size import describe_embeddings
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.export import ExportedNetwork
 from archwright.compression.methods import METHODS
 from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
 from archwright.compression.space import ERROR, GENERATION, LATENCY
+from archwright.compression.targets import TARGETS
 from archwright.data.batching import Batch, evaluation_batches
 from archwright.data.encoding import NO_TARGET
 from archwright.environment import environment
@@ -33,7 +35,6 @@ from archwright.statistics.pareto import hypervolume
 from archwright.store import RunFolder
 from archwright.store.files import atomic_file
 from archwright.subnet.anatomy import read_anatomy
-from archwright.subnet.extract import extract
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import FEWEST_TO_HALVE
@@ -115,6 +116,8 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "order_note": ORDER_NOTE.format(rows=order["rows"], **words) if order else f"as in {config.model.model}",
         "sampler": search.sampler if method.samplers else None,
         "seed": context.seed,
+        "for": search.for_,
+        "export_options": TARGETS[search.for_].options,
         "objectives": [ERROR, *(name for name in search.objectives if name != ERROR)],
         "layers": whole.layers,
         "heads": whole.heads,
@@ -233,7 +236,7 @@ def measure_networks(
             **describe_member(evaluator, member, members, validation),
             **measure(member.name, pruned, member.spec, timings[member.name]),
             "latency_rank": ranks[member.name],
-            "int8_file_bytes": int8_bytes_of_file(evaluator, member.spec),
+            **measure_int8(evaluator, member, tested),
         }
         for member in members
     ]
@@ -261,6 +264,7 @@ def time_members(
         rounds=context.config.measure.rounds,
         seed=context.seed,
         seconds=seconds,
+        prepare=TARGETS[context.config.search.for_].prepare,
     )
 
 
@@ -354,14 +358,21 @@ def measure_written(evaluator: SubnetEvaluator, members: Sequence[Finalist]) -> 
     return {SUPERNET: timings[ORIGINAL], **timings.by_name}
 
 
-def int8_bytes_of_file(evaluator: SubnetEvaluator, spec: SubnetSpec) -> int | None:
-    """Size of the sub-network's int8 ONNX file; None unless it is an objective or --measure-int8 is given."""
-    config = evaluator.context.config
-    if "int8_bytes" not in config.search.objectives and not config.measure.measure_int8:
-        return None
-    from archwright.exporting.onnx_file import int8_file_bytes  # onnx takes a second to import
+def measure_int8(evaluator: SubnetEvaluator, member: Finalist, tested: list[Batch]) -> dict[str, Any]:
+    """Size of a sub-network's int8 ONNX file, and in runs for that export its error on the test rows.
 
-    return int8_file_bytes(extract(evaluator.network, spec).eval())
+    None unless the size is an objective, --measure-int8 is given or the run is for it.
+    """
+    config, data = evaluator.context.config, evaluator.context.task_data
+    wanted = TARGETS[config.search.for_].int8
+    if "int8_bytes" not in config.search.objectives and not config.measure.measure_int8 and not wanted:
+        return {"int8_file_bytes": None}
+    from archwright.exporting.onnx_file import open_int8  # onnx takes a second to import
+
+    network = evaluator.extract(member.config).cpu()
+    with open_int8(network, names=list(tested[0].inputs)) as (size, run):
+        exported = cast(PrunedNetwork, ExportedNetwork(run, network))
+        return {"int8_file_bytes": size, **({"int8_test_error": data.error(exported, tested)} if wanted else {})}
 
 
 def trial_rows(evaluator: SubnetEvaluator, trials: list[FrozenTrial]) -> list[dict[str, Any]]:
@@ -392,7 +403,7 @@ def describe_latency(evaluator: SubnetEvaluator, timings: Timings, members: Sequ
     return {
         "batch": 1,
         "length": evaluator.context.length,
-        "runtime": "torch",
+        "runtime": TARGETS[evaluator.context.config.search.for_].runtime,
         "threads": 1,
         "rounds": timings.rounds,
         "stopped": timings.stopped,

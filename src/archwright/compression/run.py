@@ -13,6 +13,7 @@ from archwright.reports.compress.summary import (
     best_of,
     draw_front,
     embedding_lines,
+    export_options,
     front_table,
     loss_interval,
     selection_words,
@@ -141,7 +142,9 @@ class FinishedRun:
         console.print(selection_words(self.result), soft_wrap=True, highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
         console.print(
-            f"next:   archwright select {self.folder.path} --params 50% --to compact", soft_wrap=True, highlight=False
+            f"next:   archwright select {self.folder.path} --params 50% {export_options(self.result)}",
+            soft_wrap=True,
+            highlight=False,
         )
 
 

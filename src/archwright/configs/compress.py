@@ -36,6 +36,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Option values that go together; what the user gives beside a preset wins."""
 
+DEFAULT_OBJECTIVES = ("validation_error", "nonembedding_parameters")
+
 CUTS = {
     "after": "the untouched checkpoint is fine-tuned: losses are against it, and it is the teacher; then it is cut",
     "before": "the checkpoint is cut, then fine-tuned; what is left is the original, as in earlier versions",
@@ -216,10 +218,11 @@ class SearchOptions:
     """What to try next."""
     trials: int = option(150, minimum=1)
     """Sub-networks to evaluate."""
-    objectives: tuple[str, ...] = option(
-        ("validation_error", "nonembedding_parameters"), choices=members("objectives.costs", "OBJECTIVES")
-    )
+    objectives: tuple[str, ...] = option(DEFAULT_OBJECTIVES, choices=members("objectives.costs", "OBJECTIVES"))
     """What to trade off, the validation error and at least one cost."""
+    for_: str = option("compact", choices=members("compression.targets", "TARGETS"))
+    """What the result is to be exported to: the search stays where that export is exact, and latency is that of its
+    runtime."""
     corners: tuple[str, ...] = option(("largest", "middle"), choices=("largest", "smallest", "middle"))
     """Corners of the space that every sampler tries first."""
     selection: str = option("halves", choices=SELECTIONS)

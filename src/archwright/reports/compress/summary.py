@@ -196,10 +196,15 @@ def embedding_lines(result: Mapping[str, Any]) -> list[str]:
     return [*lines, line]
 
 
+def export_options(result: Mapping[str, Any]) -> str:
+    """How the networks of a run are exported for what it was made for; earlier versions knew one way."""
+    return str(result.get("export_options") or "--to compact")
+
+
 def member_commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, str]:
     """The command lines that pick and export this member, quoted for a shell."""
     run = shlex.quote(str(result.get("folder") or result.get("run", "RUN")))
-    export = f"archwright export {run} --trial {shlex.quote(str(member.get('trial')))} --to compact"
+    export = f"archwright export {run} --trial {shlex.quote(str(member.get('trial')))} {export_options(result)}"
     share = number(member, "nonembedding_share")
     if share is None:
         return {"export": export}
