@@ -43,7 +43,7 @@ from archwright.random_streams import PAIRED_ROWS
 from archwright.search import smallest
 from archwright.search.front import is_feasible
 from archwright.statistics.paired import PairedErrors
-from archwright.store import RunFolder
+from archwright.store import RunFolder, report_database_loss
 from archwright.subnet.spec import SubnetSpec
 
 SLACK = 1.05
@@ -66,7 +66,8 @@ def select_within(run: RunFolder, result: Mapping[str, Any], limits: Limits) -> 
     What is measured for it is noted in the run folder.
     """
     choice = BudgetChoice(load_evaluator(run), result, limits)
-    finalists = choice.finalists()
+    with report_database_loss():
+        finalists = choice.finalists()
     errors = choice.rescore(finalists)
     left = [finalist for finalist in finalists if choice.loses_little(errors, finalist)]
     refused: list[dict[str, Any]] = []
