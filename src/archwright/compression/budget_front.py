@@ -180,7 +180,7 @@ class BudgetChoice:
     def rescore(self, finalists: Sequence[Finalist]) -> PairedErrors:
         """Errors on the rows that re-scored the front; what was scored before is not scored again."""
         context = self.evaluator.context
-        known = read_outcomes(context.run, context.task_data.task.metric)
+        known = read_outcomes(context.run)
         new = [finalist for finalist in finalists if finalist.name not in known]
         rows = context.holdout_rows, context.original_holdout_rows
         if new or ORIGINAL not in known:

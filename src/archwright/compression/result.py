@@ -1,6 +1,7 @@
 """The result of a run as one JSON document: the front, measured again with everything that was not searched for."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
@@ -185,18 +186,23 @@ def write_outcomes(run: RunFolder, errors: PairedErrors) -> None:
     """What networks answered on the rows that re-score them, so that `select` need not ask again."""
     arrays: dict[str, Any] = {}
     for name, rows in errors.outcomes.items():
-        arrays |= {f"{name}.answers": rows.answers, f"{name}.targets": rows.targets}
+        for part in fields(rows):
+            value = getattr(rows, part.name)
+            arrays |= {} if value is None else {f"{name}.{part.name}": value}
     with atomic_file(run.path / OUTCOMES) as beside, open(beside, "wb") as file:
         np.savez_compressed(file, **arrays)
 
 
-def read_outcomes(run: RunFolder, metric: str) -> dict[str, RowOutcomes]:
+def read_outcomes(run: RunFolder) -> dict[str, RowOutcomes]:
     """By name; nothing where none were written, as by earlier versions."""
     if not (run.path / OUTCOMES).exists():
         return {}
+    parts: dict[str, dict[str, Any]] = {}
     with np.load(run.path / OUTCOMES) as arrays:
-        names = [key.removesuffix(".answers") for key in arrays.files if key.endswith(".answers")]
-        return {name: RowOutcomes(metric, arrays[f"{name}.answers"], arrays[f"{name}.targets"]) for name in names}
+        for key in arrays.files:
+            name, part = key.rsplit(".", 1)
+            parts.setdefault(name, {})[part] = arrays[key]
+    return {name: RowOutcomes(**{**values, "metric": str(values["metric"])}) for name, values in parts.items()}
 
 
 def measure_networks(
