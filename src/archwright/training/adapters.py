@@ -3,14 +3,15 @@
 import hashlib
 import json
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from safetensors import safe_open
-from transformers import AutoTokenizer
 
 from archwright.data.public_data import resolve_model
+from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.logs import logger, silence_libraries
 from archwright.networks.load import UNREADABLE, first_line
@@ -58,7 +59,7 @@ def merge_adapter(folder: Path) -> Path:
         try:
             with silence_libraries():
                 network = getattr(peft, name).from_pretrained(str(folder), **head_size(folder)).merge_and_unload()
-                tokenizer = load_tokenizer(folder, config["base_model_name_or_path"])
+                tokenizer = find_tokenizer(folder, config["base_model_name_or_path"])
         except (*UNREADABLE, AttributeError) as error:
             raise BadInput(f"the adapter in {folder} cannot be merged ({first_line(error)}).") from error
         with atomic_folder(merged) as place, silence_libraries():
@@ -87,13 +88,11 @@ def head_size(folder: Path) -> dict[str, int]:
         return {"num_labels": int(tensors.get_slice(names[0]).get_shape()[0])} if names else {}
 
 
-def load_tokenizer(folder: Path, base: str) -> Any:
+def find_tokenizer(folder: Path, base: str) -> Any:
     """The adapter's own tokenizer, else that of its base; None where neither has one."""
     for source in (str(folder), base):
-        try:
-            return AutoTokenizer.from_pretrained(source)
-        except UNREADABLE:
-            continue
+        with suppress(BadInput):
+            return load_tokenizer(source)
     return None
 
 
