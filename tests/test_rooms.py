@@ -60,7 +60,7 @@ ROOMS = {
     "designing": room(f"training scoring {BELOW}", TORCH),
     "discovery": room(f"scoring {BELOW}", TORCH),
     "scoring": room(BELOW, TORCH),
-    "training": room(BELOW, f"{TORCH} accelerate"),
+    "training": room(BELOW, f"{TORCH} accelerate peft"),
     "configs": room("search store", "yaml"),
     "parallel": room("", "torch ray"),
     "objectives": room("search subnet networks data statistics probe proxies tasks", "torch transformers numpy"),

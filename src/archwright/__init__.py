@@ -59,12 +59,12 @@ def compress(
     precision: str | None = None, temperature: float | None = None, repair: str | None = None,
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
-    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
-    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
-    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
-    threads: int = 0, device: str = "auto",
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto",
 ) -> "FinishedRun": ...
 
 
@@ -85,12 +85,12 @@ def compress(
     precision: str | None = None, temperature: float | None = None, repair: str | None = None,
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
-    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
-    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
-    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
-    threads: int = 0, device: str = "auto",
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto",
 ) -> "MethodComparison": ...
 
 
@@ -116,9 +116,9 @@ def compress(
     precision: str | None = None, temperature: float | None = None, repair: str | None = None,
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
-    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
-    store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
     seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None,
@@ -195,6 +195,8 @@ def compress(
     sampler: What to try next.
     trials: Sub-networks to evaluate.
     objectives: What to trade off, the validation error and at least one cost.
+    for_: What the result is to be exported to: the search stays where that export is exact, and latency is that of
+        its runtime.
     corners: Corners of the space that every sampler tries first.
     selection: Which validation rows choose the members of the front.
     minutes: Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough
@@ -224,7 +226,8 @@ def compress(
 
 def select(
     run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None,
-    total_params: str | float | bool = False, max_loss: str | float | None = None, surely: bool = False,
+    total_params: str | float | bool = False, flops: str | float | None = None, memory: str | float | None = None,
+    int8_size: str | float | None = None, max_loss: str | float | None = None, surely: bool = False,
     recover_epochs: float = 0.0, repair: str | None = None, recover_learning_rate: float = 0.0001, threads: int = 0,
     to: str | None = None, int8: bool = False, out: str | Path | None = None,
 ) -> "SelectResult":
@@ -236,6 +239,13 @@ def select(
     params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
     latency_ms: At most so many milliseconds for one text on one thread of this machine.
     total_params: At most so many parameters in all (25%: of the untouched checkpoint's, or a number such as 6M).
+    flops: At most so many floating point operations for one text (60%: of the original's, or a number such as
+        200M).
+    memory: At most so many bytes (60MB, or 60%: of the original's), measured: of its weights on disk, and of the
+        peak of resident memory in a fresh process that loads them and answers one text, beyond what the runtime
+        itself takes.
+    int8_size: At most so many bytes (12MB, or 60%: of the original's 8-bit weights) of its ONNX file with 8-bit
+        weights, measured.
     max_loss: The smallest sub-network that loses at most so many points of the metric on the validation rows.
     surely: With --max-loss: the upper end of the loss's 95 % interval must be within it.
     recover_epochs: Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers.

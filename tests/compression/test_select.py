@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import archwright as aw
 from archwright.cli.main import main
 from archwright.commands.select import writing_words
 from archwright.errors import BadInput
@@ -61,11 +62,72 @@ def test_by_a_number_of_all_parameters(tmp_path: Path, run: Any) -> None:
     assert found["parameters"] <= most
 
 
-def test_by_latency(tmp_path: Path, run: Any) -> None:
+def tried_networks(run: Any) -> list[dict[str, float]]:
+    """Search error and counted costs of every trial, counted again here."""
+    from archwright.compression.methods import load_evaluator
+    from archwright.search import config_of
+
+    evaluator = load_evaluator(run.folder)
+    found = []
+    for trial in evaluator.open_study().get_trials(deepcopy=False):
+        spec = evaluator.space.build(config_of(evaluator.space.choices, trial))
+        costs = {name: evaluator.cost(name, spec) for name in ("flops", "int8_bytes", "parameters")}
+        found.append({"error": evaluator.trial_error(trial), "trial": trial.number, **costs})
+    return found
+
+
+def test_by_latency_among_all_that_was_tried(tmp_path: Path, copied: Path, run: Any) -> None:
     most = sorted(entry["latency_ms"]["median"] for entry in run.front)[1]
-    found = answered(tmp_path, "select", run.folder.path, latency_ms=most)["selected"]
+    found = answered(tmp_path, "select", copied, latency_ms=most)["selected"]
     fitting = within(run, lambda e: e["latency_ms"]["median"] <= most)
-    assert found["validation_error"] == min(e["validation_error"] for e in fitting)
+    assert found["latency_ms"]["median"] <= most
+    assert found["validation_error"] <= min(e["validation_error"] for e in fitting)
+
+
+def test_by_flops_the_lowest_error_of_all_trials(tmp_path: Path, copied: Path, run: Any) -> None:
+    tried = tried_networks(run)
+    for share in (0.35, 0.7):
+        most = share * run.result["original"]["flops"]
+        found = answered(tmp_path, "select", copied, flops=f"{100 * share}%")["selected"]
+        assert found["flops"] <= most
+        assert found["validation_error"] == min(t["error"] for t in tried if t["flops"] <= most)
+
+
+def test_a_pick_beside_the_front_is_as_complete_as_a_member(copied: Path, run: Any, tmp_path: Path, capfd: Any) -> None:
+    stored = aw.open_run(copied).select(flops=0.6).entry
+    others = [entry for entry in run.front if entry["trial"] != stored["trial"]]
+    (copied / "picked.json").unlink()
+    (copied / "result.json").write_text(json.dumps({**run.result, "front": others}))  # as if the front had missed it
+    again = aw.open_run(copied)
+    pick = again.select(flops=0.6, max_loss="100%")
+    assert pick.entry["trial"] == stored["trial"]
+    assert set(pick.entry) >= set(run.front[0]) and pick.entry["test_rows"] == run.front[0]["test_rows"]
+    for name in ("validation_error", "test_error", "test_loss", "flops", "parameters", "config", "keep"):
+        assert pick.entry[name] == stored[name]
+    assert again.member(pick.entry["trial"]).entry == pick.entry  # noted: `export --trial` finds it
+    answered(tmp_path, "export", copied, trial=pick.entry["trial"], to="compact", out=tmp_path / "out")
+    assert (tmp_path / "out" / "README.md").read_text().count("test rows")
+    assert main(words_of("select", copied, flops="60%", params="60%")) == 0
+    shown = capfd.readouterr().out
+    assert "considered: " in shown and "FLOPs; " in shown and "validation rows" in shown
+
+
+def test_memory_is_measured_in_a_fresh_process(copied: Path, run: Any) -> None:
+    again = aw.open_run(copied)
+    pick = again.select(memory="500MB").entry
+    assert pick["memory"]["disk"] >= 4 * pick["parameters"]
+    assert pick["memory"]["peak"] > 0.9 * 4 * pick["parameters"] and pick["memory"]["runtime"] > pick["memory"]["peak"]
+    assert pick["memory"]["length"] == run.result["latency"]["length"]
+    with pytest.raises(BadInput, match=r"no sub-network that was tried is within .* of memory"):
+        again.select(memory="10KB")
+
+
+@pytest.mark.slow
+def test_int8_size_is_that_of_the_file(copied: Path, run: Any) -> None:
+    again = aw.open_run(copied)
+    counted = sorted(t["int8_bytes"] for t in tried_networks(run))
+    pick = again.select(int8_size=f"{1.3 * counted[len(counted) // 2] / 1e6}MB").entry
+    assert pick["int8_bytes"] < pick["int8_file_bytes"] <= 1.3 * counted[len(counted) // 2]
 
 
 def test_by_loss_the_smallest(tmp_path: Path, run: Any) -> None:
@@ -95,7 +157,9 @@ def test_a_combination_keeps_every_budget(tmp_path: Path, run: Any) -> None:
 
 def test_the_answer(tmp_path: Path, run: Any, capfd: Any) -> None:
     found = answered(tmp_path, "select", run.folder.path, params="45%")
-    assert set(found) == {"schema", "original", "selected", "neighbours", "recovery", "export"}
+    assert set(found) == {"schema", "original", "latency", "selected", "neighbours", "recovery", "export"}
+    length = run.result["latency"]["length"]
+    assert found["latency"] == {"batch": 1, "length": length, "runtime": "torch", "threads": 1}
     assert found["schema"] == "archwright/select/1" and found["export"] is None and found["recovery"] is None
     assert found["original"] == run.result["original"]
     place = run.front.index(found["selected"])
@@ -104,12 +168,16 @@ def test_the_answer(tmp_path: Path, run: Any, capfd: Any) -> None:
     assert main(["select", str(run.folder.path), "--params", "45%", "--threads", "1"]) == 0
     shown = capfd.readouterr().out
     assert shown.startswith(f"selected: trial {found['selected']['trial']}, ")
+    assert f" ms ({length} tokens, torch, 1 thread; " in shown
     assert f"archwright export {run.folder.path} --trial {found['selected']['trial']} --to compact" in shown
 
 
 IMPOSSIBLE = {
     "too small": (["--params", "0.1%"], "the smallest has"),
-    "too fast": (["--latency-ms", "0.0001"], "the fastest takes"),
+    "too fast": (["--latency-ms", "0.0001"], "the least any of them takes is"),
+    "too few operations": (["--flops", "0.01%"], "the least any of them takes is"),
+    "no size": (["--memory", "lots"], "--memory must be a share such as 60% or a size such as 12MB"),
+    "size below zero": (["--int8-size", "-3MB"], "--int8-size"),
     "no budget": ([], "a budget is needed"),
     "no number": (["--params", "lots"], "--params"),
     "negative": (["--params", "-3"], "--params"),

@@ -110,6 +110,7 @@ def finished(tmp_path: Path, rule: str) -> FinishedRun:
         "metric": "accuracy",
         "original": {"validation_error": 0.14, "nonembedding_parameters": 1000},
         "selection": {"rule": rule},
+        "objectives": ["validation_error", HALF, "latency_ms"],
         "front": [entry(member, finalists, errors) for member in finalists],
     }
     (tmp_path / "result.json").write_text(json.dumps(result))
@@ -223,6 +224,12 @@ def test_a_real_run(method: str, tmp_path: Path, bert: Path, many_rows: Path, ca
     shown = capfd.readouterr().out
     assert f"selected: trial {largest}," in shown
     assert "loses" in shown and ", 30 rows)" in shown and ", 60 rows)" in shown
+    whole, limit = result["original"]["flops"], 0.6
+    pick = run.select(flops=limit)
+    assert pick.entry["flops"] <= limit * whole and pick.entry["validation_rows"] == 30
+    assert "re-scored on 30 validation rows that did not search" in pick.note
+    known = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"rescored.npz", "picked.json"} <= known
     page = (tmp_path / "run" / "report.html").read_text()
     assert "30 validation rows searched, 30 others re-scored" in page
 

@@ -78,3 +78,18 @@ def test_preview_names_every_space(preview: dict[str, Any]) -> None:
 def test_preview_without_samples_shows_a_dash(preview: dict[str, Any]) -> None:
     preview["spaces"]["small"].update(shares=[], size_log10=None)
     assert "small" in printed(preview_text(preview))
+
+
+def test_latency_says_its_length_and_runtime(result: dict[str, Any]) -> None:
+    result["latency"] |= {"length": 24, "threads": 1, "runtime": "onnxruntime"}
+    assert "(24 tokens, onnxruntime, 1 thread)" in printed(front_table(result))
+    page = render_compress_page(result)
+    assert "(24 tokens, onnxruntime, 1 thread)" in page and '"latency_setup":"24 tokens, onnxruntime, 1 thread"' in page
+    del result["latency"]["runtime"]  # as earlier versions wrote it
+    assert "(24 tokens, torch, 1 thread)" in printed(front_table(result))
+    assert "latency:" not in printed(front_table({**result, "latency": None}))
+
+
+def test_the_headline_gives_all_parameters_too(result: dict[str, Any]) -> None:
+    shown = printed(front_table(result), 400).replace("\u00a0", " ")
+    assert "of the non-embedding parameters (" in shown and " % of all, " in shown and " of 22.7 M)" in shown

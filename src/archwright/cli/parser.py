@@ -185,7 +185,7 @@ def build_parser(name: str, command: Command, *, explain: bool, shown: frozenset
             else:
                 metavar = option.metavar or METAVARS[option.type]
                 action = SplitWords if option.several else "store"
-                section.add_argument(option.flag, metavar=metavar, help=text, action=action)
+                section.add_argument(option.flag, dest=option.name, metavar=metavar, help=text, action=action)
                 if alias := ALIASES.get(option.name):
                     section.add_argument(alias, dest=option.name, action=action, help=argparse.SUPPRESS)
     add_common_options(parser, own_config="config" in options)

@@ -11,12 +11,16 @@ from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS, find_format
-from archwright.reports.compress.summary import loss_words
+from archwright.reports.compress.summary import export_options, latency_setup, loss_words
 from archwright.reports.numbers import SPACE, error_format
 from archwright.threads import choose_threads
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+LATENCY_SETUP = ("batch", "length", "runtime", "threads")
+"""What a latency is about, of the result's notes on how it was measured."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,11 @@ class SelectResult:
     export: ExportResult | None
 
     def as_json(self) -> dict[str, Any]:
+        latency = self.pick.run.result.get("latency") or {}
         return {
             "schema": "archwright/select/1",
             "original": self.pick.run.result["original"],
+            "latency": {name: latency.get(name) for name in LATENCY_SETUP},
             "selected": dict(self.pick.entry),
             "neighbours": self.pick.neighbours,
             "recovery": self.recovery,
@@ -41,6 +47,7 @@ class SelectResult:
         result = self.pick.run.result
         lines = [
             describe_member("selected", self.pick.entry, result),
+            *([self.pick.note] if self.pick.note else []),
             *(describe_member("beside", neighbour, result) for neighbour in self.pick.neighbours),
         ]
         if self.recovery:
@@ -56,7 +63,8 @@ class SelectResult:
             lines += self.export.lines()
         else:
             run, recovered = self.pick.run.folder.path, " --recovered" if self.recovery else ""
-            lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} --to compact")
+            to = export_options(result)
+            lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} {to}")
         for line in lines:
             console.print(line, soft_wrap=True, highlight=False)
 
@@ -74,6 +82,9 @@ def select(config: o.SelectConfig) -> SelectResult:
         max_loss=config.loss.max_loss,
         surely=config.loss.surely,
         total_params=budget.total_params,
+        flops=config.costs.flops,
+        memory=config.costs.memory,
+        int8_size=config.costs.int8_size,
     )
     trial, recovered, exported = pick.entry["trial"], None, None
     if recovery.recover_epochs:
@@ -103,7 +114,7 @@ def validate(config: o.SelectConfig) -> None:
 
 def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """One line about a member of the front against the original."""
-    original, measure = result["original"], error_format(result)
+    original, measure, setup = result["original"], error_format(result), latency_setup(result)
     milliseconds = entry["latency_ms"]["median"]
     config = str(entry["config"])
     if len(config) >= 400:  # a row of thousands of switches
@@ -113,8 +124,9 @@ def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, An
         f"({entry['parameters']:,} in all), validation {measure.word} {format_error(entry, 'validation_error', result)}"
         f" ({loss_words(result, entry, 'validation_error')}), test {measure.word} "
         f"{format_error(entry, 'test_error', result)} ({loss_words(result, entry, 'test_error')}), "
-        f"{milliseconds:.2f} ms ({milliseconds / original['latency_ms']['median']:.0%} of the original), "
-        f"{writing_words(entry, original)}config {config}"
+        f"{milliseconds:.2f} ms ({setup}{'; ' if setup else ''}"
+        f"{milliseconds / original['latency_ms']['median']:.0%} of the original), "
+        f"{writing_words(entry, original)}{size_words(entry)}config {config}"
     )
 
 
@@ -124,6 +136,17 @@ def writing_words(entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:
     if not here or not before:
         return ""
     return f"{here['median']:.2f} ms per written token ({here['median'] / before['median']:.0%} of the original), "
+
+
+def size_words(entry: Mapping[str, Any]) -> str:
+    """Bytes that were measured because a budget was about them; nothing where none were."""
+    words, memory = "", entry.get("memory")
+    if memory:
+        disk, peak = (memory[key] / 1e6 for key in ("disk", "peak"))
+        words += f"{disk:.1f} MB on disk and {peak:.1f} MB of peak memory ({memory['length']} tokens), "
+    if entry.get("int8_file_bytes"):
+        words += f"{entry['int8_file_bytes'] / 1e6:.1f} MB as int8 ONNX, "
+    return words
 
 
 def format_error(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:

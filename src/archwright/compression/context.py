@@ -21,7 +21,7 @@ OUTSIDE_OF_RUN = ("compare", "preview")
 """Options of CompressConfig that say nothing about a single run."""
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
-    **{"validation_role": "test", "precision": "float32"},
+    **{"validation_role": "test", "precision": "float32", "for_": "compact"},
 }
 """Options that earlier versions did not have, and what their runs did."""
 

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from archwright.compression.budget import read_picked
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.data.batching import Encoded, batch_of
 from archwright.data.public_data import resolve_model
@@ -99,6 +100,7 @@ class ExportResult:
             if parity.int8.test_error is not None and parity.test_error is not None:
                 lines.append(
                     f"test:     error {parity.test_error:.4f}, with 8-bit weights {parity.int8.test_error:.4f}"
+                    + ("" if parity.test_rows is None else f" ({parity.test_rows:,} rows)")
                 )
         return lines
 
@@ -140,6 +142,7 @@ def export_subnet(
                 *(() if is_original else embedding_lines(run.note("result") or {})),
                 *([] if thresholds is None else [threshold_words(thresholds)]),
             ),
+            test_rows=task_data.encoded["test"].rows,
             facts=None if is_original or recovered else card_facts(evaluator, trial),
         )
     return ExportResult(folder, parity)
@@ -152,8 +155,10 @@ def threshold_words(thresholds: dict[str, float]) -> str:
 
 def card_facts(evaluator: SubnetEvaluator, trial: int) -> CardFacts | None:
     """What the result of the run says about a member of its front; None of runs and trials without one."""
-    result: dict[str, Any] = evaluator.context.run.note("result") or {"front": []}
-    member = next((entry for entry in result["front"] if entry["trial"] == trial), None)
+    run = evaluator.context.run
+    result: dict[str, Any] = run.note("result") or {"front": []}
+    known = [*result["front"], *read_picked(run)]
+    member = next((entry for entry in known if entry["trial"] == trial), None)
     if member is None or "test_rows" not in member:
         return None
     perplexity = result["metric"] == "perplexity"

@@ -18,7 +18,9 @@ from archwright.compression.result import build_result
 from archwright.compression.run import FinishedRun, load_run
 from archwright.compression.search import delete_unused_networks, run_search
 from archwright.compression.selection import BANDS, RESCORED
+from archwright.compression.space import ERROR
 from archwright.compression.studies.fidelity import measure_fidelity
+from archwright.compression.targets import TARGETS, target_space
 from archwright.compression.total_size import fit_embeddings
 from archwright.compression.validation import usual_values, validate, validate_new_run
 from archwright.configs import compress as o
@@ -97,10 +99,14 @@ def resolve_space(config: CompressConfig) -> CompressConfig:
     are thousands of switches.
     """
     options, preset = config.supernet, o.PRESETS[config.supernet.preset]
-    method, space = METHODS[options.method], options.space
-    if space == preset.get("space") and space not in method.spaces:
+    method, space, search = METHODS[options.method], options.space, config.search
+    target = TARGETS[search.for_]
+    if space == preset.get("space") and (space not in method.spaces or (target.spaces and space not in target.spaces)):
         space = None
-    space, search = space_for(options.method, space), config.search
+    space = space_for(options.method, target_space(search.for_, space, method.spaces, options.method))
+    if target.cost is not None and search.objectives == o.DEFAULT_OBJECTIVES:
+        search = replace(search, objectives=(ERROR, target.cost))
+        logger.warning("--for %s: the search is about --objectives %s", search.for_, ",".join(search.objectives))
     if space == "large" and search.sampler == preset.get("sampler") and not SAMPLERS[search.sampler].packed:
         if method.samplers:
             words = (options.preset, search.sampler)

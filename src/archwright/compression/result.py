@@ -1,7 +1,8 @@
 """The result of a run as one JSON document: the front, measured again with everything that was not searched for."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 import numpy as np
 from optuna.study import Study
@@ -11,9 +12,11 @@ from archwright.compression import minutes
 from archwright.compression.checkpoint_size import describe_embeddings
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.export import ExportedNetwork
 from archwright.compression.methods import METHODS
 from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
 from archwright.compression.space import ERROR, GENERATION, LATENCY
+from archwright.compression.targets import TARGETS
 from archwright.data.batching import Batch, evaluation_batches
 from archwright.data.encoding import NO_TARGET
 from archwright.environment import environment
@@ -30,8 +33,9 @@ from archwright.statistics import RATIOS, hypervolume_over_time
 from archwright.statistics.own_metric import is_own, short_name
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
+from archwright.store import RunFolder
+from archwright.store.files import atomic_file
 from archwright.subnet.anatomy import read_anatomy
-from archwright.subnet.extract import extract
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import FEWEST_TO_HALVE
@@ -45,6 +49,8 @@ REFERENCE = (1.0, 1.0)
 ORIGINAL, SUPERNET, CUT = "original", "supernet", "cut"
 KNOWS_NOTHING = 0.5
 """The error of a constant answer where the metric is the area under a ROC curve."""
+OUTCOMES = "rescored.npz"
+"""The file of a run with what networks answered on the rows that re-score them."""
 WRITTEN_ROUNDS = 10
 """Most rounds in which written tokens are timed: a step of a decoder takes tens of milliseconds."""
 
@@ -58,6 +64,7 @@ def build_result(evaluator: SubnetEvaluator, study: Study) -> dict[str, Any]:
         errors = score_networks(
             evaluator, original, finalists, context.holdout_rows, context.original_holdout_rows, title="re-score"
         )
+        write_outcomes(context.run, errors)
         members = finalists if context.halves is None else choose_members(finalists, errors)
     with context.run.phase("measure"):
         measured = measure_networks(evaluator, original, members, errors)
@@ -110,6 +117,8 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "order_note": ORDER_NOTE.format(rows=order["rows"], **words) if order else f"as in {config.model.model}",
         "sampler": search.sampler if method.samplers else None,
         "seed": context.seed,
+        "for": search.for_,
+        "export_options": TARGETS[search.for_].options,
         "objectives": [ERROR, *(name for name in search.objectives if name != ERROR)],
         "layers": whole.layers,
         "heads": whole.heads,
@@ -173,6 +182,29 @@ def score_networks(
     return PairedErrors(outcomes, seed=(context.seed, PAIRED_ROWS))
 
 
+def write_outcomes(run: RunFolder, errors: PairedErrors) -> None:
+    """What networks answered on the rows that re-score them, so that `select` need not ask again."""
+    arrays: dict[str, Any] = {}
+    for name, rows in errors.outcomes.items():
+        for part in fields(rows):
+            value = getattr(rows, part.name)
+            arrays |= {} if value is None else {f"{name}.{part.name}": value}
+    with atomic_file(run.path / OUTCOMES) as beside, open(beside, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def read_outcomes(run: RunFolder) -> dict[str, RowOutcomes]:
+    """By name; nothing where none were written, as by earlier versions."""
+    if not (run.path / OUTCOMES).exists():
+        return {}
+    parts: dict[str, dict[str, Any]] = {}
+    with np.load(run.path / OUTCOMES) as arrays:
+        for key in arrays.files:
+            name, part = key.rsplit(".", 1)
+            parts.setdefault(name, {})[part] = arrays[key]
+    return {name: RowOutcomes(**{**values, "metric": str(values["metric"])}) for name, values in parts.items()}
+
+
 def measure_networks(
     evaluator: SubnetEvaluator, original: PrunedNetwork, members: Sequence[Finalist], validation: PairedErrors
 ) -> dict[str, Any]:
@@ -183,16 +215,7 @@ def measure_networks(
         for encoded in minutes.tested_rows(context, original, members=len(members))
     )
     test = score_networks(evaluator, original, members, tested, original_tested, title="test")
-    timings = measure_latency(
-        evaluator.network,
-        {ORIGINAL: whole, **{member.name: member.spec for member in members}},
-        first=original if CUT in test.outcomes else None,
-        batch=1,
-        length=context.length,
-        rounds=context.config.measure.rounds,
-        seed=context.seed,
-        seconds=minutes.LATENCY * sum(context.run.seconds.values()),
-    )
+    timings = time_members(evaluator, original, members, seconds=minutes.LATENCY * sum(context.run.seconds.values()))
     written = measure_written(evaluator, members)
     ranks = rank_timings({member.name: timings[member.name] for member in members})
 
@@ -219,7 +242,7 @@ def measure_networks(
             **describe_member(evaluator, member, members, validation),
             **measure(member.name, pruned, member.spec, timings[member.name]),
             "latency_rank": ranks[member.name],
-            "int8_file_bytes": int8_bytes_of_file(evaluator, member.spec),
+            **measure_int8(evaluator, member, tested),
         }
         for member in members
     ]
@@ -231,6 +254,24 @@ def measure_networks(
         "latency": describe_latency(evaluator, timings, members),
         "constant": best_constant(context, validation.outcomes[ORIGINAL], test.outcomes[ORIGINAL]),
     }
+
+
+def time_members(
+    evaluator: SubnetEvaluator, original: PrunedNetwork, members: Sequence[Finalist], *, seconds: float | None = None
+) -> Timings:
+    """Latencies of the original and these sub-networks, timed together."""
+    context = evaluator.context
+    return measure_latency(
+        evaluator.network,
+        {ORIGINAL: evaluator.space.anatomy.full, **{member.name: member.spec for member in members}},
+        first=original if context.start != context.run.original else None,
+        batch=1,
+        length=context.length,
+        rounds=context.config.measure.rounds,
+        seed=context.seed,
+        seconds=seconds,
+        prepare=TARGETS[context.config.search.for_].prepare,
+    )
 
 
 def best_constant(context: RunContext, validation: RowOutcomes, test: RowOutcomes) -> dict[str, Any] | None:
@@ -323,14 +364,21 @@ def measure_written(evaluator: SubnetEvaluator, members: Sequence[Finalist]) -> 
     return {SUPERNET: timings[ORIGINAL], **timings.by_name}
 
 
-def int8_bytes_of_file(evaluator: SubnetEvaluator, spec: SubnetSpec) -> int | None:
-    """Size of the sub-network's int8 ONNX file; None unless it is an objective or --measure-int8 is given."""
-    config = evaluator.context.config
-    if "int8_bytes" not in config.search.objectives and not config.measure.measure_int8:
-        return None
-    from archwright.exporting.onnx_file import int8_file_bytes  # onnx takes a second to import
+def measure_int8(evaluator: SubnetEvaluator, member: Finalist, tested: list[Batch]) -> dict[str, Any]:
+    """Size of a sub-network's int8 ONNX file, and in runs for that export its error on the test rows.
 
-    return int8_file_bytes(extract(evaluator.network, spec).eval())
+    None unless the size is an objective, --measure-int8 is given or the run is for it.
+    """
+    config, data = evaluator.context.config, evaluator.context.task_data
+    wanted = TARGETS[config.search.for_].int8
+    if "int8_bytes" not in config.search.objectives and not config.measure.measure_int8 and not wanted:
+        return {"int8_file_bytes": None}
+    from archwright.exporting.onnx_file import open_int8  # onnx takes a second to import
+
+    network = evaluator.extract(member.config).cpu()
+    with open_int8(network, names=list(tested[0].inputs)) as (size, run):
+        exported = cast(PrunedNetwork, ExportedNetwork(run, network))
+        return {"int8_file_bytes": size, **({"int8_test_error": data.error(exported, tested)} if wanted else {})}
 
 
 def trial_rows(evaluator: SubnetEvaluator, trials: list[FrozenTrial]) -> list[dict[str, Any]]:
@@ -361,6 +409,7 @@ def describe_latency(evaluator: SubnetEvaluator, timings: Timings, members: Sequ
     return {
         "batch": 1,
         "length": evaluator.context.length,
+        "runtime": TARGETS[evaluator.context.config.search.for_].runtime,
         "threads": 1,
         "rounds": timings.rounds,
         "stopped": timings.stopped,

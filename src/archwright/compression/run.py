@@ -6,12 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archwright.configs.budget import parse_budget, parse_points
+from archwright.compression.budget import Limits, costs_of_front, parse_limits, read_picked
+from archwright.configs.budget import parse_points
 from archwright.errors import BadInput
 from archwright.reports.compress.summary import (
     best_of,
     draw_front,
     embedding_lines,
+    export_options,
     front_table,
     loss_interval,
     selection_words,
@@ -46,6 +48,12 @@ class FinishedRun:
         """Members of the Pareto front, smallest first, as in out.json."""
         return list(self.result["front"])
 
+    @property
+    def measured(self) -> list[dict[str, Any]]:
+        """The front, and what `select` chose beside it for other budgets."""
+        trials = {entry["trial"] for entry in self.front}
+        return [*self.front, *(entry for entry in read_picked(self.folder) if entry["trial"] not in trials)]
+
     def select(
         self,
         *,
@@ -54,43 +62,57 @@ class FinishedRun:
         max_loss: str | float | None = None,
         surely: bool = False,
         total_params: str | float | bool = False,
+        flops: str | float | None = None,
+        memory: str | float | None = None,
+        int8_size: str | float | None = None,
     ) -> "Selection":
         """The largest sub-network within the budget, or with only `max_loss` the smallest that is good enough.
 
         A larger one gives way to a smaller one that is better by more than two standard errors of their difference on
         the rows that re-scored them. In runs without such rows the lowest validation error within the budget counts.
         Percentages are of the untouched checkpoint; `total_params` without an amount makes `params` count embeddings.
-        `surely`: the upper end of the loss's interval counts for `max_loss`.
+        `surely`: the upper end of the loss's interval counts for `max_loss`. Costs that the run was not about (latency,
+        FLOPs, memory, 8-bit size of a run about parameters) are looked for among all its trials, not on its front.
         """
-        original = self.result["original"]
-        whole = self.result.get("checkpoint") or original  # older runs have no smaller embeddings
-        counted = "nonembedding_parameters" if total_params is False else "parameters"
-        fitting, amount = self.front, None if isinstance(total_params, bool) else total_params
-        if params is not None:
-            name = "parameters" if total_params is True else "nonembedding_parameters"
-            most = parse_budget(params, whole[name], option="--params")
-            fitting = [entry for entry in fitting if entry[name] <= most]
-        if amount is not None:
-            most = parse_budget(amount, whole["parameters"], option="--total-params")
-            fitting = [entry for entry in fitting if entry["parameters"] <= most]
-        if latency_ms is not None:
-            if latency_ms <= 0:
-                raise BadInput(f"--latency-ms must be above zero, got {latency_ms}.")
-            fitting = [entry for entry in fitting if entry["latency_ms"]["median"] <= latency_ms]
-        if max_loss is not None:
-            most_lost = parse_points(max_loss, option="--max-loss")
-            fitting = [entry for entry in fitting if self.loss(entry, upper_end=surely) <= most_lost]
-        elif surely:
+        most = parse_limits(
+            self.result,
+            params=params,
+            total_params=total_params,
+            flops=flops,
+            latency_ms=latency_ms,
+            memory=memory,
+            int8_size=int8_size,
+            original_memory=self.original_memory,
+        )
+        if not most and max_loss is None:
+            raise BadInput(
+                "a budget is needed: --params 60%, --total-params 25%, --flops 50%, --latency-ms 8, --memory 60MB, "
+                "--int8-size 12MB or --max-loss 1%."
+            )
+        if surely and max_loss is None:
             raise BadInput("--surely is about --max-loss; give both, or leave it out.")
-        by_size = params is None and amount is None and latency_ms is None
-        if by_size and max_loss is None:
-            raise BadInput("a budget is needed: --params 60%, --total-params 25%, --latency-ms 8 or --max-loss 1%.")
+        limits = Limits(most, None if max_loss is None else parse_points(max_loss, option="--max-loss"), surely)
+        if not set(most) <= costs_of_front(self.result):
+            from archwright.compression.budget_front import select_within  # loads torch
+
+            pick = select_within(self.folder, self.result, limits)
+            return Selection(self, pick.entry, pick.note)
+        fitting = [entry for entry in self.front if limits.allow(entry)]
+        if limits.max_loss is not None:
+            fitting = [entry for entry in fitting if self.loss(entry, upper_end=surely) <= limits.max_loss]
         if not fitting:
+            counted = "nonembedding_parameters" if total_params is False else "parameters"
             sure = " --surely looks at the upper ends of the losses' intervals." if surely else ""
             raise BadInput(explain_nothing_fits(self.result, counted) + sure)
-        if by_size:
+        if not most:
             return Selection(self, min(fitting, key=lambda entry: (entry["nonembedding_parameters"], entry["trial"])))
         return Selection(self, best_of(self.result, fitting))
+
+    def original_memory(self) -> float:
+        """Bytes of the original as `memory` counts them, measured once."""
+        from archwright.compression.budget_front import measure_original_memory  # loads torch
+
+        return measure_original_memory(self.folder)
 
     def loss(self, entry: Mapping[str, Any], *, upper_end: bool = False) -> float:
         """What a member loses against the original on the rows that judge it, or the upper end of its interval."""
@@ -102,11 +124,11 @@ class FinishedRun:
         return error_format(self.result).lost(entry["validation_error"], self.result["original"]["validation_error"])
 
     def member(self, trial: int) -> "Selection":
-        """The member of the front with this trial number."""
-        for entry in self.front:
+        """The member of the front, or an earlier pick beside it, with this trial number."""
+        for entry in self.measured:
             if entry["trial"] == trial:
                 return Selection(self, entry)
-        known = ", ".join(str(entry["trial"]) for entry in self.front)
+        known = ", ".join(str(entry["trial"]) for entry in self.measured)
         raise BadInput(f"--trial must be on the front ({known}), got {trial}.")
 
     def as_json(self) -> dict[str, Any]:
@@ -120,7 +142,9 @@ class FinishedRun:
         console.print(selection_words(self.result), soft_wrap=True, highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
         console.print(
-            f"next:   archwright select {self.folder.path} --params 50% --to compact", soft_wrap=True, highlight=False
+            f"next:   archwright select {self.folder.path} --params 50% {export_options(self.result)}",
+            soft_wrap=True,
+            highlight=False,
         )
 
 
@@ -130,6 +154,8 @@ class Selection:
 
     run: FinishedRun
     entry: Mapping[str, Any]
+    note: str = ""
+    """Who was considered, where the choice was not among the front."""
 
     @property
     def config(self) -> dict[str, Any]:
@@ -138,9 +164,10 @@ class Selection:
     @property
     def neighbours(self) -> list[dict[str, Any]]:
         """The next smaller and the next larger member of the front."""
-        front = self.run.front
-        index = [entry["trial"] for entry in front].index(self.entry["trial"])
-        return front[max(0, index - 1) : index] + front[index + 1 : index + 2]
+        size = self.entry["nonembedding_parameters"]
+        others = [entry for entry in self.run.front if entry["trial"] != self.entry["trial"]]
+        smaller = [entry for entry in others if entry["nonembedding_parameters"] <= size]
+        return smaller[-1:] + others[len(smaller) : len(smaller) + 1]
 
     @cached_property
     def network(self) -> "PrunedNetwork":

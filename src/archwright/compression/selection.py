@@ -6,7 +6,7 @@ only where it is better by more than two standard errors of the difference on th
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optuna.trial import FrozenTrial, TrialState
@@ -51,23 +51,37 @@ class Finalist:
 
 def find_finalists(evaluator: SubnetEvaluator, trials: Sequence[FrozenTrial]) -> list[Finalist]:
     """The three with the lowest error of the search in every band; without halves, the Pareto front. Smallest first."""
-    space, scale = evaluator.space, evaluator.context.task_data.scale_error
     usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and is_feasible(trial)]
     if evaluator.context.halves is None:
-        usable = front(usable, space=space)
+        usable = front(usable, space=evaluator.space)
+    finalists = distinct_networks(evaluator, usable, lambda trial, spec: relative_size(evaluator, trial, spec))
+    return finalists if evaluator.context.halves is None else best_of_bands(finalists)
+
+
+def distinct_networks(
+    evaluator: SubnetEvaluator, trials: Sequence[FrozenTrial], size: Callable[[FrozenTrial, SubnetSpec], float]
+) -> list[Finalist]:
+    """Networks of these trials, each once and with the lowest error that the search saw of it; smallest first."""
+    space, scale = evaluator.space, evaluator.context.task_data.scale_error
     # A network without layers can be worse than guessing: it is left out unless there is no other.
-    usable = [trial for trial in usable if scale(evaluator.trial_error(trial)) <= 1] or usable
+    usable = [trial for trial in trials if scale(evaluator.trial_error(trial)) <= 1] or list(trials)
     usable.sort(key=lambda trial: (*trial.values, trial.number))
     distinct: dict[str, Finalist] = {}
     for trial in usable:
         config = config_of(space.choices, trial)
         spec = space.build(config)
-        finalist = Finalist(trial, config, spec, relative_size(evaluator, trial, spec))
-        distinct.setdefault(config_key(space.canonical(config)), finalist)
-    finalists = list(distinct.values())
-    if evaluator.context.halves is not None:
-        finalists = [member for band in range(BANDS) for member in of_band(finalists, band)[:RESCORED]]
-    return sorted(finalists, key=lambda finalist: (finalist.size, finalist.trial.number))
+        distinct.setdefault(config_key(space.canonical(config)), Finalist(trial, config, spec, size(trial, spec)))
+    return sorted(distinct.values(), key=lambda finalist: (finalist.size, finalist.trial.number))
+
+
+def best_of_bands(finalists: Sequence[Finalist]) -> list[Finalist]:
+    """The three of every band with the lowest error of the search, smallest first."""
+    chosen = [
+        member
+        for band in range(BANDS)
+        for member in sorted(of_band(finalists, band), key=lambda one: (*one.trial.values, one.trial.number))[:RESCORED]
+    ]
+    return sorted(chosen, key=lambda finalist: (finalist.size, finalist.trial.number))
 
 
 def of_band(finalists: Sequence[Finalist], band: int) -> list[Finalist]:

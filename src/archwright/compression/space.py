@@ -6,10 +6,12 @@ from functools import partial
 import numpy as np
 
 from archwright.compression.context import RunContext
+from archwright.compression.targets import TARGETS
 from archwright.networks.load import max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.generation import MIDDLE, measure_generation
+from archwright.objectives.latency import measure_latency
 from archwright.objectives.table import LatencyTable
 from archwright.spaces.subnetwork import ChainSpace, SubnetSpace, subnet_space
 from archwright.subnet.anatomy import read_anatomy
@@ -19,6 +21,8 @@ from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec
 
 ERROR, LATENCY, GENERATION = "validation_error", "latency_ms", "generation_ms"
 TABLE_ROUNDS = 20
+TRACED_DEPTH = 2
+"""Layers of the networks of a table where each takes seconds to export."""
 CANDIDATES = "candidates"
 """The note in a run folder about networks with weights of their own, by source."""
 
@@ -54,10 +58,19 @@ def chain_costs(context: RunContext, network: PrunedNetwork, anatomy: Anatomy) -
 
 
 def read_latency_table(context: RunContext, network: PrunedNetwork) -> LatencyTable:
-    """Measured once per run, on the machine that began it."""
+    """Measured once per run, on the machine that began it, in the runtime that the run is for."""
     noted = context.run.note("latency_table")
     if noted is None:
-        table = LatencyTable.measure(network, batch=1, length=context.length, rounds=TABLE_ROUNDS, seed=context.seed)
+        target = TARGETS[context.config.search.for_]
+        table = LatencyTable.measure(
+            network,
+            batch=1,
+            length=context.length,
+            rounds=TABLE_ROUNDS,
+            seed=context.seed,
+            timer=partial(measure_latency, prepare=target.prepare),
+            depth=None if target.prepare is None else TRACED_DEPTH,
+        )
         noted = context.run.note_once("latency_table", table.to_json())
     return LatencyTable.from_json(noted)
 

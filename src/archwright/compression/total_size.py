@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.methods import METHODS
+from archwright.compression.targets import TARGETS
 from archwright.configs import compress as o
 from archwright.configs.budget import parse_budget
 from archwright.configs.compress import CompressConfig
@@ -119,7 +120,8 @@ def embedding_plans(
         channels, rank = model.width, model.embedding_rank
         if stream < 1 and channels is None and can_narrow:
             channels = str(round(stream * whole.stream_width))
-        if part < 1 and rank is None and task_data.task.kind != "lm":
+        narrow = task_data.task.kind != "lm" and not TARGETS[config.search.for_].stock
+        if part < 1 and rank is None and narrow:
             rank = round(part * width)
         if (
             rank is not None
@@ -136,6 +138,8 @@ def can_be_narrow(config: CompressConfig, task_data: TaskData, name: str) -> boo
     method = METHODS[name]
     starts = not method.standalone and not (method.shared and options.start == "pretrained")
     starts = starts and TASK_KINDS[task_data.task.kind].teach is None  # its answers are as wide as the stream
+    if TARGETS[config.search.for_].stock:  # whose classes have the whole width
+        return False
     return starts and not config.fidelity.honesty and config.model.cut == "after" and family.can_narrow
 
 

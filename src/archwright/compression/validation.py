@@ -8,6 +8,7 @@ from archwright.compression.evaluator import check_latency, params_bounds
 from archwright.compression.methods import METHODS
 from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.compression.studies.fidelity import draw_subnets
+from archwright.compression.targets import TARGETS, validate_target
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.errors import BadInput
@@ -34,6 +35,8 @@ def validate(config: CompressConfig, task_data: TaskData) -> None:
         validate_width(config)
     if TASK_KINDS[task_data.task.kind].teach is not None:
         validate_taught(config, task_data)
+    whole = describe_checkpoint(task_data, config.model, whole=True)
+    validate_target(config, stock_family=whole.family.stock, family=whole.backbone["model_type"])
     space = build_space(config, task_data)
     validate_search(config, space)
     if GENERATION in config.search.objectives and task_data.task.kind != "lm":
@@ -151,6 +154,7 @@ def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
         space = subnet_space(options.space or "small", read_anatomy(network.config))  # an upper bound with --width
         specs = {"smallest": space.build(smallest(space.choices))}
         length = task_data.length(measure.length)
-        timings = measure_latency(network, specs, batch=1, length=length, rounds=measure.rounds)
+        prepare = TARGETS[config.search.for_].prepare
+        timings = measure_latency(network, specs, batch=1, length=length, rounds=measure.rounds, prepare=prepare)
         check_latency(most, timings["smallest"].low)
     check_store(config.search.store)

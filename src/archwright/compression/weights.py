@@ -29,6 +29,9 @@ class WeightSource(Protocol):
     def locate(self, config: Config) -> tuple[PrunedNetwork, SubnetSpec | None]:
         """A network, and what of it is the sub-network; None: all of it."""
 
+    def is_kept(self, config: Config) -> bool:
+        """Whether these weights are still there: networks with weights of their own are deleted when they lose."""
+
 
 @dataclass(frozen=True)
 class SharedWeights:
@@ -39,6 +42,9 @@ class SharedWeights:
 
     def locate(self, config: Config) -> tuple[PrunedNetwork, SubnetSpec]:
         return self.network, self.space.build(config)
+
+    def is_kept(self, config: Config) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,9 @@ class ChainWeights:
             return self.network, self.space.build(config)
         network = load_saved_network(self.context.run.networks / config["source"])
         return network.to(self.context.task_data.device), None
+
+    def is_kept(self, config: Config) -> bool:
+        return config["source"] == SUPERNET or (self.context.run.networks / config["source"]).exists()
 
     def delete_except(self, best: Iterable[Config], tried: Iterable[Config]) -> None:
         """Deletes tried candidates that are not among the best; the space still knows what they were."""
@@ -77,6 +86,9 @@ class StandaloneWeights:
         if not folder.exists():
             self.train(config, folder)
         return load_saved_network(folder).to(self.context.task_data.device), None
+
+    def is_kept(self, config: Config) -> bool:
+        return self.folder(config).exists()
 
     def folder(self, config: Config) -> Path:
         """Where the trained network is saved; runs of earlier versions have a second training of the whole one."""

@@ -24,6 +24,14 @@ def parse_budget(value: str | float, whole: float, *, option: str) -> float:
     return number
 
 
+def parse_bytes(value: str | float, whole: float, *, option: str) -> float:
+    """Bytes from `60%` (of `whole`), `12MB`, `0.3GB` or 12000000; a unit is a power of ten, with or without its B."""
+    try:
+        return parse_budget(plain_text(value).upper().removesuffix("B"), whole, option=option)
+    except BadInput:
+        raise BadInput(f"{option} must be a share such as 60% or a size such as 12MB, got {value!r}.") from None
+
+
 def parse_count(value: str | float, *, option: str) -> float:
     """So many things, shares not allowed: 15.7M, 20000000."""
     try:

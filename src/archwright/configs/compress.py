@@ -36,6 +36,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Option values that go together; what the user gives beside a preset wins."""
 
+DEFAULT_OBJECTIVES = ("validation_error", "nonembedding_parameters")
+
 CUTS = {
     "after": "the untouched checkpoint is fine-tuned: losses are against it, and it is the teacher; then it is cut",
     "before": "the checkpoint is cut, then fine-tuned; what is left is the original, as in earlier versions",
@@ -218,10 +220,11 @@ class SearchOptions:
     """What to try next."""
     trials: int = option(150, minimum=1)
     """Sub-networks to evaluate."""
-    objectives: tuple[str, ...] = option(
-        ("validation_error", "nonembedding_parameters"), choices=members("objectives.costs", "OBJECTIVES")
-    )
+    objectives: tuple[str, ...] = option(DEFAULT_OBJECTIVES, choices=members("objectives.costs", "OBJECTIVES"))
     """What to trade off, the validation error and at least one cost."""
+    for_: str = option("compact", choices=members("compression.targets", "TARGETS"))
+    """What the result is to be exported to: the search stays where that export is exact, and latency is that of its
+    runtime."""
     corners: tuple[str, ...] = option(("largest", "middle"), choices=("largest", "smallest", "middle"))
     """Corners of the space that every sampler tries first."""
     selection: str = option("halves", choices=SELECTIONS)
@@ -311,6 +314,20 @@ class RunOptions:
 
     run: Path
     """Folder of an `archwright compress` run."""
+
+
+@dataclass(frozen=True)
+class CostOptions:
+    """What else it may cost."""
+
+    flops: str | float | None = option(None, metavar="N|N%")
+    """At most so many floating point operations for one text (60%: of the original's, or a number such as 200M)."""
+    memory: str | float | None = option(None, metavar="SIZE|N%")
+    """At most so many bytes (60MB, or 60%: of the original's), measured: of its weights on disk, and of the peak of
+    resident memory in a fresh process that loads them and answers one text, beyond what the runtime itself takes."""
+    int8_size: str | float | None = option(None, metavar="SIZE|N%")
+    """At most so many bytes (12MB, or 60%: of the original's 8-bit weights) of its ONNX file with 8-bit weights,
+    measured."""
 
 
 @dataclass(frozen=True)
@@ -423,6 +440,7 @@ class SelectConfig:
 
     run: RunOptions
     budget: BudgetOptions = field(default_factory=BudgetOptions)
+    costs: CostOptions = field(default_factory=CostOptions)
     loss: LossOptions = field(default_factory=LossOptions)
     recovery: RecoveryOptions = field(default_factory=RecoveryOptions)
     export: ExportOptions = field(default_factory=ExportOptions)

@@ -91,7 +91,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        return "--" + self.name.rstrip("_").replace("_", "-")  # for_ is --for, a word that Python keeps to itself
 
     @property
     def required(self) -> bool:

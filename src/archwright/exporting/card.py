@@ -107,6 +107,10 @@ def error_section(facts: CardFacts) -> list[str]:
     return [f"## How good it is\n\n{about}\n\nCut out of `{Path(facts.model).name}` with:\n\n```\n{facts.command}\n```"]
 
 
+def test_rows(parity: Parity) -> str:
+    return "" if parity.test_rows is None else f" on {parity.test_rows:,} rows"
+
+
 def parity_lines(parity: Parity, form: ExportFormat) -> list[str]:
     lines = [f"Against the network that was exported: {difference_words(parity.difference)}."]
     lines.append(f"Limit: {parity.limit:.0e} of the largest logit or of 1. Weights on disk: {parity.bytes:,} bytes.")
@@ -118,5 +122,7 @@ def parity_lines(parity: Parity, form: ExportFormat) -> list[str]:
         lines.append(f"`{int8.file}` (8-bit, {int8.bytes:,} bytes): {difference_words(int8.difference)}.")
         lines += [f"Its latency: {latency_words(int8.latency)}."] if int8.latency else []
         if int8.test_error is not None and parity.test_error is not None:
-            lines.append(f"Test error: {parity.test_error:.4f}, with 8-bit weights {int8.test_error:.4f}.")
+            lines.append(
+                f"Test error{test_rows(parity)}: {parity.test_error:.4f}, with 8-bit weights {int8.test_error:.4f}."
+            )
     return lines

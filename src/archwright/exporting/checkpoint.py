@@ -35,6 +35,7 @@ def export(
     batches: Batches,
     latency: Latency | None = None,
     test_error: TestError | None = None,
+    test_rows: int | None = None,
     notes: Sequence[str] = (),
     facts: CardFacts | None = None,
 ) -> Parity:
@@ -87,6 +88,7 @@ def export(
             latency=exported_latency,
             int8=write_int8(form, place, traits.kind, reference, batches, latency, test_error) if int8 else None,
             test_error=exported_error,
+            test_rows=None if exported_error is None else test_rows,
             notes=tuple(notes),
             files={
                 str(path.relative_to(place)): path.stat().st_size for path in sorted(place.rglob("*")) if path.is_file()

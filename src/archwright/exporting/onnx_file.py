@@ -1,6 +1,7 @@
 """A pruned network as one ONNX file, and the same with 8-bit weights."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -98,11 +99,29 @@ def quantize(file: Path, to: Path) -> None:
 
 def int8_file_bytes(network: PrunedNetwork) -> int:
     """Size of the network's ONNX file with 8-bit weights, written for this and thrown away."""
-    with TemporaryDirectory() as folder, silence_libraries():
+    with open_int8(network, names=("input_ids", "attention_mask")) as (size, _):
+        return size
+
+
+@contextmanager
+def open_float(network: PrunedNetwork, *, names: Sequence[str]) -> Iterator[tuple[int, Callable[..., Tensor]]]:
+    """Bytes of the network's ONNX file for inputs of these names, and what it computes; gone with the block."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / FILE
+        with silence_libraries():
+            write_onnx(network, Path(folder), names=names)
+        yield file.stat().st_size, load_onnx(file)
+
+
+@contextmanager
+def open_int8(network: PrunedNetwork, *, names: Sequence[str]) -> Iterator[tuple[int, Callable[..., Tensor]]]:
+    """The same with 8-bit weights."""
+    with TemporaryDirectory() as folder:
         file, small = Path(folder) / FILE, Path(folder) / INT8_FILE
-        write_onnx(network, Path(folder), names=("input_ids", "attention_mask"))
-        quantize(file, small)
-        return small.stat().st_size
+        with silence_libraries():
+            write_onnx(network, Path(folder), names=names)
+            quantize(file, small)
+        yield small.stat().st_size, load_onnx(small)
 
 
 def write_int8_file(folder: Path) -> tuple[str, Callable[[Mapping[str, Tensor]], Tensor]]:

@@ -75,6 +75,8 @@ class Parity:
     int8: Int8Report | None
     test_error: float | None = None
     """Of the exported network, where there is an 8-bit twin to compare it with."""
+    test_rows: int | None = None
+    """Rows that these errors are about."""
     notes: tuple[str, ...] = ()
     """What was made smaller beside the layers: tokens kept, texts touched, rank and width."""
 

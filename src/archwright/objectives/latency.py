@@ -31,6 +31,10 @@ Clock = Callable[[], float]
 """Seconds."""
 
 
+Prepare = Callable[[PrunedNetwork, dict[str, torch.Tensor]], Callable[[], Any]]
+"""A network and its inputs to a call that runs it once."""
+
+
 class Timing(NamedTuple):
     """Milliseconds: the median, and the bounds of its 95 % bootstrap interval."""
 
@@ -161,10 +165,12 @@ def measure_latency(
     clock: Clock = time.thread_time,
     seconds: float | None = None,
     first: PrunedNetwork | None = None,
+    prepare: Prepare | None = None,
 ) -> Timings:
     """Milliseconds per batch of every sub-network, extracted and timed together; the first one is the sentinel too.
 
     `first` is timed in place of the first sub-network, where that is another network that reads the same inputs.
+    `prepare` makes a call of a network and its inputs, in another runtime than torch, on one thread.
 
     The clock counts the processor time of the one thread that computes: on an idle machine that is the time one waits,
     and on a busy one it stays so, where a wall clock would time the neighbours. More than 16 are timed in several
@@ -179,10 +185,24 @@ def measure_latency(
         networks = {name: extract_for_timing(model, specs[name]) for name in names}
         if first is not None and sentinel is not None:
             networks[sentinel] = first.cpu().eval()
-        calls = {name: forward(network, inputs) for name, network in networks.items()}
+        calls = prepare_calls(networks, inputs, prepare)
         with torch.inference_mode():
             sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, seconds=share))
     return merge_sessions(sessions, sentinel)
+
+
+def prepare_calls(
+    networks: Mapping[str, PrunedNetwork], inputs: dict[str, torch.Tensor], prepare: Prepare | None
+) -> dict[str, Callable[[], Any]]:
+    """One call per network; other runtimes take seconds to get one ready."""
+    if prepare is None:
+        return {name: forward(network, inputs) for name, network in networks.items()}
+    calls = {}
+    with progress("prepare networks for timing", len(networks), "networks") as bar:
+        for name, network in networks.items():
+            calls[name] = prepare(network, inputs)
+            bar.advance()
+    return calls
 
 
 def split_sessions(names: list[str]) -> list[list[str]]:

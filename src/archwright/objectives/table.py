@@ -73,12 +73,17 @@ class LatencyTable:
         rounds: int = 30,
         seed: int = 0,
         timer: Timer = measure_latency,
+        depth: int | None = None,
     ) -> Self:
-        """A table of this network on this device; a timed network has layers of one kind, all alike."""
+        """A table of this network on this device; a timed network has layers of one kind, all alike.
+
+        `depth` is how many layers it has at most, beside the whole network: all of the kind if not said, few where it
+        takes long to get one ready.
+        """
         full_layers = read_anatomy(model.config).full_layers
         kinds = list(dict.fromkeys(full_layers))
         of = tuple(kinds.index(layer) for layer in full_layers)
-        specs = {str(sizes(spec)): spec for spec in timed_specs(kinds, of)}
+        specs = {str(sizes(spec)): spec for spec in timed_specs(kinds, of, depth)}
         timings = timer(model, specs, batch=batch, length=length, rounds=rounds, seed=seed)
         times = np.array([timings[name].median for name in specs])
         base, costs = fit(kinds, of, list(specs.values()), times)
@@ -125,8 +130,8 @@ def measured_counts(full: int) -> tuple[int, ...]:
     return tuple(sorted({1, *(max(1, round(share * full)) for share in SHARES)})) if full else ()
 
 
-def timed_specs(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[SubnetSpec]:
-    """The whole network, and for every kind networks that have layers of it alone, all alike.
+def timed_specs(kinds: Sequence[LayerAnatomy], of: Sequence[int], depth: int | None = None) -> Iterator[SubnetSpec]:
+    """The whole network, and for every kind networks that have (at most `depth`) layers of it alone, all alike.
 
     Those have attention and FFN together, the whole first, or nothing, or attention alone, or FFN alone.
     """
@@ -134,8 +139,9 @@ def timed_specs(kinds: Sequence[LayerAnatomy], of: Sequence[int]) -> Iterator[Su
     for number, layer in enumerate(kinds):
         heads, units = measured_counts(layer.heads), measured_counts(layer.units)
         both = zip(heads[::-1], units[::-1], strict=False)
+        here = [place for place, kind in enumerate(of) if kind == number][:depth]
         for pair in [*both, (0, 0), *((count, 0) for count in heads), *((0, count) for count in units)]:
-            yield tuple(LayerSpec(*pair) if kind == number else LayerSpec(0, 0) for kind in of)
+            yield tuple(LayerSpec(*pair) if place in here else LayerSpec(0, 0) for place in range(len(of)))
 
 
 def fit(

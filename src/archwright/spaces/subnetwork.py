@@ -69,6 +69,22 @@ class SmallSpace(SubnetSpace):
         )
 
 
+class StockSpace(SubnetSpace):
+    """What stock Hugging Face classes can say: how many layers, and units that all of them share; all heads stay."""
+
+    @cached_property
+    def choices(self) -> SubnetChoices:
+        return {"layers": range(1, self.anatomy.layers + 1), "units": range(1, self.anatomy.units + 1)}
+
+    def build(self, config: Config) -> SubnetSpec:
+        """A layer that has fewer units than the config says keeps all of them."""
+        chosen = set(self.layer_order[: config["layers"]])
+        return tuple(
+            LayerSpec(whole.heads, min(config["units"], whole.units)) if layer in chosen else GONE
+            for layer, whole in enumerate(self.anatomy.full_layers)
+        )
+
+
 class LayerSpace(SubnetSpace):
     """One switch per layer."""
 
@@ -188,6 +204,7 @@ def uniform_chain(of: Anatomy, layer_order: Sequence[int]) -> Chain:
 SPACES: dict[str, type[SubnetSpace]] = {
     "chain": ChainSpace,
     "small": SmallSpace,
+    "stock": StockSpace,
     "layer": LayerSpace,
     "medium": MediumSpace,
     "large": LargeSpace,

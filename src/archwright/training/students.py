@@ -10,7 +10,6 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from archwright.configs import training as to
-from archwright.data.public_data import resolve_model
 from archwright.errors import BadInput
 from archwright.networks.load import UNREADABLE, first_line
 from archwright.random_streams import STUDENT_WEIGHTS, generator
@@ -18,6 +17,7 @@ from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.architectures import ArchitectureSpace, change_plan, read_configs
 from archwright.spaces.checkpoints import space_of_model
+from archwright.training.adapters import checkpoint_of
 
 MODEL = "model"
 """Folder of the trained network inside a run folder."""
@@ -100,7 +100,7 @@ def build_student(design: StudentDesign, head: str, *, vocabulary: int, seed: in
 def checkpoint_source(model: str) -> str:
     """Where the weights are: of a run folder of `train` the model inside it."""
     inside = Path(model) / MODEL
-    return str(inside) if (inside / "config.json").is_file() else resolve_model(model)
+    return str(inside) if (inside / "config.json").is_file() else checkpoint_of(model)
 
 
 STOCK: dict[str, Any] = {"mlm": AutoModelForMaskedLM, "lm": AutoModelForCausalLM}

@@ -31,6 +31,7 @@ from archwright.statistics.thresholds import USUAL, choose_thresholds
 from archwright.store import atomic_folder
 from archwright.subnet.spec import SubnetSpec
 from archwright.tasks import TASK_KINDS
+from archwright.training.adapters import checkpoint_of
 from archwright.training.checkpoint_head import HeadMatch, match_head
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.judging import choose_metric, parse_class_weights
@@ -208,7 +209,7 @@ def load_task_data(
 ) -> TaskData:
     """Everything that can be wrong about model and data is found here, before anything is written or trained."""
     where = resolve_device(device)
-    source = resolve_model(model.model)
+    source = checkpoint_of(model.model)
     task_data = prepare_task_data(
         *(stock_config(source), source, data),
         seed=seed,

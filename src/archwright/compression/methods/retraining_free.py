@@ -40,6 +40,9 @@ class TunedWeights:
         folder = self.context.run.networks / config_name(config)
         return load_saved_network(folder).to(self.context.task_data.device), None
 
+    def is_kept(self, config: Config) -> bool:
+        return config == largest(self.space.choices) or (self.context.run.networks / config_name(config)).exists()
+
 
 def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
     """One network per share of the FLOPs; after an interruption those that are missing."""

@@ -25,7 +25,7 @@ def build_evaluator(context: RunContext) -> SubnetEvaluator:
 
 
 STANDARD = Method(
-    spaces=("small", "layer", "medium", "large"),
+    spaces=("small", "stock", "layer", "medium", "large"),
     prepare=prepare,
     build_evaluator=build_evaluator,
     samplers=True,

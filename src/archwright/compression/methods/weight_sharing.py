@@ -29,7 +29,7 @@ def build_evaluator(context: RunContext) -> SubnetEvaluator:
 
 
 WEIGHT_SHARING = Method(
-    spaces=("chain", "small", "layer", "medium", "large"),
+    spaces=("chain", "small", "stock", "layer", "medium", "large"),
     prepare=prepare,
     build_evaluator=build_evaluator,
     samplers=True,

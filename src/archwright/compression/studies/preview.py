@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archwright.data.public_data import resolve_model
 from archwright.networks.load import stock_config, supernet_config
 from archwright.reports.compress.preview import preview_text, render_preview_page
 from archwright.search import Bits, sample, smallest
@@ -16,6 +15,7 @@ from archwright.spaces.subnetwork import SPACES, SubnetSpace, subnet_space
 from archwright.store import write_atomic
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import count, nonembedding_parameters, parameters, positions
+from archwright.training.adapters import checkpoint_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,7 +43,7 @@ class Preview:
 
 def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     """Mask gallery (Figure 2), sizes of 500 samples per space (Figure 3), smallest size, share of the embeddings."""
-    config = supernet_config(stock_config(resolve_model(model)), labels=LABELS)
+    config = supernet_config(stock_config(checkpoint_of(model)), labels=LABELS)
     whole = read_anatomy(config)
     spaces = {name: subnet_space(name, whole) for name in SPACES}
     facts = {

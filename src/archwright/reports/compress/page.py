@@ -9,11 +9,13 @@ from archwright.reports.compress.summary import (
     error_words,
     half_size_member,
     headline,
+    latency_setup,
     loss,
     loss_interval,
     member_commands,
     selection_words,
     shared_error,
+    total_words,
 )
 from archwright.reports.figures.fronts import fidelity_panel, quantization_panels
 from archwright.reports.figures.panels import figure
@@ -34,7 +36,7 @@ from archwright.reports.tables import table
 
 COEFFICIENTS = {"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}
 OPTIONS = ("model", "family", "task", "metric", "space", "strategy", "sampler", "order", "seed")
-LATENCY = {"batch": "batch", "tokens": "length", "threads": "threads", "rounds": "rounds"}
+LATENCY = {"batch": "batch", "tokens": "length", "runtime": "runtime", "threads": "threads", "rounds": "rounds"}
 STEADY = 0.05
 """A sentinel network, timed between the others, may change its speed by this share."""
 SYMBOLS = {
@@ -115,6 +117,7 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         cards=cards(result),
         data={
             "result": result,
+            "latency_setup": latency_setup(result),
             "commands": [member_commands(result, member) for member in result["front"]],
             "error": {name: getattr(errors, name) for name in shown},
         },
@@ -134,9 +137,13 @@ def cards(result: Mapping[str, Any]) -> list[Card]:
         around = f", {bounds(100 * interval[0], 100 * interval[1], 1)} on {interval[2]:,} rows" if interval else ""
         share = percent(number(member, "nonembedding_share"))
         best = [
-            ("Best of half the size or less", share, f"{here} of {before} non-embedding parameters"),
+            (
+                "Best of half the size or less",
+                share,
+                f"{here} of {before} non-embedding parameters{total_words(result, member)}",
+            ),
             ("Its loss", lost, error_words(result, member) + around),
-            speed_card("Its latency", "latency_ms", member, original),
+            speed_card("Its latency", "latency_ms", member, original, latency_setup(result)),
         ]
         if number(member, *GENERATION) is not None:
             best.append(speed_card("It writes a token in", "generation_ms", member, original))
@@ -147,11 +154,11 @@ def cards(result: Mapping[str, Any]) -> list[Card]:
     return [*best, ("On the front", str(len(result["front"])), f"{front}, in {duration(number(result, 'seconds'))}")]
 
 
-def speed_card(title: str, key: str, member: Mapping[str, Any], original: Mapping[str, Any]) -> Card:
-    """A measured time, latency_ms or generation_ms, against the original's."""
+def speed_card(title: str, key: str, member: Mapping[str, Any], original: Mapping[str, Any], setup: str = "") -> Card:
+    """A measured time, latency_ms or generation_ms, against the original's; `setup` says how it was measured."""
     now, before = (number(network, key, "median") for network in (member, original))
     high, low = number(member, key, "high"), number(original, key, "low")
-    detail = f"{milliseconds(now)} instead of {milliseconds(before)}"
+    detail = f"{milliseconds(now)} instead of {milliseconds(before)}{f' ({setup})' if setup else ''}"
     if high is not None and low is not None and high >= low:
         return title, "no clear gain", f"{detail}, the intervals overlap"
     return title, percent(now / before) if now is not None and before else DASH, f"of the original: {detail}"

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archwright.reports.figures.fronts import ERRORS, plot_points
-from archwright.reports.numbers import DASH, bounds, count, error_format, milliseconds, number, percent, signed
+from archwright.reports.numbers import (
+    DASH,
+    bounds,
+    count,
+    error_format,
+    milliseconds,
+    number,
+    percent,
+    plural,
+    signed,
+)
 from archwright.reports.tables import ReportTable, table
 from archwright.reports.text_plot import Canvas, Point
 
@@ -88,6 +98,16 @@ def selection_words(result: Mapping[str, Any]) -> str:
     return f"chosen: {selection.get('note') or 'by all validation rows, which the search minimised'}"
 
 
+def latency_setup(result: Mapping[str, Any]) -> str:
+    """What every latency of a result is about: 24 tokens, torch, 1 thread; empty where none was measured."""
+    latency = result.get("latency") or {}
+    length, threads = number(latency, "length"), int(number(latency, "threads") or 1)
+    if length is None:
+        return ""
+    runtime = latency.get("runtime", "torch")  # earlier versions knew no other
+    return f"{length:.0f} tokens, {runtime}, {plural(threads, 'thread', 'threads')}"
+
+
 def error_words(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
     """The member's error beside the original's."""
     key, errors = shared_error(result, member), error_format(result)
@@ -104,7 +124,7 @@ def headline(result: Mapping[str, Any]) -> str:
         return warning
     if member is None:
         return "No sub-network on the front has about half of the non-embedding parameters (52 %) or fewer."
-    size = f"{percent(member['nonembedding_share'])} of the non-embedding parameters"
+    size = f"{percent(member['nonembedding_share'])} of the non-embedding parameters{total_words(result, member)}"
     lost, errors = loss(result, member), error_format(result)
     if lost is None:
         return f"The best sub-network of half the size or less keeps {size}; the original has no error to compare with."
@@ -118,6 +138,15 @@ def headline(result: Mapping[str, Any]) -> str:
         sure = f"; its loss is {signed(lost * 100)} {errors.unit}{around}" if around else ""
         return f"A sub-network with {size} is no worse than the original: {both}{sure}."
     return f"A sub-network with {size} stays within {errors.near_words} of the original: it loses {amount}, {both}."
+
+
+def total_words(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+    """All parameters, embeddings included, of a member and of the untouched checkpoint, in brackets."""
+    whole = number(result.get("checkpoint") or result["original"], "parameters")
+    here = number(member, "parameters")
+    if here is None or not whole:
+        return ""
+    return f" ({percent(here / whole)} of all, {count(here)} of {count(whole)})"
 
 
 def constant_warning(result: Mapping[str, Any]) -> str | None:
@@ -167,10 +196,15 @@ def embedding_lines(result: Mapping[str, Any]) -> list[str]:
     return [*lines, line]
 
 
+def export_options(result: Mapping[str, Any]) -> str:
+    """How the networks of a run are exported for what it was made for; earlier versions knew one way."""
+    return str(result.get("export_options") or "--to compact")
+
+
 def member_commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, str]:
     """The command lines that pick and export this member, quoted for a shell."""
     run = shlex.quote(str(result.get("folder") or result.get("run", "RUN")))
-    export = f"archwright export {run} --trial {shlex.quote(str(member.get('trial')))} --to compact"
+    export = f"archwright export {run} --trial {shlex.quote(str(member.get('trial')))} {export_options(result)}"
     share = number(member, "nonembedding_share")
     if share is None:
         return {"export": export}
@@ -198,7 +232,11 @@ def front_table(result: Mapping[str, Any]) -> ReportTable:
                 loss_cell(result, network) if rows else "",
             ]
         )
-    return table((*head, errors.loss_heading), rows, title=headline(result), left=(), styles={0: "bold"})
+    setup = latency_setup(result)
+    captions = [f"latency: milliseconds for one text ({setup}), the original's too"] if setup else []
+    return table(
+        (*head, errors.loss_heading), rows, title=headline(result), left=(), styles={0: "bold"}, captions=captions
+    )
 
 
 def loss_cell(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:

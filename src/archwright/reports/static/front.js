@@ -27,7 +27,7 @@ const SIZES = {
     value: (network) => network.flops, trial: objective("flops"),
   },
   latency: {
-    label: "latency", name: "Latency", format: milliseconds, ticks: "", suffix: " ms", title: "Measured latency, median and interval",
+    label: "latency", name: "Latency", format: milliseconds, ticks: "", suffix: " ms", title: `Measured latency, median and interval${data.latency_setup ? ` (${data.latency_setup})` : ""}`,
     value: (network) => (network.latency_ms || {}).median, trial: objective("latency_ms", "latency"),
     interval: (network) => network.latency_ms || {},
   },
@@ -88,7 +88,7 @@ function hoverText(name, n) {
   const interval = known(latency.low) && known(latency.high) ? ` (${latency.low.toFixed(2)} to ${latency.high.toFixed(2)})` : "";
   return [`<b>${name}</b>`, `validation ${measure.word} ${measure.show(n.validation_error, 2)}`, `test ${measure.word} ${measure.show(n.test_error, 2)}`,
     `${percent(n.nonembedding_share, 1)} of the non-embedding parameters`, `${count(n.parameters)} parameters, ${count(n.flops)} FLOPs`,
-    `latency ${milliseconds(latency.median)}${interval}`, `int8 ${bytes(n.int8_bytes)}`].join("<br>");
+    `latency ${milliseconds(latency.median)}${interval}${data.latency_setup ? `, ${data.latency_setup}` : ""}`, `int8 ${bytes(n.int8_bytes)}`].join("<br>");
 }
 
 function networkTrace(networks, names, marker) {

@@ -96,7 +96,7 @@ function comparison(n) {
     ["Non-embedding", count(n.nonembedding_parameters), percent(n.nonembedding_share)],
     ["Parameters", count(n.parameters), change(n.parameters, original.parameters, ratio)],
     ["FLOPs", count(n.flops), change(n.flops, original.flops, ratio)],
-    ["Latency", milliseconds(latency.median), change(latency.median, before.median, ratio)],
+    [el("span", {}, "Latency", data.latency_setup ? el("small", { class: "range" }, ` ${data.latency_setup}`) : ""), milliseconds(latency.median), change(latency.median, before.median, ratio)],
     ...(writes ? [["Per written token", milliseconds(written(n)), change(written(n), written(original), ratio)]] : []),
     ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
   ];
@@ -168,7 +168,7 @@ const COLUMNS = [
   { name: "Share", value: (n) => n.nonembedding_share, show: (n) => percent(n.nonembedding_share, 1) },
   { name: "Parameters", value: (n) => n.parameters, show: (n) => count(n.parameters) },
   { name: "FLOPs", value: (n) => n.flops, show: (n) => count(n.flops) },
-  { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
+  { name: data.latency_setup ? `Latency (${data.latency_setup})` : "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
   ...(writes ? [{ name: "Per written token", value: written, show: (n) => timeCell(n.generation_ms) }] : []),
   { name: "int8", value: (n) => n.int8_bytes, show: (n) => bytes(n.int8_bytes) },
   { name: `Validation ${measure.word}`, value: (n) => n.validation_error, show: (n) => measure.show(n.validation_error, 2) },
