@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.covering import mark_combinations_slow
+from tests.covering import mark_combinations_slow, mark_later_families_slow
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
@@ -22,6 +22,7 @@ settings.load_profile("patient")
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_combinations_slow(items)
+    mark_later_families_slow(items)
     if hasattr(config, "workerinput"):  # one of several processes
         from tests.scheduling import longest_first
 

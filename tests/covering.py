@@ -5,6 +5,21 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import pytest
 
+LATER = ("xlm-roberta", "camembert", "mpnet", "modernbert", "deberta-v2", "phi3", "gemma2", "gemma3_text")
+"""Families of which `make test` tries the CORE only: the mechanism is that of the others, which it tries in full."""
+CORE = {
+    "test_every_way_to_run_a_subnetwork_agrees_with_the_hand_written_one",
+    "test_every_kind_of_task_agrees_with_the_hand_written_one",
+    "test_the_record_names_what_is_there",
+    "test_saving_and_loading_changes_nothing",
+    "test_a_fine_tuned_checkpoint_gives_the_stock_answers",
+    "test_reordering_changes_no_answer",
+    "test_counts_are_those_of_the_extracted_network",
+    "test_kept_tokens_mean_what_they_meant",
+    "test_corners",
+    "test_corners_in_double_precision",
+}
+
 
 def covering_rows(rows: Sequence[Mapping[str, Hashable]]) -> list[int]:
     """Places of rows that hold every value of every column at least once: greedily, the first among equals."""
@@ -29,4 +44,14 @@ def mark_combinations_slow(items: Sequence[pytest.Item]) -> None:
         chosen = set(covering_rows(rows))
         for place, item in enumerate(combinations):
             if place not in chosen:
+                item.add_marker(pytest.mark.slow)
+
+
+def mark_later_families_slow(items: Sequence[pytest.Item]) -> None:
+    """Every test of a later family that is not of the core becomes `slow`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec") and item.originalname not in CORE:
+            values = item.callspec.params.values()
+            names = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+            if any(isinstance(name, str) and name.startswith(LATER) for name in names):
                 item.add_marker(pytest.mark.slow)

@@ -17,9 +17,10 @@ from archwright.networks.load import network_class, put_weights, supernet_config
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
+from archwright.subnet.importance import ImportanceOrder, reorder
 from archwright.subnet.slicing import masked_subnetwork, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, nonembedding_parameters, parameters, positions
-from tests.exporting.tiny import DECODERS, HEADS, SIZES, batches, inside, supernet, tokenizer
+from tests.exporting.tiny import DECODERS, HEADS, SIZES, UNITS, batches, inside, supernet, tokenizer
 from tests.tiny import ROUNDED  # stock modules that compute in float64 since it was imported
 
 UNEVEN = (LayerSpec((0, 2), (3, 7, 30)), LayerSpec(3, 0), LayerSpec(1, 11))
@@ -60,6 +61,18 @@ def test_the_first_layer_of_modernbert_has_no_norm_to_give() -> None:
     with pytest.raises(BadInput, match=r"first layer of modernbert.*layers \[1, 2\] without it; export to hf-padded"):
         hf.check_expressible(network)
     assert hf.as_stock(network).config.num_hidden_layers == 3
+
+
+def test_heads_of_mpnet_go_back_to_their_columns_of_the_shared_table() -> None:
+    model = supernet("mpnet", "cls")
+    heads = ((2, 0, 3, 1), (1, 3, 2, 0), (3, 2, 1, 0))
+    reorder(model, ImportanceOrder(heads, (tuple(range(UNITS)),) * 3, (0, 1, 2)))
+    network = extract(model, (LayerSpec(2, 5), LayerSpec((0, 3), 4), LayerSpec(4, 3)))
+    assert network.backbone.encoder.layer[1].attention.attn.head_places.tolist() == [1, 0]
+    stock = hf.as_stock(network)
+    for inputs in batches("mpnet"):
+        with torch.no_grad():
+            torch.testing.assert_close(stock(**inputs).logits, network(**inputs).logits, rtol=0, atol=1e-5)
 
 
 REAL: dict[str, dict[str, Any]] = {
