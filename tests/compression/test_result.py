@@ -118,7 +118,7 @@ def check(result: dict[str, Any], trials: int = 6) -> None:
     assert all(set(row) == ROW and len(row["values"]) == len(result["objectives"]) for row in result["trials"])
     assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) <= trials
     assert set(result["latency"]) == {
-        *("batch", "length", "threads", "rounds", "stopped", "sentinel_drift", "predicted_vs_measured")
+        *("batch", "length", "runtime", "threads", "rounds", "stopped", "sentinel_drift", "predicted_vs_measured")
     }
     assert set(result["seconds_by_phase"]) <= {
         "original",

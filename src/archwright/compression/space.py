@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -62,15 +63,10 @@ def read_latency_table(context: RunContext, network: PrunedNetwork) -> LatencyTa
     noted = context.run.note("latency_table")
     if noted is None:
         target = TARGETS[context.config.search.for_]
-        table = LatencyTable.measure(
-            network,
-            batch=1,
-            length=context.length,
-            rounds=TABLE_ROUNDS,
-            seed=context.seed,
-            timer=partial(measure_latency, prepare=target.prepare),
-            depth=None if target.prepare is None else TRACED_DEPTH,
-        )
+        options: dict[str, Any] = {"batch": 1, "length": context.length, "rounds": TABLE_ROUNDS, "seed": context.seed}
+        if target.prepare is not None:
+            options |= {"timer": partial(measure_latency, prepare=target.prepare), "depth": TRACED_DEPTH}
+        table = LatencyTable.measure(network, **options)
         noted = context.run.note_once("latency_table", table.to_json())
     return LatencyTable.from_json(noted)
 
