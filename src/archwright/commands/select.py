@@ -11,7 +11,7 @@ from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS, find_format
-from archwright.reports.compress.summary import export_options, latency_setup, loss_words
+from archwright.reports.compress.summary import export_options, keep_words, latency_setup, loss_words
 from archwright.reports.numbers import SPACE, error_format
 from archwright.threads import choose_threads
 
@@ -116,9 +116,6 @@ def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, An
     """One line about a member of the front against the original."""
     original, measure, setup = result["original"], error_format(result), latency_setup(result)
     milliseconds = entry["latency_ms"]["median"]
-    config = str(entry["config"])
-    if len(config) >= 400:  # a row of thousands of switches
-        config = f"heads and units per layer {entry['keep']}"
     return (
         f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
         f"({entry['parameters']:,} in all), validation {measure.word} {format_error(entry, 'validation_error', result)}"
@@ -126,7 +123,7 @@ def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, An
         f"{format_error(entry, 'test_error', result)} ({loss_words(result, entry, 'test_error')}), "
         f"{milliseconds:.2f} ms ({setup}{'; ' if setup else ''}"
         f"{milliseconds / original['latency_ms']['median']:.0%} of the original), "
-        f"{writing_words(entry, original)}{size_words(entry)}config {config}"
+        f"{writing_words(entry, original)}{size_words(entry)}{keep_words(entry)}"
     )
 
 

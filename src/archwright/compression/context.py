@@ -12,6 +12,7 @@ from archwright.configs.options import config_options, config_values, make_confi
 from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
+from archwright.progress import progress
 from archwright.statistics.own_metric import is_own, resolve_own
 from archwright.store import RunFolder
 from archwright.tasks import TASK_KINDS
@@ -86,11 +87,12 @@ class RunContext:
 
     def errors(self, network: PrunedNetwork) -> dict[str, float]:
         """Of a network by itself, on the validation rows that judge and the test rows."""
-        data = self.task_data
-        return {
-            "validation_error": data.error(network, self.holdout_rows),
-            "test_error": data.error(network, data.test),
-        }
+        data, errors = self.task_data, {}
+        with progress("errors", 2, "sets of rows") as bar:
+            for name, rows in (("validation_error", self.holdout_rows), ("test_error", data.test)):
+                errors[name] = data.error(network, rows)
+                bar.advance()
+        return errors
 
 
 def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:

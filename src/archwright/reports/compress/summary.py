@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from archwright.reports.figures.fronts import ERRORS, plot_points
@@ -85,6 +86,19 @@ def loss_words(result: Mapping[str, Any], member: Mapping[str, Any], key: str) -
         low, high, rows = interval
         around = f" ({100 * low:.1f} to {100 * high:.1f}, {rows:,} rows)"
     return f"loses {100 * lost:.1f} {error_format(result).unit}{around}"
+
+
+def keep_words(member: Member) -> str:
+    """What a member keeps, from the first layer to the last: keeps 4 of 6 layers (heads/units 11/1324, 2 x 4/117, -).
+
+    A configuration of the search is for machines: it may be a row of thousands of packed switches.
+    """
+    layers = [f"{heads}/{units}" if heads or units else "-" for heads, units in member["keep"]]
+    runs = [(layer, len(list(equal))) for layer, equal in groupby(layers)]
+    shown = ", ".join(layer if times == 1 else f"{times} x {layer}" for layer, times in runs)
+    source = member.get("source")
+    made = f", made as the candidate {source}" if source and source != "supernet" else ""
+    return f"keeps {sum(layer != '-' for layer in layers)} of {len(layers)} layers (heads/units {shown}){made}"
 
 
 def selection_words(result: Mapping[str, Any]) -> str:
