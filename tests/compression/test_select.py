@@ -12,10 +12,9 @@ import pytest
 
 import archwright as aw
 from archwright.cli.main import main
-from archwright.commands.select import writing_words
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
-from archwright.reports.compress.summary import keep_words
+from archwright.reports.compress.summary import keep_words, writing_words
 from tests.cli.test_early_checks import RUN, SOURCE
 from tests.compression.runs import compressed, refusal, words_of
 

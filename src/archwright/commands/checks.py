@@ -70,15 +70,10 @@ def check_rows(data: o.DataOptions) -> None:
 
 
 def check_select(config: o.SelectConfig) -> None:
-    """The run has a result, and something on its front is within the budget."""
-    budget = config.budget
-    load_run(config.run.run).select(
-        params=budget.params,
-        latency_ms=budget.latency_ms,
-        max_loss=config.loss.max_loss,
-        surely=config.loss.surely,
-        total_params=budget.total_params,
-    )
+    """The run has a result, and something on its front is within a budget that needs no measuring."""
+    run, budget, costs, loss = load_run(config.run.run), config.budget, config.costs, config.loss
+    if all(limit is None for limit in (budget.latency_ms, costs.flops, costs.memory, costs.int8_size)):
+        run.select(params=budget.params, total_params=budget.total_params, max_loss=loss.max_loss, surely=loss.surely)
 
 
 def check_worker(config: o.WorkerConfig) -> None:

@@ -15,6 +15,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.statistics.own_metric import is_own, resolve_own
 from archwright.store import RunFolder
+from archwright.store.run import INPUTS
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, load_task_data
 
@@ -97,7 +98,7 @@ class RunContext:
 
 def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:
     """The context of a run that has begun, from its folder alone; the device may be another one."""
-    config = from_settings(folder.settings)
+    config = from_settings({**folder.settings, **own_inputs(folder)})
     task_data = load_task_data(config.model, config.data, seed=config.output.seed, device=device)
     return teach(RunContext(folder, config, task_data))
 
@@ -107,6 +108,16 @@ def teach(context: RunContext, original: PrunedNetwork | None = None) -> RunCont
     record = TASK_KINDS[context.task_data.task.kind].teach
     taught: RunContext = context if record is None else record.load()(context, original)
     return taught
+
+
+def own_inputs(folder: RunFolder) -> dict[str, str]:
+    """Options that name what lies in the run folder itself, where that is now: the folder may have been moved."""
+    found: dict[str, str] = {}
+    for name in ("model", "tokenizer", "train", "validation", "test"):
+        path = folder.path / INPUTS / Path(str(folder.settings.get(name))).name
+        if Path(str(folder.settings.get(name))).parent.name == INPUTS and path.exists():
+            found[name] = str(path)
+    return found
 
 
 def to_settings(config: CompressConfig) -> dict[str, Any]:
