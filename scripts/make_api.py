@@ -34,7 +34,7 @@ the value of the preset. Written by scripts/make_api.py from the configs of the 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from archwright.callbacks import Callback
 from archwright.version import __version__
@@ -87,9 +87,9 @@ class Api:
 
 API = {
     "compress": Api(
-        "FinishedRun | MethodComparison | Preview",
+        "FinishedRun | MethodComparison | Preview | Estimate",
         "",
-        "Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.",
+        "Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.",
     ),
     "select": Api("SelectResult", "commands.select", "Returns the pick, its neighbours and what was written."),
     "export": Api("ExportResult", "compression.export", "Returns the folder of the checkpoint and its parity report."),
@@ -117,6 +117,7 @@ COMPRESS_RETURNS = {
     "FinishedRun": "compression.run",
     "MethodComparison": "compression.studies.comparison",
     "Preview": "compression.studies.preview",
+    "Estimate": "compression.studies.estimate",
 }
 PREVIEW_OPTIONS = ("out", "seed")
 """What `compress` looks at beside `preview`."""
@@ -179,10 +180,15 @@ def signature(name: str, options: Mapping[str, str], returns: str) -> str:
 
 
 def compress_overloads(options: dict[str, str]) -> list[str]:
-    """One run; several methods side by side; a look at the spaces."""
-    one = {key: text for key, text in options.items() if key not in ("compare", "preview")}
+    """One run; several methods side by side; a look at the spaces; an estimate."""
+    one = {key: text for key, text in options.items() if key not in ("compare", "preview", "dry_run")}
     preview = {"preview": "str", **{key: options[key] for key in PREVIEW_OPTIONS}}
-    forms = {"FinishedRun": one, "MethodComparison": {"compare": "Sequence[str]", **one}, "Preview": preview}
+    forms = {
+        "FinishedRun": one,
+        "MethodComparison": {"compare": "Sequence[str]", **one},
+        "Preview": preview,
+        "Estimate": {"dry_run": "Literal[True]", **one},
+    }
     return [signature("compress", form, returns) for returns, form in forms.items()]
 
 

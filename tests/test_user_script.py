@@ -24,6 +24,7 @@ trial: int = smaller.entry["trial"]
 both = aw.compress(compare=["standard", "weight-sharing"], minutes=5.0)
 again = both.run("standard").front
 aw.compress(preview="minilm").as_json()
+hours: float = aw.compress(dry_run=True, train="rows.csv").seconds / 3600
 aw.select("runs/demo", params="50%", to="compact").as_json()
 aw.export(run=Path("runs/demo"), trial=3, to="onnx", int8=True)
 scores = aw.score(space="flexibert", random=5, proxies=("w_pca",)).rows

@@ -15,7 +15,7 @@ the value of the preset. Written by scripts/make_api.py from the configs of the 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from archwright.callbacks import Callback
 from archwright.version import __version__
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from archwright.compression.objects import RowsInMemory, Saved
     from archwright.compression.run import FinishedRun
     from archwright.compression.studies.comparison import MethodComparison
+    from archwright.compression.studies.estimate import Estimate
     from archwright.compression.studies.preview import Preview
 
 # fmt: off
@@ -118,6 +119,32 @@ def compress(
 ) -> "Preview": ...
 
 
+@overload
+def compress(
+    *, dry_run: Literal[True], model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
+    pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
+    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
+    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
+    validation_role: str | None = None, split: str | None = None, text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", choice_columns: Sequence[str] = (),
+    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
+    train_rows: int = 0, validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128,
+    preset: str = "default", method: str = "weight-sharing", space: str | None = None, strategy: str | None = None,
+    order: str | None = None, teacher: str | None = None, start: str | None = None, epochs: float | None = None,
+    min_epochs: float | None = None, original_epochs: float | None = None, learning_rate: float | None = None,
+    batch_size: int | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), corners: Sequence[str] | None = None,
+    selection: str | None = None, minutes: float | None = None, workers: int = 1, ray: str | None = None,
+    store: str | None = None, params: str | float | None = None, latency_ms: float | None = None,
+    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, measure_int8: bool = False,
+    honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0,
+    threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
+) -> "Estimate": ...
+
+
 def compress(
     *, model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
     pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
@@ -140,12 +167,12 @@ def compress(
     ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None, dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
-) -> "FinishedRun | MethodComparison | Preview":
+) -> "FinishedRun | MethodComparison | Preview | Estimate":
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
-    Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.
+    Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.
 
     model: A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral
         checkpoint, pre-trained or fine-tuned.
@@ -240,6 +267,7 @@ def compress(
     threads: Threads per process.
     device: Where to train and evaluate.
     preview: Only show the spaces of this model: example masks, sizes, smallest reachable.
+    dry_run: Check everything, time a few steps, and estimate time, memory and disk of the run.
     callbacks: Told about phases, steps of trainings, trials and the end.
     """
     return _run_with_objects("compress", locals())

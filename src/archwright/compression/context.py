@@ -19,7 +19,7 @@ from archwright.store.run import INPUTS
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, load_task_data
 
-OUTSIDE_OF_RUN = ("compare", "preview")
+OUTSIDE_OF_RUN = ("compare", "preview", "dry_run")
 """Options of CompressConfig that say nothing about a single run."""
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
