@@ -11,7 +11,7 @@ from archwright.data.public_data import EMBEDDED, resolve_model
 from archwright.data.tasks.hub import PREFIX
 from archwright.data.tasks.labelled import BUILT_IN
 from archwright.data.tasks.tables import Columns
-from archwright.data.tasks.task import DEFAULT_TASK, OTHER_TASKS, TaskRequest, load_labelled
+from archwright.data.tasks.task import DEFAULT_TASK, OTHER_TASKS, TaskRequest, load_labelled, recognise_kind
 from archwright.errors import BadInput
 from archwright.store import existing_run
 from archwright.tasks import TASK_KINDS
@@ -56,7 +56,8 @@ def check_rows(data: o.DataOptions) -> None:
                 raise BadInput(f"there is no file {str(path)!r}; check the path.")
         return
     columns = Columns(
-        data.text_column, data.text_pair_column, data.label_column, tuple(data.choice_columns), data.skip_empty
+        *(data.text_column, data.text_pair_column, data.label_column),
+        *(tuple(data.choice_columns), data.skip_empty, tuple(data.label_columns)),
     )
     request = TaskRequest(
         name=data.task or None,
@@ -66,7 +67,9 @@ def check_rows(data: o.DataOptions) -> None:
         labels=data.labels or None,
         validation_role=data.validation_role,
     )
-    load_labelled(request)
+    load = recognise_kind(request)
+    if load is load_labelled:  # others read their rows when there is a network to read them for
+        load(request)
 
 
 def check_select(config: o.SelectConfig) -> None:

@@ -17,10 +17,11 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from archwright.compression import minutes
-from archwright.compression.context import PER_ROW, RunContext
+from archwright.compression.context import RunContext
 from archwright.compression.finetuning import extract_trainable
 from archwright.compression.methods import METHODS
 from archwright.compression.methods.candidates import PRUNED, PRUNED_DECODERS, trained_specs
@@ -33,7 +34,7 @@ from archwright.compression.supernet import supernet_step
 from archwright.compression.total_size import fit_embeddings
 from archwright.compression.validation import validate, validate_new_run
 from archwright.configs.compress import CompressConfig
-from archwright.data.batching import Batch
+from archwright.data.batching import Batch, batch_of
 from archwright.errors import BadInput
 from archwright.networks.load import freeze_embeddings
 from archwright.networks.pruned import PrunedNetwork
@@ -52,7 +53,7 @@ from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.threads import choose_threads
 from archwright.training.loop import StepRecord, Update, train_network
-from archwright.training.losses import distillation, task_loss
+from archwright.training.losses import distillation
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint
 
@@ -134,6 +135,11 @@ def estimate_run(config: CompressConfig) -> Estimate:
         got = "--compare" if config.compare.compare else f"--method {config.supernet.method}"
         raise BadInput(f"--dry-run estimates single runs of {able}, got {got}; the others train little or nothing.")
     task_data = load_data(config)
+    if TASK_KINDS[task_data.task.kind].teach is not None:
+        raise BadInput(
+            f"--dry-run needs a task with targets of its own, got {task_data.task.kind}, which learns the original's "
+            "answers; time a run with few rows (--train-rows)."
+        )
     folder = config.output.out or default_folder(config, task_data)
     config, task_data = fit_embeddings(config, task_data, folder)
     validate(config, task_data)
@@ -153,7 +159,7 @@ class Measurements:
         self.kind = TASK_KINDS[self.data.task.kind]
         self.network = load_checkpoint(self.data, context.config.model, self.options)
         self.steps_per_epoch = self.data.steps_per_epoch(self.options.batch_size)
-        self.is_cached = self.data.task.kind in PER_ROW and self.options.epochs >= 1
+        self.is_cached = self.kind.per_row and self.options.epochs >= 1
         """Whether the teacher answers every row once."""
 
     def estimate(self, folder: Path, begun: float) -> Estimate:
@@ -178,7 +184,7 @@ class Measurements:
         trial = count_tokens(context.search_rows) * half_answer + TRIAL_SECONDS
         about = f"{search.trials:,} trials of {trial:.2g} s"
         if not shared:
-            alone = self.step_seconds(self.network, plain_update(self.network, loss=task_loss)) * USUAL_SHARE
+            alone = self.step_seconds(self.network, plain_update(self.network, loss=self.data.loss)) * USUAL_SHARE
             steps = round(self.options.epochs * self.steps_per_epoch)
             trial += alone * steps
             about = f"{search.trials:,} networks of at most {steps:,} steps of {alone:.2g} s"
@@ -189,7 +195,7 @@ class Measurements:
         phases.append(self.estimate_measuring(min(BANDS, rescored), answer, half_answer, phases))
         if honesty := context.config.fidelity.honesty:
             epochs = context.config.fidelity.honesty_epochs or self.options.epochs
-            alone = self.step_seconds(self.network, plain_update(self.network, loss=task_loss)) * USUAL_SHARE
+            alone = self.step_seconds(self.network, plain_update(self.network, loss=self.data.loss)) * USUAL_SHARE
             phases.append(Phase("honesty", honesty * epochs * self.steps_per_epoch * alone, f"{honesty} networks"))
         working, afterwards = self.disk_bytes(space)
         return Estimate(
@@ -209,7 +215,7 @@ class Measurements:
         batches = sample_batches(self.context)
         begun, some = perf_counter(), batches[:ORDER_BATCHES]
         order = order_by_importance(
-            *(self.network, some, task_loss, REDUCTIONS[self.options.order]),
+            *(self.network, some, self.data.loss, REDUCTIONS[self.options.order]),
             remove_layers=self.options.space != "chain",
             span=self.kind.importance_span,
         )
@@ -244,6 +250,7 @@ class Measurements:
                 seed=self.context.seed,
                 title="timing steps",
                 log=log,
+                precision=self.options.precision,
             )
         timed = records[WARM_STEPS:]
         usual = len(self.data.encoded["train"].ids) / self.steps_per_epoch
@@ -258,12 +265,16 @@ class Measurements:
         """As costly as the original will be: known answers where it answers all rows once, a network otherwise."""
         frozen = None if self.is_cached else load_checkpoint(self.data, self.context.config.model, self.options).eval()
 
+        with torch.no_grad():
+            row = batch_of(self.data.encoded["train"], np.arange(1)).to(self.data.device)
+            shape = self.network.eval()(**row.inputs).logits.shape[1:]
+
         @torch.no_grad()
         def answers(batch: Batch) -> torch.Tensor:
             if frozen is not None:
                 logits: torch.Tensor = frozen(**batch.inputs).logits
                 return logits
-            return torch.zeros(len(batch.targets), max(1, len(self.data.task.labels)), device=self.data.device)
+            return torch.zeros(len(batch.rows), *shape, device=self.data.device)
 
         temperature = self.options.temperature
         return FixedTeacher(answers, lambda logits, wanted: temperature**2 * distillation(logits, wanted, temperature))
@@ -276,13 +287,15 @@ class Measurements:
         if not steps:
             return Phase("original", 0.0, "not trained further")
         network = load_checkpoint(data, self.context.original_model, self.options)
-        step = self.step_seconds(network, plain_update(network, loss=task_loss))
+        step = self.step_seconds(network, plain_update(network, loss=self.data.loss))
         return Phase("original", steps * step, f"{steps:,} steps of {step:.2g} s")
 
     def estimate_supernet(self, space: SubnetSpace, answer: float) -> Phase:
         teacher = self.teacher() if self.options.teacher == "original" else None
         freeze_embeddings(self.network, not self.options.train_embeddings)
-        step = self.step_seconds(self.network, supernet_step(self.network, space, self.options, teacher))
+        step = self.step_seconds(
+            self.network, supernet_step(self.network, space, self.options, teacher, loss=self.data.loss)
+        )
         steps = round(self.steps_per_epoch * self.options.epochs)
         answers = len(self.data.encoded["train"].ids) * answer if teacher and self.is_cached else 0.0
         return Phase("supernet", answers + steps * step, f"{steps:,} steps of {step:.2g} s")
@@ -300,7 +313,7 @@ class Measurements:
         specs = trained_specs(self.context, space)
         for spec in specs.values():
             network = extract_trainable(self.network, spec)
-            update = plain_update(network, loss=task_loss, teacher=self.teacher())
+            update = plain_update(network, loss=self.data.loss, teacher=self.teacher())
             trained += steps * self.step_seconds(network, update)
         about = f"{len(pruned)} repaired in {repair:.2g} s each, {len(specs)} trained for {steps:,} steps"
         return Phase("candidates", 2 * recorded + len(pruned) * repair + trained, about)
