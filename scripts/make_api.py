@@ -25,14 +25,18 @@ The commands as functions, with the options of the command line as keywords:
 >>> run = aw.compress(task="movie-reviews")
 >>> run.select(params=0.5).save_pretrained("smaller")
 
+`compress` takes objects too: a model and a tokenizer of transformers, rows as a `datasets.Dataset`, a pandas DataFrame
+or a list of dictionaries, and callbacks that are told what the run does.
+
 Importing the package loads no torch; the first call does. An option that is None is not given: it has its default, or
 the value of the preset. Written by scripts/make_api.py from the configs of the commands.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from archwright.callbacks import Callback
 from archwright.version import __version__
 
 if TYPE_CHECKING:
@@ -49,6 +53,16 @@ def _run(command: str, options: dict[str, object]) -> Any:
     from archwright.commands import COMMANDS, call
 
     return call(COMMANDS[command], options)
+
+
+def _run_with_objects(command: str, options: dict[str, Any]) -> Any:
+    """The same with objects, which are written into the run folder first, and callbacks."""
+    from archwright.callbacks import use_callbacks
+    from archwright.compression.objects import write_objects
+
+    callbacks = options.pop("callbacks")
+    with use_callbacks(callbacks), write_objects(options) as written:
+        return _run(command, written)
 
 '''
 
@@ -73,9 +87,9 @@ class Api:
 
 API = {
     "compress": Api(
-        "FinishedRun | MethodComparison | Preview",
+        "FinishedRun | MethodComparison | Preview | Estimate",
         "",
-        "Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.",
+        "Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.",
     ),
     "select": Api("SelectResult", "commands.select", "Returns the pick, its neighbours and what was written."),
     "export": Api("ExportResult", "compression.export", "Returns the folder of the checkpoint and its parity report."),
@@ -89,10 +103,21 @@ API = {
     "design": Api("DesignResult", "commands.design", "Returns the design with the highest score within the limits."),
 }
 """Commands that are public functions; `worker` only helps a run of the command line."""
+OBJECTS = {
+    "model": "str | Path | Saved",
+    "tokenizer": "str | Path | Saved | None",
+    **dict.fromkeys(("train", "validation", "test"), "str | Path | RowsInMemory | None"),
+}
+"""Options of `compress` that may be objects in Python: what its config has as a path."""
+IN_PYTHON = {"callbacks": ("Sequence[Callback] = ()", "Told about phases, steps of trainings, trials and the end")}
+"""What only the function has."""
+OBJECT_TYPES = ("RowsInMemory", "Saved")
+"""Of compression.objects."""
 COMPRESS_RETURNS = {
     "FinishedRun": "compression.run",
     "MethodComparison": "compression.studies.comparison",
     "Preview": "compression.studies.preview",
+    "Estimate": "compression.studies.estimate",
 }
 PREVIEW_OPTIONS = ("out", "seed")
 """What `compress` looks at beside `preview`."""
@@ -101,8 +126,9 @@ PREVIEW_OPTIONS = ("out", "seed")
 def api_source() -> str:
     """The whole file."""
     imported = COMPRESS_RETURNS | {api.returns: api.returned_from for name, api in API.items() if name != "compress"}
-    lines = sorted(f"    from archwright.{module} import {name}" for name, module in imported.items())
-    names = ", ".join(f'"{name}"' for name in sorted(("__version__", "open_run", *API)))
+    lines = [f"    from archwright.{module} import {name}" for name, module in imported.items()]
+    lines = sorted([*lines, f"    from archwright.compression.objects import {', '.join(OBJECT_TYPES)}"])
+    names = ", ".join(f'"{name}"' for name in sorted(("__version__", "Callback", "open_run", *API)))
     head = HEAD.format(imports="\n".join(lines), names=textwrap.indent(textwrap.fill(names, WIDTH - 4), "    "))
     return "\n".join((head, *map(function_source, API), OPEN_RUN))
 
@@ -112,7 +138,8 @@ def function_source(name: str) -> str:
     forms = compress_overloads(options) if name == "compress" else []
     overloads = "".join(f"@overload\n{form} ...\n\n\n" for form in forms)
     declared = signature(name, options, API[name].returns)
-    return f'{overloads}{declared}\n{docstring(name)}    return _run("{name}", locals())\n\n'
+    run = "_run_with_objects" if name == "compress" else "_run"
+    return f'{overloads}{declared}\n{docstring(name)}    return {run}("{name}", locals())\n\n'
 
 
 def parameters(name: str) -> dict[str, str]:
@@ -120,7 +147,12 @@ def parameters(name: str) -> dict[str, str]:
     config = COMMANDS[name].config
     options = config_options(config)
     filled = {key for option in options.values() for values in option.presets.values() for key in values}
-    return {key: parameter(option, filled=key in filled) for key, option in options.items()}
+    declared = {key: parameter(option, filled=key in filled) for key, option in options.items()}
+    if name == "compress":
+        for key, kind in OBJECTS.items():
+            declared[key] = f'"{kind}" = {declared[key].partition(" = ")[2]}'
+        declared |= {key: kind for key, (kind, _) in IN_PYTHON.items()}
+    return declared
 
 
 def parameter(option: Option, *, filled: bool) -> str:
@@ -148,10 +180,15 @@ def signature(name: str, options: Mapping[str, str], returns: str) -> str:
 
 
 def compress_overloads(options: dict[str, str]) -> list[str]:
-    """One run; several methods side by side; a look at the spaces."""
-    one = {key: text for key, text in options.items() if key not in ("compare", "preview")}
+    """One run; several methods side by side; a look at the spaces; an estimate."""
+    one = {key: text for key, text in options.items() if key not in ("compare", "preview", "dry_run")}
     preview = {"preview": "str", **{key: options[key] for key in PREVIEW_OPTIONS}}
-    forms = {"FinishedRun": one, "MethodComparison": {"compare": "Sequence[str]", **one}, "Preview": preview}
+    forms = {
+        "FinishedRun": one,
+        "MethodComparison": {"compare": "Sequence[str]", **one},
+        "Preview": preview,
+        "Estimate": {"dry_run": "Literal[True]", **one},
+    }
     return [signature("compress", form, returns) for returns, form in forms.items()]
 
 
@@ -163,6 +200,7 @@ def docstring(name: str) -> str:
     for option in (key for group in groups for key in group):
         clause = re.split(r"; |[.] (?=[A-Z])", docs.get(option, ""))[0].rstrip(".")
         lines += textwrap.wrap(f"{option}: {clause}.", WIDTH - 4, initial_indent="    ", subsequent_indent="        ")
+    lines += [f"    {key}: {doc}." for key, (_, doc) in IN_PYTHON.items() if name == "compress"]
     return "\n".join([*lines, '    """']) + "\n"
 
 

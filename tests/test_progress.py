@@ -131,6 +131,8 @@ def visible(bar):
         return bar.rich.live.is_started
 
 with module.progress("search [x]", 3, "trials") as outer:
+    while {shown} and not visible(outer):  # two timers would end in any order
+        time.sleep(0.01)
     with module.progress("measure", 2, "models") as inner:
         while {shown} and not (visible(outer) and visible(inner)):
             time.sleep(0.01)
@@ -175,3 +177,18 @@ def test_time_left_and_numbers() -> None:
     assert remaining_time(0, 4, 10) == remaining_time(3, None, 10) == ""
     assert remaining_time(5, 4, 10) == "about 0 s left"
     assert format_numbers({"loss": 0.31234, "parameters": 1e7}) == "loss 0.312, parameters 1e+07"
+
+
+def test_a_long_first_unit_is_announced_by_a_timer(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("test rows", 3, "networks") as bar:
+        assert isinstance(bar, module._Lines) and bar.timer.interval == module.DELAY and bar.timer.daemon
+        bar.timer.function()
+        clock.now += 4
+        bar.advance()
+        bar.timer.function()  # too late: a unit is done, and its line was written
+    bar.timer.function()
+    assert lines(capsys) == [
+        "test rows: 0/3 networks (0%)",
+        "test rows: 1/3 networks (33%), about 8 s left",
+        "test rows: 1/3 networks (33%), after 4 s",
+    ]

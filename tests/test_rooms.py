@@ -13,6 +13,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
 FOR_ALL = {
+    "callbacks",
     "errors",
     "logs",
     "progress",
@@ -48,6 +49,7 @@ ROOMS = {
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "version": Room(frozenset(), frozenset()),
+    "callbacks": Room(frozenset({"errors"}), frozenset({"torch", "tensorboard", "mlflow", "wandb"})),
     "progress": Room(frozenset(), frozenset({"rich"})),
     "logs": Room(frozenset(), frozenset({"transformers"})),
     "threads": Room(frozenset({"logs"}), frozenset({"torch", "psutil"})),
@@ -56,7 +58,7 @@ ROOMS = {
     "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
     "cli": room("commands configs store reports", "rich"),
     "commands": room(f"compression scoring discovery designing training {BELOW}", TORCH),
-    "compression": room(f"training {BELOW}", TORCH),
+    "compression": room(f"training {BELOW}", f"{TORCH} plotly"),
     "designing": room(f"training scoring {BELOW}", TORCH),
     "discovery": room(f"scoring {BELOW}", TORCH),
     "scoring": room(BELOW, TORCH),
@@ -78,7 +80,7 @@ ROOMS = {
     "search": room("statistics", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy sklearn moocore"),
     "store": room("", "optuna sqlalchemy safetensors numpy"),
-    "reports": room("", "plotly rich numpy jinja2 markupsafe"),
+    "reports": room("", "plotly rich numpy jinja2 markupsafe pandas"),
 }
 
 # Names of a package that only some rooms may use, although others may import the package.

@@ -6,14 +6,18 @@ The commands as functions, with the options of the command line as keywords:
 >>> run = aw.compress(task="movie-reviews")
 >>> run.select(params=0.5).save_pretrained("smaller")
 
+`compress` takes objects too: a model and a tokenizer of transformers, rows as a `datasets.Dataset`, a pandas DataFrame
+or a list of dictionaries, and callbacks that are told what the run does.
+
 Importing the package loads no torch; the first call does. An option that is None is not given: it has its default, or
 the value of the preset. Written by scripts/make_api.py from the configs of the commands.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from archwright.callbacks import Callback
 from archwright.version import __version__
 
 if TYPE_CHECKING:
@@ -25,13 +29,16 @@ if TYPE_CHECKING:
     from archwright.commands.select import SelectResult
     from archwright.commands.train import TrainResult
     from archwright.compression.export import ExportResult
+    from archwright.compression.objects import RowsInMemory, Saved
     from archwright.compression.run import FinishedRun
     from archwright.compression.studies.comparison import MethodComparison
+    from archwright.compression.studies.estimate import Estimate
     from archwright.compression.studies.preview import Preview
 
 # fmt: off
 __all__ = [
-    "__version__", "compress", "design", "discover", "export", "open_run", "rank", "report", "score", "select", "train"
+    "Callback", "__version__", "compress", "design", "discover", "export", "open_run", "rank", "report", "score",
+    "select", "train"
 ]
 
 
@@ -42,38 +49,23 @@ def _run(command: str, options: dict[str, object]) -> Any:
     return call(COMMANDS[command], options)
 
 
-@overload
-def compress(
-    *, model: str = "minilm", tokenizer: str | None = None, pooling: str | None = None, grouping: str = "groups",
-    vocabulary: str | float | None = None, embedding_rank: int | None = None, width: str | float | None = None,
-    cut: str = "after", task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
-    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str | None = None,
-    split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
-    label_column: str = "label", label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (),
-    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
-    metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
-    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
-    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
-    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
-    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
-    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto",
-) -> "FinishedRun": ...
+def _run_with_objects(command: str, options: dict[str, Any]) -> Any:
+    """The same with objects, which are written into the run folder first, and callbacks."""
+    from archwright.callbacks import use_callbacks
+    from archwright.compression.objects import write_objects
+
+    callbacks = options.pop("callbacks")
+    with use_callbacks(callbacks), write_objects(options) as written:
+        return _run(command, written)
 
 
 @overload
 def compress(
-    *, compare: Sequence[str], model: str = "minilm", tokenizer: str | None = None, pooling: str | None = None,
-    grouping: str = "groups", vocabulary: str | float | None = None, embedding_rank: int | None = None,
-    width: str | float | None = None, cut: str = "after", task: str | None = None, data: str | Path | None = None,
-    train: str | Path | None = None, validation: str | Path | None = None, test: str | Path | None = None,
+    *, model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
+    pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
+    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
+    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
     choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
@@ -90,7 +82,34 @@ def compress(
     ray: str | None = None, store: str | None = None, params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto",
+    seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
+) -> "FinishedRun": ...
+
+
+@overload
+def compress(
+    *, compare: Sequence[str], model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
+    pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
+    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
+    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
+    validation_role: str | None = None, split: str | None = None, text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
+    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
+    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
 ) -> "MethodComparison": ...
 
 
@@ -100,15 +119,43 @@ def compress(
 ) -> "Preview": ...
 
 
+@overload
 def compress(
-    *, model: str = "minilm", tokenizer: str | None = None, pooling: str | None = None, grouping: str = "groups",
-    vocabulary: str | float | None = None, embedding_rank: int | None = None, width: str | float | None = None,
-    cut: str = "after", task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
-    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str | None = None,
-    split: str | None = None, text_column: str = "text", text_pair_column: str | None = None,
-    label_column: str = "label", label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (),
-    skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None,
-    metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    *, dry_run: Literal[True], model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
+    pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
+    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
+    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
+    validation_role: str | None = None, split: str | None = None, text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
+    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
+    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
+    method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
+    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
+    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
+    sampler: str | None = None, trials: int | None = None,
+    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
+    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
+    ray: str | None = None, store: str | None = None, params: str | float | None = None,
+    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
+) -> "Estimate": ...
+
+
+def compress(
+    *, model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
+    pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
+    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
+    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
+    validation_role: str | None = None, split: str | None = None, text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
+    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
+    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
@@ -121,11 +168,12 @@ def compress(
     ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None,
-) -> "FinishedRun | MethodComparison | Preview":
+    seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None, dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
+) -> "FinishedRun | MethodComparison | Preview | Estimate":
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
-    Returns the finished run with its front; several with `compare`, the spaces of a model with `preview`.
+    Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.
 
     model: A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral
         checkpoint, pre-trained or fine-tuned.
@@ -220,8 +268,10 @@ def compress(
     threads: Threads per process.
     device: Where to train and evaluate.
     preview: Only show the spaces of this model: example masks, sizes, smallest reachable.
+    dry_run: Check everything, time a few steps, and estimate time, memory and disk of the run.
+    callbacks: Told about phases, steps of trainings, trials and the end.
     """
-    return _run("compress", locals())
+    return _run_with_objects("compress", locals())
 
 
 def select(

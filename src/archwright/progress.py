@@ -76,28 +76,45 @@ class _Silent:
 
 
 class _Lines:
-    """Plain lines for log files: percentage, time left and numbers, at most one per `PAUSE` seconds."""
+    """Plain lines for log files: percentage, time left and numbers, at most one per `PAUSE` seconds.
+
+    A timer writes the first one when the first unit takes longer than `DELAY` seconds.
+    """
 
     def __init__(self, description: str, total: float | None, unit: str) -> None:
         self.description, self.total, self.unit = description, total, unit
         self.done = 0.0
         self.numbers: dict[str, float] = {}
+        self.timer = threading.Timer(DELAY, self.begin)
+        self.timer.daemon = True
+        self.lock = threading.Lock()  # between the timer and the work
+        self.ended = False
 
     def start(self) -> None:
         self.begun = time.monotonic()
         self.next = self.begun + DELAY
+        self.timer.start()
+
+    def begin(self) -> None:
+        with self.lock:
+            if not self.ended and not self.done:
+                self.write("")
 
     def advance(self, n: float = 1, **numbers: float) -> None:
-        self.done += n
-        self.numbers = numbers or self.numbers
-        if time.monotonic() >= self.next:
-            self.next = time.monotonic() + PAUSE
-            self.write(remaining_time(self.done, self.total, time.monotonic() - self.begun))
+        with self.lock:
+            self.done += n
+            self.numbers = numbers or self.numbers
+            if time.monotonic() >= self.next:
+                self.next = time.monotonic() + PAUSE
+                self.write(remaining_time(self.done, self.total, time.monotonic() - self.begun))
 
     def stop(self) -> None:
-        seconds = time.monotonic() - self.begun
-        if seconds >= DELAY:
-            self.write(f"after {duration(seconds)}")
+        self.timer.cancel()
+        with self.lock:
+            self.ended = True
+            seconds = time.monotonic() - self.begun
+            if seconds >= DELAY:
+                self.write(f"after {duration(seconds)}")
 
     def write(self, when: str) -> None:
         share = f" ({self.done / self.total:.0%})" if self.total else ""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archwright.cli.parser import check_command, parse
+from archwright.cli.completion import SHELLS
+from archwright.cli.parser import COMPLETION, check_command, parse
 from archwright.commands import COMMANDS
 from archwright.configs.options import config_options
 
@@ -42,6 +43,9 @@ def test_every_command_is_documented() -> None:
 @pytest.mark.parametrize(("page", "line"), LINES, ids=map(": ".join, LINES))
 def test_a_documented_line_can_be_typed(page: str, line: str) -> None:
     _, name, *words = shlex.split(line)
+    if name == COMPLETION:
+        assert set(words) <= set(SHELLS) | {"|", "source"}
+        return
     check_command(name, COMMANDS)
     if words or page == "help":  # without any it is the name of a command in a sentence
         options = config_options(COMMANDS[name].config)

@@ -12,9 +12,10 @@ import pytest
 
 import archwright as aw
 from archwright.cli.main import main
-from archwright.commands.select import writing_words
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
+from archwright.reports.compress.summary import keep_words, writing_words
+from tests.cli.test_early_checks import RUN, SOURCE
 from tests.compression.runs import compressed, refusal, words_of
 
 TELLS_LABELS = """
@@ -287,3 +288,24 @@ def test_selected_and_exported_it_works_without_archwright(run: Any, tmp_path: P
         )
     assert {label for _, label in answers[0]} == {"good", "bad"}
     assert answers[0] == pytest.approx(answers[1], abs=1e-4)
+
+
+def test_what_is_kept_is_told_in_words_and_never_as_a_config(run: Any, capfd: Any) -> None:
+    member = {
+        "keep": [[12, 1536], [4, 100], [4, 100], [0, 0], [0, 7]],
+        "source": "original-80",
+        "config": {"x": "HA=="},
+    }
+    told = "keeps 4 of 5 layers (heads/units 12/1536, 2 x 4/100, -, 0/7), made as the candidate original-80"
+    assert keep_words(member) == told
+    assert keep_words({"keep": [[1, 2]], "source": "supernet"}) == "keeps 1 of 1 layers (heads/units 1/2)"
+    assert main(["select", str(run.folder.path), "--params", "100%", "--threads", "1"]) == 0
+    shown = capfd.readouterr().out
+    assert "layers (heads/units " in shown and "config" not in shown and "{" not in shown
+
+
+def test_a_budget_that_nothing_meets_is_found_without_torch(run: Any) -> None:
+    words = json.dumps([["select", str(run.folder.path), "--params", "0.1%"]])
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", RUN, words], capture_output=True, text=True, env=environment)
+    assert json.loads(done.stdout) == [[2], []] and "the smallest has" in done.stderr

@@ -6,8 +6,8 @@ from contextlib import nullcontext
 
 from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code
 from archwright.cli.output import STDOUT, check_writable, write_json, write_text
-from archwright.cli.parser import Arguments, check_command, help_page, load_config, overview, parse
-from archwright.commands import COMMANDS, Command, load, run_command
+from archwright.cli.parser import COMPLETION, Arguments, check_command, help_page, load_config, overview, parse
+from archwright.commands import COMMANDS, Command, check, load, run_command
 from archwright.configs.yaml_file import config_text
 from archwright.logs import logger, write_logs
 from archwright.progress import quiet as no_progress
@@ -30,7 +30,12 @@ def answer(words: list[str], commands: Mapping[str, Command]) -> int:
     if name == "--version":
         print(f"archwright {__version__}", flush=True)
         return OK
-    check_command(name, commands)
+    if name == COMPLETION:
+        from archwright.cli.completion import completion_script
+
+        print(completion_script(rest, commands), end="", flush=True)
+        return OK
+    check_command(name, (*commands, COMPLETION))
     if HELP_ALL in rest or not set(HELP).isdisjoint(rest):
         print(help_page(name, commands[name], whole=HELP_ALL in rest), end="", flush=True)
     else:
@@ -57,6 +62,7 @@ def run_and_show(name: str, command: Command, arguments: Arguments) -> None:
     ):
         shown = {key: value for key, value in arguments.values.items() if key != "store"}  # it may hold a password
         logger.info("archwright %s %s %s", __version__, name, shown)
+        check(command, config)
         result = run_command(load(command.target), config)
     if arguments.json:
         write_json(arguments.json, result.as_json())

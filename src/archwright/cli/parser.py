@@ -3,7 +3,7 @@
 import argparse
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -25,6 +25,8 @@ from archwright.configs.yaml_file import read_config
 from archwright.errors import BadInput
 
 ABOUT = "Make language models smaller, and find small ones, without guessing."
+COMPLETION = "completion"
+"""A word that stands where a command does, and is none: it has no options, no config and no result."""
 AMOUNT = re.compile(r"-?[\d.,_]+\s*[A-Za-z%]{0,3}")
 """What may follow an option whose amount may be left out: 25%, 6M, also a mistake such as 6MB."""
 METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
@@ -68,11 +70,14 @@ def overview(commands: Mapping[str, Command]) -> str:
     lines = "\n".join(f"  {name:{width}}  {command.summary}" for name, command in commands.items())
     examples = "\n".join(f"  {command.example}" for command in commands.values() if command.example)
     parts = ("usage: archwright COMMAND [options]", ABOUT, f"commands:\n{lines}", f"examples:\n{examples}")
-    last = "`archwright COMMAND --help` explains a command, `archwright --version` tells the version."
+    last = (
+        "`archwright COMMAND --help` explains a command, `archwright --version` tells the version,\n"
+        f"`archwright {COMPLETION} bash|zsh|fish` prints a script that completes command lines in your shell."
+    )
     return "\n\n".join((*(parts if examples else parts[:-1]), last))
 
 
-def check_command(name: str, commands: Mapping[str, Command]) -> None:
+def check_command(name: str, commands: Collection[str]) -> None:
     if name not in commands:
         kind = "option" if name.startswith("-") else "command"
         way_out = nearest(name, commands) or f"; choose one of {', '.join(commands)}"

@@ -26,6 +26,8 @@ class Command:
     example: str = ""
     first: tuple[str, ...] = ()
     """Options that a newcomer needs: --help shows only them, --help-all every one; empty: there are few."""
+    check: str = ""
+    """module:function of the config that raises BadInput for what can be known without torch; loads none."""
 
     @property
     def config(self) -> type:
@@ -55,6 +57,7 @@ COMMANDS: dict[str, Command] = {
             ),
         ),
         example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
+        check="archwright.commands.checks:check_compress",
     ),
     "select": Command(
         "from a finished run, pick a sub-network by budget, and export it",
@@ -62,6 +65,7 @@ COMMANDS: dict[str, Command] = {
         "archwright.configs.compress:SelectConfig",
         positional=("run",),
         example="archwright select runs/sst2 --params 50% --to compact",
+        check="archwright.commands.checks:check_select",
     ),
     "export": Command(
         "a sub-network or a trained network as an ordinary checkpoint or ONNX, with a parity report",
@@ -69,6 +73,7 @@ COMMANDS: dict[str, Command] = {
         "archwright.configs.compress:ExportConfig",
         positional=("run",),
         example="archwright export runs/sst2 --trial 17 --to onnx --int8",
+        check="archwright.commands.checks:check_export",
     ),
     "report": Command(
         "several finished runs, compared as in the paper: one page with its figures",
@@ -115,6 +120,7 @@ COMMANDS: dict[str, Command] = {
         "archwright.configs.compress:WorkerConfig",
         positional=("run",),
         example="archwright worker runs/sst2",
+        check="archwright.commands.checks:check_worker",
     ),
 }
 
@@ -127,7 +133,15 @@ def load(target: str) -> Any:
 
 def call(command: Command, options: Mapping[str, Any]) -> Any:
     """Run the command with plain options."""
-    return run_command(load(command.target), make_config(command.config, options))
+    config: Any = make_config(command.config, options)
+    check(command, config)
+    return run_command(load(command.target), config)
+
+
+def check(command: Command, config: Any) -> None:
+    """BadInput for mistakes that are found before torch is loaded."""
+    if command.check:
+        load(command.check)(config)
 
 
 def run_command(function: Callable[[Config], Result], config: Config) -> Result:

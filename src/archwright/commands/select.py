@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.export import ExportResult, export_subnet
@@ -11,8 +12,9 @@ from archwright.compression.run import Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS, find_format
-from archwright.reports.compress.summary import export_options, latency_setup, loss_words
-from archwright.reports.numbers import SPACE, error_format
+from archwright.reports.compress.notebook import html_table
+from archwright.reports.compress.summary import describe_member, export_options, format_error, member_table
+from archwright.reports.numbers import error_format
 from archwright.threads import choose_threads
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ LATENCY_SETUP = ("batch", "length", "runtime", "threads")
 """What a latency is about, of the result's notes on how it was measured."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SelectResult:
     """The pick, and what was done with it."""
 
@@ -43,7 +45,19 @@ class SelectResult:
             "export": None if self.export is None else self.export.as_json(),
         }
 
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        table, rest = html_table(member_table(self.pick.run.result, self.pick.entry)), self.lines()[1:]
+        return table + "".join(f"<p>{escape(line)}</p>" for line in rest)
+
     def show(self, console: "Console") -> None:
+        for line in self.lines():
+            console.print(line, soft_wrap=True, highlight=False)
+
+    def lines(self) -> list[str]:
+        """The pick, those beside it on the front, and what was done with it."""
         result = self.pick.run.result
         lines = [
             describe_member("selected", self.pick.entry, result),
@@ -65,8 +79,7 @@ class SelectResult:
             run, recovered = self.pick.run.folder.path, " --recovered" if self.recovery else ""
             to = export_options(result)
             lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} {to}")
-        for line in lines:
-            console.print(line, soft_wrap=True, highlight=False)
+        return lines
 
 
 def select(config: o.SelectConfig) -> SelectResult:
@@ -110,45 +123,3 @@ def validate(config: o.SelectConfig) -> None:
         find_format(export.to, int8=export.int8)
     elif export.int8 or config.target.out is not None:
         raise BadInput(f"--out and --int8 are about the export; say --to {', '.join(FORMATS)} as well.")
-
-
-def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """One line about a member of the front against the original."""
-    original, measure, setup = result["original"], error_format(result), latency_setup(result)
-    milliseconds = entry["latency_ms"]["median"]
-    config = str(entry["config"])
-    if len(config) >= 400:  # a row of thousands of switches
-        config = f"heads and units per layer {entry['keep']}"
-    return (
-        f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
-        f"({entry['parameters']:,} in all), validation {measure.word} {format_error(entry, 'validation_error', result)}"
-        f" ({loss_words(result, entry, 'validation_error')}), test {measure.word} "
-        f"{format_error(entry, 'test_error', result)} ({loss_words(result, entry, 'test_error')}), "
-        f"{milliseconds:.2f} ms ({setup}{'; ' if setup else ''}"
-        f"{milliseconds / original['latency_ms']['median']:.0%} of the original), "
-        f"{writing_words(entry, original)}{size_words(entry)}config {config}"
-    )
-
-
-def writing_words(entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:
-    """Of language models: the time of one more token; nothing where it was not measured."""
-    here, before = (network.get("generation_ms") for network in (entry, original))
-    if not here or not before:
-        return ""
-    return f"{here['median']:.2f} ms per written token ({here['median'] / before['median']:.0%} of the original), "
-
-
-def size_words(entry: Mapping[str, Any]) -> str:
-    """Bytes that were measured because a budget was about them; nothing where none were."""
-    words, memory = "", entry.get("memory")
-    if memory:
-        disk, peak = (memory[key] / 1e6 for key in ("disk", "peak"))
-        words += f"{disk:.1f} MB on disk and {peak:.1f} MB of peak memory ({memory['length']} tokens), "
-    if entry.get("int8_file_bytes"):
-        words += f"{entry['int8_file_bytes'] / 1e6:.1f} MB as int8 ONNX, "
-    return words
-
-
-def format_error(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:
-    """An error as it is written in text that one may search: with ordinary spaces, and none before a percent sign."""
-    return error_format(result).show(entry[key], 2).replace(SPACE, "")

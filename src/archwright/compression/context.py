@@ -12,12 +12,14 @@ from archwright.configs.options import config_options, config_values, make_confi
 from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
 from archwright.networks.pruned import PrunedNetwork
+from archwright.progress import progress
 from archwright.statistics.own_metric import is_own, resolve_own
 from archwright.store import RunFolder
+from archwright.store.run import INPUTS
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData, load_task_data
 
-OUTSIDE_OF_RUN = ("compare", "preview")
+OUTSIDE_OF_RUN = ("compare", "preview", "dry_run")
 """Options of CompressConfig that say nothing about a single run."""
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
@@ -86,16 +88,17 @@ class RunContext:
 
     def errors(self, network: PrunedNetwork) -> dict[str, float]:
         """Of a network by itself, on the validation rows that judge and the test rows."""
-        data = self.task_data
-        return {
-            "validation_error": data.error(network, self.holdout_rows),
-            "test_error": data.error(network, data.test),
-        }
+        data, errors = self.task_data, {}
+        with progress("errors", 2, "sets of rows") as bar:
+            for name, rows in (("validation_error", self.holdout_rows), ("test_error", data.test)):
+                errors[name] = data.error(network, rows)
+                bar.advance()
+        return errors
 
 
 def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:
     """The context of a run that has begun, from its folder alone; the device may be another one."""
-    config = from_settings(folder.settings)
+    config = from_settings({**folder.settings, **own_inputs(folder)})
     task_data = load_task_data(config.model, config.data, seed=config.output.seed, device=device)
     return teach(RunContext(folder, config, task_data))
 
@@ -105,6 +108,16 @@ def teach(context: RunContext, original: PrunedNetwork | None = None) -> RunCont
     record = TASK_KINDS[context.task_data.task.kind].teach
     taught: RunContext = context if record is None else record.load()(context, original)
     return taught
+
+
+def own_inputs(folder: RunFolder) -> dict[str, str]:
+    """Options that name what lies in the run folder itself, where that is now: the folder may have been moved."""
+    found: dict[str, str] = {}
+    for name in ("model", "tokenizer", "train", "validation", "test"):
+        path = folder.path / INPUTS / Path(str(folder.settings.get(name))).name
+        if Path(str(folder.settings.get(name))).parent.name == INPUTS and path.exists():
+            found[name] = str(path)
+    return found
 
 
 def to_settings(config: CompressConfig) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from archwright.logs import silence_libraries
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import one_thread, random_inputs, time_calls
+from archwright.progress import Bar, progress
 from archwright.reports.compress.summary import embedding_lines, loss_words, member_commands
 from archwright.search import Config
 from archwright.spaces.checkpoints import load_any_network, load_network
@@ -175,19 +176,23 @@ def card_facts(evaluator: SubnetEvaluator, trial: int) -> CardFacts | None:
 
 def test_error(task_data: TaskData, exported: Run, network: PrunedNetwork) -> float:
     """Of an exported network on the test rows of its task."""
-    return task_data.error(cast(PrunedNetwork, ExportedNetwork(exported, network)), task_data.test)
+    with progress("test rows of the export", len(task_data.test), "batches") as bar:
+        return task_data.error(cast(PrunedNetwork, ExportedNetwork(exported, network, bar)), task_data.test)
 
 
 class ExportedNetwork(nn.Module):
     """An exported network as one that errors can be measured of."""
 
-    def __init__(self, run: Run, like: PrunedNetwork):
+    def __init__(self, run: Run, like: PrunedNetwork, bar: Bar | None = None):
         super().__init__()
-        self.run, self.config, self.device = run, like.config, torch.device("cpu")
+        self.run, self.config, self.device, self.bar = run, like.config, torch.device("cpu"), bar
         self._like = (like,)  # in a tuple, so that it is no module of this one
 
     def forward(self, **inputs: torch.Tensor) -> SimpleNamespace:
-        return SimpleNamespace(logits=task_export(self.config.kind).as_logits(self._like[0], self.run, inputs))
+        logits = task_export(self.config.kind).as_logits(self._like[0], self.run, inputs)
+        if self.bar is not None:
+            self.bar.advance()
+        return SimpleNamespace(logits=logits)
 
 
 def find_network(

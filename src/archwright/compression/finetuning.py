@@ -94,12 +94,15 @@ def seconds_per_step(update: Update, task_data: TaskData, options: o.SupernetOpt
     Batches differ in length: seconds per token are measured, and a step has as many tokens as the average one.
     """
     rng, batches = np.random.default_rng(0), iter(task_data.training(options.batch_size, stream=TIMING_BATCHES)(0))
-    with mixed_precision(task_data.device, options.precision):
+    shown = progress("timing a step", 1 + TIMED_STEPS)
+    with mixed_precision(task_data.device, options.precision), shown as bar:
         update(next(batches), rng, 0.5)
+        bar.advance()
         start, tokens = perf_counter(), 0
         for step, batch in enumerate(islice(batches, TIMED_STEPS)):
             update(batch, rng, (step + 0.5) / TIMED_STEPS)
             tokens += tokens_of(batch)
+            bar.advance()
             if perf_counter() - start > TIMED_SECONDS:
                 break
     usual = len(task_data.encoded["train"].ids) / task_data.steps_per_epoch(options.batch_size)

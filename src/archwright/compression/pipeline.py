@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from archwright.callbacks import tell_end
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import OLDER, RunContext, from_settings, teach, to_settings
 from archwright.compression.cutting import cut_original
@@ -59,7 +60,7 @@ def run_compression(
         validate_new_run(config, task_data)
     run = begin_run(folder, settings)
     if run.is_complete(settings):
-        return load_run(run.path)
+        return tell_finished(load_run(run.path))
     with run.lock():
         run.renew(settings)
         run.note_once("threads", {"threads": threads})
@@ -89,7 +90,12 @@ def run_compression(
         delete_unused_networks(evaluator, study)
         write_atomic(run.report, render_compress_page(result))
         run.finish(settings)
-    return load_run(run.path)
+    return tell_finished(load_run(run.path))
+
+
+def tell_finished(run: FinishedRun) -> FinishedRun:
+    tell_end(run.result)
+    return run
 
 
 def resolve_space(config: CompressConfig) -> CompressConfig:

@@ -167,18 +167,22 @@ def score_networks(
     """
     context, data, outcomes, whole = evaluator.context, evaluator.context.task_data, {}, None
     full = sizes(evaluator.space.anatomy.full)
-    with progress(title, len(finalists), unit="networks") as bar:
+    cut, shared = context.start != context.run.original, METHODS[context.config.supernet.method].shared
+    with progress(title, 1 + cut + len(finalists) + shared, unit="networks") as bar:
         outcomes[ORIGINAL] = context.original_data.outcomes(original, original_rows)
-        if context.start != context.run.original:
+        bar.advance()
+        if cut:
             outcomes[CUT] = data.outcomes(load_saved_network(context.start).to(data.device), rows)
+            bar.advance()
         for finalist in finalists:
             network, part = evaluator.weights.locate(finalist.config)
             outcomes[finalist.name] = data.outcomes(network, rows, part)
             if network is evaluator.network and sizes(finalist.spec) == full:
                 whole = outcomes[finalist.name]
             bar.advance()
-        if METHODS[context.config.supernet.method].shared:
+        if shared:
             outcomes[SUPERNET] = data.outcomes(evaluator.network, rows) if whole is None else whole
+            bar.advance()
     return PairedErrors(outcomes, seed=(context.seed, PAIRED_ROWS))
 
 
@@ -214,7 +218,7 @@ def measure_networks(
         evaluation_batches(encoded, tokens=context.task_data.evaluation_tokens)
         for encoded in minutes.tested_rows(context, original, members=len(members))
     )
-    test = score_networks(evaluator, original, members, tested, original_tested, title="test")
+    test = score_networks(evaluator, original, members, tested, original_tested, title="test rows")
     timings = time_members(evaluator, original, members, seconds=minutes.LATENCY * sum(context.run.seconds.values()))
     written = measure_written(evaluator, members)
     ranks = rank_timings({member.name: timings[member.name] for member in members})
@@ -237,12 +241,17 @@ def measure_networks(
         }
 
     pruned, first = evaluator.space.anatomy, read_anatomy(original.config)
+    int8: dict[str, dict[str, Any]] = {}
+    with progress("int8 files", len(members), "networks") as bar:
+        for member in members:
+            int8[member.name] = measure_int8(evaluator, member, tested)
+            bar.advance()
     entries = [
         {
             **describe_member(evaluator, member, members, validation),
             **measure(member.name, pruned, member.spec, timings[member.name]),
             "latency_rank": ranks[member.name],
-            **measure_int8(evaluator, member, tested),
+            **int8[member.name],
         }
         for member in members
     ]

@@ -3,35 +3,50 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.budget import Limits, costs_of_front, parse_limits, read_picked
 from archwright.configs.budget import parse_points
 from archwright.errors import BadInput
+from archwright.reports.compress.notebook import FrontTable, front_figure, html_table
 from archwright.reports.compress.summary import (
     best_of,
+    describe_member,
     draw_front,
     embedding_lines,
     export_options,
     front_table,
+    headline,
     loss_interval,
+    member_table,
     selection_words,
 )
 from archwright.reports.numbers import error_format
 from archwright.store import RunFolder, existing_run
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
     from rich.console import Console
 
     from archwright.networks.pruned import PrunedNetwork
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FinishedRun:
     """What `compress` found."""
 
     folder: RunFolder
+
+    def __repr__(self) -> str:
+        result = self.folder.note("result")
+        found = f": {headline(result)}" if result and "front" in result else ""
+        return f"FinishedRun({str(self.folder.path)!r}){found}"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what was found, the front as a table, and where the whole report is."""
+        return f"{html_table(front_table(self.result))}<p>report: {escape(str(self.folder.report))}</p>"
 
     @cached_property
     def result(self) -> dict[str, Any]:
@@ -44,9 +59,15 @@ class FinishedRun:
         return dict(result)
 
     @property
-    def front(self) -> list[dict[str, Any]]:
-        """Members of the Pareto front, smallest first, as in out.json."""
-        return list(self.result["front"])
+    def front(self) -> FrontTable:
+        """Members of the front, smallest first: dictionaries as in out.json, shown as a table, with `to_pandas()`."""
+        return FrontTable(self.result)
+
+    def plot(self, *, error: str = "test_error", size: str = "share") -> "Figure":
+        """A plotly figure of the front: test or validation error against share, parameters, flops or latency."""
+        from plotly.graph_objects import Figure
+
+        return Figure(front_figure(self.result, error=error, size=size))
 
     @property
     def measured(self) -> list[dict[str, Any]]:
@@ -148,7 +169,7 @@ class FinishedRun:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """One member of a front."""
 
@@ -156,6 +177,12 @@ class Selection:
     entry: Mapping[str, Any]
     note: str = ""
     """Who was considered, where the choice was not among the front."""
+
+    def __repr__(self) -> str:
+        return describe_member("selected", self.entry, self.run.result)
+
+    def _repr_html_(self) -> str:
+        return html_table(member_table(self.run.result, self.entry))
 
     @property
     def config(self) -> dict[str, Any]:

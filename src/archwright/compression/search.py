@@ -12,11 +12,13 @@ import torch
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from archwright.callbacks import tell_trial
 from archwright.compression.context import read_deadline, write_deadline
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.ray_search import search_on_ray
 from archwright.compression.selection import find_finalists
+from archwright.compression.space import ERROR
 from archwright.compression.weights import ChainWeights, StandaloneWeights
 from archwright.errors import Failed
 from archwright.objectives.table import LatencyTable
@@ -110,13 +112,21 @@ class TrialCounter:
 
     def __init__(self, evaluator: SubnetEvaluator, study: Study, bar: Bar) -> None:
         self._evaluator, self._study, self._bar, self._shown = evaluator, study, bar, 0
+        self._told: set[int] = set()
         self.update(None)
 
     def update(self, trial: FrozenTrial | None) -> None:
-        finished = len(self._study.get_trials(deepcopy=False, states=FINISHED))
+        finished = self._study.get_trials(deepcopy=False, states=FINISHED)
         numbers = {"error": self._evaluator.trial_error(trial)} if trial is not None and trial.values else {}
-        self._bar.advance(finished - self._shown, **numbers)
-        self._shown = finished
+        self._bar.advance(len(finished) - self._shown, **numbers)
+        self._shown = len(finished)
+        if trial is not None:  # those before are of an earlier attempt, which told them
+            names = [name for name in self._evaluator.context.config.search.objectives if name != ERROR]
+            for each in finished:
+                if each.number not in self._told and each.values:
+                    error = self._evaluator.trial_error(each)
+                    tell_trial(each.number, {ERROR: error, **dict(zip(names, each.values[1:], strict=False))})
+        self._told |= {each.number for each in finished}
 
 
 @contextmanager

@@ -306,6 +306,8 @@ class PreviewOptions:
 
     preview: str | None = option(None, metavar="MODEL")
     """Only show the spaces of this model: example masks, sizes, smallest reachable; seconds, no training."""
+    dry_run: bool = False
+    """Check everything, time a few steps, and estimate time, memory and disk of the run; train and write nothing."""
 
 
 @dataclass(frozen=True)

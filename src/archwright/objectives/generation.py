@@ -47,7 +47,8 @@ def measure_generation(
     for names in split_sessions(list(specs)):
         with torch.inference_mode():
             calls = {name: one_token(extract_for_timing(model, specs[name]), inputs) for name in names}
-            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock))
+            title = "latency per written token"
+            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, title=title))
     return merge_sessions(sessions, sentinel)
 
 

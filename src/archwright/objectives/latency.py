@@ -81,6 +81,7 @@ def time_calls(
     sentinel: str | None = None,
     clock: Clock = time.perf_counter,
     seconds: float | None = None,
+    title: str = "latency",
 ) -> Timings:
     """Every call once per round, in a new order each round, on one torch thread (other runtimes: the caller's care).
 
@@ -95,7 +96,7 @@ def time_calls(
         raise ValueError(f"the sentinel must be one of the calls, got {sentinel!r}; choose from {sorted(calls)}.")
     samples: dict[str, list[float]] = {name: [] for name in calls}
     readings: list[float] = []
-    with one_thread(), progress("time", rounds, "rounds") as bar:
+    with one_thread(), progress(title, rounds, "rounds") as bar:
         for call in calls.values():
             for _ in range(warmup):
                 call()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from archwright.callbacks import tell_phase
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.store.checkpoints import FileCheckpoints
@@ -22,6 +23,8 @@ LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_ep
 MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""
 LOCK = ".lock"
+INPUTS = "inputs"
+"""Folder of what a Python program gave as objects, written before the run begins."""
 PRIVATE = 0o600
 """For the file with the options: the address of a store may hold a password."""
 BESIDE = ".*.????????"
@@ -83,6 +86,7 @@ class RunFolder:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Notes how many seconds the block took, on top of earlier attempts; one that was killed is not counted."""
+        tell_phase(name)
         begun = time.monotonic()
         try:
             yield
@@ -140,7 +144,9 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
         refuse_other_options(run, options)
         return run
     # a killed command may have left a half-written run.json
-    if path.exists() and not (path.is_dir() and all(e.name.startswith(".run.json.") for e in path.iterdir())):
+    if path.exists() and not (
+        path.is_dir() and all(e.name.startswith(".run.json.") or e.name == INPUTS for e in path.iterdir())
+    ):
         raise BadInput(f"--out must be a new or empty folder or an earlier run, got {path}; choose another one.")
     try:
         path.mkdir(parents=True, exist_ok=True)

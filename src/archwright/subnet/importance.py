@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork, find_path
+from archwright.progress import progress
 from archwright.subnet.slicing import head_owners, slice_layer, subnetwork
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count
 
@@ -78,8 +79,12 @@ def mask_scores(
         if mix is not None:
             owners[mix] = torch.tensor(head_owners(model.config, placed.shape), device=model.device)
     totals = {m: m.weight.new_zeros(int(owner.max()) + 1) for m, owner in owners.items()}
-    texts = 0
-    with evaluating(model), torch.enable_grad():
+    texts, batches = 0, list(batches)
+    with (
+        evaluating(model),
+        torch.enable_grad(),
+        progress("importance of heads and units", len(batches), "batches") as bar,
+    ):
         for batch in batches:
             texts += len(batch.targets)
             seen = record_inputs(model, list(owners), batch, loss)
@@ -87,6 +92,7 @@ def mask_scores(
                 effect = sum_texts(activation * gradient, len(batch.targets), span)
                 part = effect.new_zeros(len(effect), len(totals[module])).index_add_(1, owners[module], effect)
                 totals[module] += reduce(part).sum(0)
+            bar.advance()
     nothing = torch.zeros(0, device=model.device)
     heads, units = ([nothing if m is None else totals[m] / texts for m in part] for part in (mixes, downs))
     return heads, units
@@ -138,13 +144,14 @@ def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Lo
     table = model.get_input_embeddings()
     vectors: list[torch.Tensor] = []
     total = torch.zeros((), dtype=torch.float64, device=model.device)
-    tokens = 0
+    tokens, batches = 0, list(batches)
 
     def track(_: nn.Module, args: tuple[Any, ...], out: torch.Tensor) -> torch.Tensor:
         vectors[:] = [out.detach().requires_grad_()]
         return vectors[0]
 
-    with evaluating(model), torch.enable_grad(), ExitStack() as undo:
+    shown = progress("importance of word vectors", len(batches), "batches")
+    with evaluating(model), torch.enable_grad(), ExitStack() as undo, shown as bar:
         undo.callback(table.register_forward_hook(track).remove)
         for batch in batches:
             value = loss(model(**batch.inputs).logits, batch.targets) * len(batch.targets)
@@ -152,6 +159,7 @@ def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Lo
             rows = gradient[batch.inputs["attention_mask"].flatten(0, -2) > 0].double()  # tokens x width
             total = total + rows.T @ rows
             tokens += len(rows)
+            bar.advance()
     return total / tokens
 
 
@@ -167,12 +175,14 @@ def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[i
     at_once = max(1, len(full) // SHALLOW)
     left = list(range(len(full)))
     removed: list[int] = []
-    while len(left) > 1:
-        spec = tuple(LayerSpec(0, 0) if i in removed else layer for i, layer in enumerate(full))
-        costs = losses_without(model, spec, some, loss)
-        for layer in sorted(left, key=costs.__getitem__)[: min(at_once, len(left) - 1)]:
-            removed.append(layer)
-            left.remove(layer)
+    with progress("importance of layers", len(full) - 1, "layers") as bar:
+        while len(left) > 1:
+            spec = tuple(LayerSpec(0, 0) if i in removed else layer for i, layer in enumerate(full))
+            costs = losses_without(model, spec, some, loss)
+            for layer in sorted(left, key=costs.__getitem__)[: min(at_once, len(left) - 1)]:
+                removed.append(layer)
+                left.remove(layer)
+                bar.advance()
     return (*left, *reversed(removed))
 
 

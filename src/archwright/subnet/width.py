@@ -14,6 +14,7 @@ from torch import nn
 
 from archwright.networks.pruned import POOLINGS, PrunedNetwork
 from archwright.networks.width import keep_channels
+from archwright.progress import progress
 from archwright.subnet.importance import Loss, evaluating
 from archwright.subnet.pruning.repair import add_correction
 from archwright.subnet.pruning.streams import StreamComparison
@@ -58,9 +59,10 @@ def recording(modules: Iterable[nn.Module], recorded: Recorded) -> Iterator[None
 def channel_scores(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> torch.Tensor:
     """Of every channel: mean over texts of the squared gradient of one mask over all places where it is normed."""
     norms = [network.get_submodule(path) for path, _ in stream_norms(network)]
-    total, texts = torch.zeros((), device=network.device), 0
+    total, texts, batches = torch.zeros((), device=network.device), 0, list(batches)
     recorded: Recorded = {}
-    with evaluating(network), torch.enable_grad(), recording(norms, recorded):
+    shown = progress("importance of channels", len(batches), "batches")
+    with evaluating(network), torch.enable_grad(), recording(norms, recorded), shown as bar:
         for batch in batches:
             value = loss(network(**batch.inputs).logits, batch.targets) * len(batch.targets)
             outputs = [out for _, out in recorded.values()]
@@ -71,6 +73,7 @@ def channel_scores(network: PrunedNetwork, batches: Iterable[Any], loss: Loss) -
             effect = effect.sum(0).unflatten(0, (len(batch.targets), -1)).sum(1)  # texts x channels
             total = total + effect.square().sum(0)
             texts += len(batch.targets)
+            bar.advance()
     return total / texts
 
 
@@ -90,15 +93,18 @@ def repair_width(narrow: PrunedNetwork, wide: PrunedNetwork, channels: torch.Ten
     A norm sees other means and variances than before: each channel gets the factor and the shift that serve best. What
     a linear read from removed channels it reads, as far as it can, from those that stay.
     """
-    calls = record_calls(wide, batches)
-    for path, following in stream_norms(narrow):
-        norm: Any = narrow.get_submodule(path)
-        streams = fit_norm(norm, wide.get_submodule(path), channels, calls)
-        reads = [stream.flatten(0, -2)[real_tokens(batch)] for stream, (batch, _) in zip(streams, calls, strict=True)]
-        for reader in stream_readers(narrow, following):
-            ours, theirs = narrow.get_submodule(reader), wide.get_submodule(reader)
-            wanted = [recorded[theirs][1].flatten(0, -2)[real_tokens(batch)] for batch, recorded in calls]
-            fit_linear(ours, reads, wanted)
+    calls, norms = record_calls(wide, batches), stream_norms(narrow)
+    with progress("repair of the width", len(norms), "norms") as bar:
+        for path, following in norms:
+            norm: Any = narrow.get_submodule(path)
+            streams = fit_norm(norm, wide.get_submodule(path), channels, calls)
+            pairs = zip(streams, calls, strict=True)
+            reads = [stream.flatten(0, -2)[real_tokens(batch)] for stream, (batch, _) in pairs]
+            for reader in stream_readers(narrow, following):
+                ours, theirs = narrow.get_submodule(reader), wide.get_submodule(reader)
+                wanted = [recorded[theirs][1].flatten(0, -2)[real_tokens(batch)] for batch, recorded in calls]
+                fit_linear(ours, reads, wanted)
+            bar.advance()
     repair_head(narrow, wide, channels, streams, calls)
 
 

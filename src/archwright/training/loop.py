@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from archwright.callbacks import tell_step
 from archwright.errors import BadInput, Failed
 from archwright.progress import progress, quiet
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
@@ -96,6 +97,8 @@ def train_network(
             record = take_step(step, own, due=timer.due())
             speed = {"k tokens/s": record.tokens / record.seconds / 1000} if record.tokens else {}
             bar.advance(1, loss=record.loss, **speed)
+            if group.first:
+                tell_step(title, step, step_numbers(record))
             if log and group.first:
                 log(record)
             if take_step.due:
@@ -105,6 +108,12 @@ def train_network(
     model.eval()
     group.wait()
     return max(0, end - start)
+
+
+def step_numbers(record: StepRecord) -> dict[str, float]:
+    """What callbacks are told of a step."""
+    speed = {"tokens_per_second": record.tokens / record.seconds} if record.tokens and record.seconds else {}
+    return {"loss": record.loss, "learning_rate": record.learning_rate, **speed}
 
 
 class CheckpointTimer:

@@ -15,6 +15,7 @@ from archwright.data.batching import Batch, Encoded, batches, evaluation_batches
 from archwright.data.public_data import resolve_model
 from archwright.data.tasks.grouping import NO_GROUP, group_rows
 from archwright.data.tasks.rows import TextRows
+from archwright.data.tasks.tables import read_once
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.data.text.vocabulary import Vocabulary, choose_vocabulary, prune_tokenizer
@@ -259,6 +260,7 @@ def prepare_task_data(
     head = match_head(config, task, head=data.head, order=data.labels or None).check()
     if head.kept and head.labels != task.labels:
         task = load_task(**{**options, "labels": head.labels})
+    read_once.cache_clear()  # of rows that were left out nothing stays in memory
     task = choose_metric(replace(task, vocabulary=getattr(config, "vocab_size", 0)), data.metric)
     weights = parse_class_weights(data.class_weights, task)
     words = load_tokenizer(tokenizer or source)

@@ -19,6 +19,7 @@ from archwright.logs import logger
 from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
+from archwright.progress import Bar, progress
 from archwright.random_streams import STAND_ALONE_BATCHES
 from archwright.spaces.subnetwork import ChainSpace
 from archwright.subnet.chain import SMALLEST
@@ -55,16 +56,19 @@ def prepare_candidates(context: RunContext, order: ImportanceOrder) -> None:
     assert isinstance(space, ChainSpace)
     minutes, shares = context.config.search.minutes, TASK_KINDS[context.task_data.task.kind].shares
     deadline = None if minutes is None else monotonic() + 60 * shares.candidates * minutes
-    with context.run.phase("candidates"):
-        specs = prune(context, space, {"original": original, "repaired": supernet}, deadline)
-        for source, spec in trained_specs(context, space).items():
+    trained = trained_specs(context, space)
+    pruned = PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED
+    with context.run.phase("candidates"), progress("candidates", len(pruned) + len(trained), "networks") as bar:
+        specs = prune(context, space, {"original": original, "repaired": supernet}, deadline, bar)
+        for source, spec in trained.items():
             if train_alone(context, original, source, spec, deadline):
                 specs[source] = spec
+            bar.advance()
     write_candidates(context, specs)
 
 
 def prune(
-    context: RunContext, space: ChainSpace, networks: Mapping[str, PrunedNetwork], deadline: float | None
+    context: RunContext, space: ChainSpace, networks: Mapping[str, PrunedNetwork], deadline: float | None, bar: Bar
 ) -> dict[str, SubnetSpec]:
     """Members of the chain with the weights of these networks, repaired in closed form, as many as time permits."""
     batches = sample_batches(context)
@@ -73,6 +77,7 @@ def prune(
     fits = parameter_budget(context, space)
     for name, share in PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED:
         source, spec = f"{name}-{share}", space.chain.spec(share / 100)
+        bar.advance()
         if not fits(spec):
             continue
         folder = context.run.networks / source

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,22 @@ def own_files(
 
 
 def read_file(path: Path, columns: Columns) -> Examples:
-    """All rows of a file; a row without text or label is an error, or left out where `columns` says so."""
+    """All rows of a file; a row without text or label is an error, or left out where `columns` says so.
+
+    A file that was read to check it is not read again, unless it has changed.
+    """
+    if not path.is_file():
+        return parse_file(path, columns)
+    stat = path.stat()
+    return read_once(path, columns, (stat.st_mtime_ns, stat.st_size))
+
+
+@lru_cache(maxsize=3)
+def read_once(path: Path, columns: Columns, stamp: tuple[int, int]) -> Examples:
+    return parse_file(path, columns)
+
+
+def parse_file(path: Path, columns: Columns) -> Examples:
     lines = read_rows(path)
     if not lines:
         raise BadInput(f"{path} has a header but no rows; a data file needs at least one row.")

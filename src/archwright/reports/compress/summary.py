@@ -3,11 +3,13 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from archwright.reports.figures.fronts import ERRORS, plot_points
 from archwright.reports.numbers import (
     DASH,
+    SPACE,
     bounds,
     count,
     error_format,
@@ -85,6 +87,19 @@ def loss_words(result: Mapping[str, Any], member: Mapping[str, Any], key: str) -
         low, high, rows = interval
         around = f" ({100 * low:.1f} to {100 * high:.1f}, {rows:,} rows)"
     return f"loses {100 * lost:.1f} {error_format(result).unit}{around}"
+
+
+def keep_words(member: Member) -> str:
+    """What a member keeps, from the first layer to the last: keeps 4 of 6 layers (heads/units 11/1324, 2 x 4/117, -).
+
+    A configuration of the search is for machines: it may be a row of thousands of packed switches.
+    """
+    layers = [f"{heads}/{units}" if heads or units else "-" for heads, units in member["keep"]]
+    runs = [(layer, len(list(equal))) for layer, equal in groupby(layers)]
+    shown = ", ".join(layer if times == 1 else f"{times} x {layer}" for layer, times in runs)
+    source = member.get("source")
+    made = f", made as the candidate {source}" if source and source != "supernet" else ""
+    return f"keeps {sum(layer != '-' for layer in layers)} of {len(layers)} layers (heads/units {shown}){made}"
 
 
 def selection_words(result: Mapping[str, Any]) -> str:
@@ -266,3 +281,68 @@ def draw_front(result: Mapping[str, Any], width: int = 72) -> str:
 
 def share_points(networks: Sequence[Mapping[str, Any]]) -> list[Point]:
     return list(plot_points(networks, "validation_error").values())
+
+
+def describe_member(word: str, entry: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """One line about a member of the front against the original."""
+    original, measure, setup = result["original"], error_format(result), latency_setup(result)
+    milliseconds = entry["latency_ms"]["median"]
+    return (
+        f"{word}: trial {entry['trial']}, {entry['nonembedding_share']:.1%} of the non-embedding parameters "
+        f"({entry['parameters']:,} in all), validation {measure.word} {format_error(entry, 'validation_error', result)}"
+        f" ({loss_words(result, entry, 'validation_error')}), test {measure.word} "
+        f"{format_error(entry, 'test_error', result)} ({loss_words(result, entry, 'test_error')}), "
+        f"{milliseconds:.2f} ms ({setup}{'; ' if setup else ''}"
+        f"{milliseconds / original['latency_ms']['median']:.0%} of the original), "
+        f"{writing_words(entry, original)}{size_words(entry)}{keep_words(entry)}"
+    )
+
+
+def writing_words(entry: Mapping[str, Any], original: Mapping[str, Any]) -> str:
+    """Of language models: the time of one more token; nothing where it was not measured."""
+    here, before = (network.get("generation_ms") for network in (entry, original))
+    if not here or not before:
+        return ""
+    return f"{here['median']:.2f} ms per written token ({here['median'] / before['median']:.0%} of the original), "
+
+
+def size_words(entry: Mapping[str, Any]) -> str:
+    """Bytes that were measured because a budget was about them; nothing where none were."""
+    words, memory = "", entry.get("memory")
+    if memory:
+        disk, peak = (memory[key] / 1e6 for key in ("disk", "peak"))
+        words += f"{disk:.1f} MB on disk and {peak:.1f} MB of peak memory ({memory['length']} tokens), "
+    if entry.get("int8_file_bytes"):
+        words += f"{entry['int8_file_bytes'] / 1e6:.1f} MB as int8 ONNX, "
+    return words
+
+
+def format_error(entry: Mapping[str, Any], key: str, result: Mapping[str, Any]) -> str:
+    """An error as it is written in text that one may search: with ordinary spaces, and none before a percent sign."""
+    return error_format(result).show(entry[key], 2).replace(SPACE, "")
+
+
+def member_table(result: Mapping[str, Any], member: Member) -> ReportTable:
+    """One network beside the original, a fact per row."""
+    errors, original = error_format(result), result["original"]
+
+    def column(network: Member, share: float) -> dict[str, str]:
+        return {
+            "non-embedding parameters": f"{count(number(network, 'nonembedding_parameters'))} ({percent(share, 1)})",
+            "parameters in all": count(number(network, "parameters")),
+            "FLOPs": count(number(network, "flops")),
+            "latency": milliseconds(number(network, "latency_ms", "median")),
+            **(
+                {"per written token": milliseconds(number(network, *GENERATION))}
+                if number(network, *GENERATION)
+                else {}
+            ),
+            **{f"{name} {errors.word}": errors.show(number(network, key), 2) for key, name in ERRORS.items()},
+        }
+
+    ours, theirs = column(member, member["nonembedding_share"]), column(original, 1.0)
+    rows = [[name, ours[name], theirs.get(name, DASH)] for name in ours]
+    rows += [[f"{ERRORS[key]} loss", loss_words(result, member, key), ""] for key in LOSSES]
+    rows.append(["keeps", keep_words(member).removeprefix("keeps "), ""])
+    title = f"trial {member['trial']} of {result['model']}, shrunk for {result['task']}"
+    return table(("", "selected", "original"), rows, title=title, left=(0, 1, 2))

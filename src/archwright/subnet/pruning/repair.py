@@ -12,6 +12,7 @@ import torch
 
 from archwright.logs import logger
 from archwright.networks.pruned import PrunedNetwork
+from archwright.progress import progress
 from archwright.subnet.extract import extract
 from archwright.subnet.importance import evaluating
 from archwright.subnet.pruning.streams import (
@@ -50,7 +51,7 @@ def repair_least_squares(
     hidden = [call.hidden for call in original.calls]
     warn_of_few_tokens(spec, original)
     left = 0
-    with evaluating(small):
+    with evaluating(small), progress("repair", len(spec), "layers") as bar:
         for place, part in enumerate(spec):
             for sub, size in ((ATTENTION, count(part.heads)), (FFN, count(part.units))):
                 if size:
@@ -65,6 +66,7 @@ def repair_least_squares(
                 else:
                     hidden = [run_layer(placed.layer, x, call.given[place]) for x, call in calls]
                 left += 1
+            bar.advance()
     return small
 
 

@@ -12,6 +12,7 @@ from transformers import Cache
 
 from archwright.networks.families.family import LayerParts
 from archwright.networks.pruned import PlacedLayer, PrunedNetwork
+from archwright.progress import progress
 from archwright.subnet.importance import evaluating
 from archwright.subnet.pruning.gradients import Reader, head_reader, unit_reader
 
@@ -74,8 +75,11 @@ def record_streams(network: PrunedNetwork, batches: Iterable[Any], *, tokens: in
     """The network's own streams on so many of the batches, spread evenly, that they have about so many tokens."""
     batches = list(batches)
     step = max(1, round(sum(len(real_tokens(batch)) for batch in batches) / tokens))
-    with evaluating(network):
-        runs = [record_batch(network, batch) for batch in batches[::step]]
+    runs = []
+    with evaluating(network), progress("recording layers", len(batches[::step]), "batches") as bar:
+        for batch in batches[::step]:
+            runs.append(record_batch(network, batch))
+            bar.advance()
     return StreamRecording([call for call, _ in runs], [totals for _, totals in runs])
 
 
