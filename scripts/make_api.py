@@ -87,7 +87,7 @@ class Api:
 
 API = {
     "compress": Api(
-        "FinishedRun | MethodComparison | Preview | Estimate",
+        "FinishedRun | MethodComparison | Preview | RunEstimate",
         "",
         "Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.",
     ),
@@ -117,7 +117,7 @@ COMPRESS_RETURNS = {
     "FinishedRun": "compression.run",
     "MethodComparison": "compression.studies.comparison",
     "Preview": "compression.studies.preview",
-    "Estimate": "compression.studies.estimate",
+    "RunEstimate": "compression.studies.estimate",
 }
 PREVIEW_OPTIONS = ("out", "seed")
 """What `compress` looks at beside `preview`."""
@@ -187,7 +187,7 @@ def compress_overloads(options: dict[str, str]) -> list[str]:
         "FinishedRun": one,
         "MethodComparison": {"compare": "Sequence[str]", **one},
         "Preview": preview,
-        "Estimate": {"dry_run": "Literal[True]", **one},
+        "RunEstimate": {"dry_run": "Literal[True]", **one},
     }
     return [signature("compress", form, returns) for returns, form in forms.items()]
 

@@ -42,8 +42,8 @@ def leave_out(part: str) -> None:
 
 
 def run_ours(job: Job) -> None:
+    from archwright.compression.budgets.minutes import LATENCY, TESTING
     from archwright.compression.methods import load_evaluator
-    from archwright.compression.minutes import LATENCY, TESTING
     from archwright.compression.pipeline import run_compression
     from archwright.errors import BadInput
     from experiments.peers.original import compress_words, load_compress_config

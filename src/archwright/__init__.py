@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from archwright.compression.objects import RowsInMemory, Saved
     from archwright.compression.run import FinishedRun
     from archwright.compression.studies.comparison import MethodComparison
-    from archwright.compression.studies.estimate import Estimate
+    from archwright.compression.studies.estimate import RunEstimate
     from archwright.compression.studies.preview import Preview
 
 # fmt: off
@@ -143,7 +143,7 @@ def compress(
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
     seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
-) -> "Estimate": ...
+) -> "RunEstimate": ...
 
 
 def compress(
@@ -170,7 +170,7 @@ def compress(
     measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
     seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None, dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
-) -> "FinishedRun | MethodComparison | Preview | Estimate":
+) -> "FinishedRun | MethodComparison | Preview | RunEstimate":
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
     Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.budget import Limits, costs_of_front, parse_limits
+from archwright.compression.budgets.limits import Limits, costs_of_front, parse_limits
 from archwright.configs.budget import parse_bytes
 from archwright.errors import BadInput
 

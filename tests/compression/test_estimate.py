@@ -47,7 +47,7 @@ def test_the_phases_are_those_of_the_run(run: Any, given: dict[str, Any], tmp_pa
 
 def test_standard_nas_and_other_spaces(given: dict[str, Any], tmp_path: Path) -> None:
     found = aw.compress(**{**given, **OPTIONS, "method": "standard"})
-    assert isinstance(found, module.Estimate)
+    assert isinstance(found, module.RunEstimate)
     assert [phase.name for phase in found.phases] == ["load", "original", "order", "search", "rescore", "measure"]
     assert "6 networks of at most" in found.phases[3].about
     small = aw.compress(**{**given, **OPTIONS, "space": "small", "width": "75%"}).as_json()["seconds_by_phase"]

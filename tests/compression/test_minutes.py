@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from archwright.compression import minutes
+from archwright.compression.budgets import minutes
 from archwright.compression.context import RunContext
 from archwright.compression.finetuning import finetune_original
 from archwright.compression.methods import load_evaluator

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from archwright.cli.main import main
+from archwright.compression.budgets.targets import TARGETS, target_space
 from archwright.compression.pipeline import resolve_space
-from archwright.compression.targets import TARGETS, target_space
 from archwright.configs.compress import CompressConfig
 from archwright.configs.options import make_config
 from archwright.errors import BadInput

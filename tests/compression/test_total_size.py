@@ -15,7 +15,7 @@ import archwright as aw
 from archwright.cli.main import main
 from archwright.cli.parser import load_config, parse
 from archwright.commands import COMMANDS
-from archwright.compression import total_size
+from archwright.compression.budgets import total_size
 from archwright.compression.finetuning import TeacherAnswers
 from archwright.compression.methods import load_evaluator
 from archwright.data.batching import batch_of

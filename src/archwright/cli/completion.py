@@ -33,10 +33,10 @@ def completion_script(words: Sequence[str], commands: Mapping[str, Command]) -> 
         got = f"got {' '.join(words)!r}" if words else "got none"
         hint = nearest(words[0], SHELLS) if words else ""
         raise BadInput(f"archwright {COMPLETION} needs one of {', '.join(SHELLS)}, {got}{hint or '.'}")
-    return SHELLS[words[0]](commands, {name: completed_options(command) for name, command in commands.items()})
+    return SHELLS[words[0]](commands, {name: completion_options(command) for name, command in commands.items()})
 
 
-def completed_options(command: Command) -> list[Completed]:
+def completion_options(command: Command) -> list[Completed]:
     """Every option of the command that is not a word without dashes, and those of all commands."""
     docs = {name: doc for group in option_groups(command.config).values() for name, doc in option_docs(group).items()}
     found = []

@@ -3,12 +3,12 @@
 from archwright.compression.pipeline import run_compression
 from archwright.compression.run import FinishedRun
 from archwright.compression.studies.comparison import MethodComparison, compare_methods
-from archwright.compression.studies.estimate import Estimate, estimate_run
+from archwright.compression.studies.estimate import RunEstimate, estimate_run
 from archwright.compression.studies.preview import Preview, preview_spaces
 from archwright.configs.compress import CompressConfig
 
 
-def compress(config: CompressConfig) -> FinishedRun | MethodComparison | Preview | Estimate:
+def compress(config: CompressConfig) -> FinishedRun | MethodComparison | Preview | RunEstimate:
     """The finished run: its front, its report, and what to do with them; or several methods side by side."""
     if config.preview.preview is not None:
         return preview_spaces(config.preview.preview, out=config.output.out, seed=config.output.seed)

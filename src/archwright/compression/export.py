@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from archwright.compression.budget import read_picked
+from archwright.compression.budgets.limits import read_picked
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.data.batching import Encoded, batch_of
 from archwright.data.public_data import resolve_model

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from archwright.callbacks import tell_end
+from archwright.compression.budgets.minutes import search_deadline
+from archwright.compression.budgets.targets import TARGETS, target_space
+from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import OLDER, RunContext, from_settings, teach, to_settings
 from archwright.compression.cutting import cut_original
 from archwright.compression.finetuning import finetune_original
 from archwright.compression.methods import METHODS, space_for
-from archwright.compression.minutes import search_deadline
 from archwright.compression.order import measure_order
 from archwright.compression.result import build_result
 from archwright.compression.run import FinishedRun, load_run
@@ -21,8 +23,6 @@ from archwright.compression.search import delete_unused_networks, run_search
 from archwright.compression.selection import BANDS, RESCORED
 from archwright.compression.space import ERROR
 from archwright.compression.studies.fidelity import measure_fidelity
-from archwright.compression.targets import TARGETS, target_space
-from archwright.compression.total_size import fit_embeddings
 from archwright.compression.validation import usual_values, validate, validate_new_run
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig

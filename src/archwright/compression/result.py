@@ -8,7 +8,8 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from archwright.compression import minutes
+from archwright.compression.budgets import minutes
+from archwright.compression.budgets.targets import TARGETS
 from archwright.compression.checkpoint_size import describe_embeddings
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
@@ -16,7 +17,6 @@ from archwright.compression.export import ExportedNetwork
 from archwright.compression.methods import METHODS
 from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
 from archwright.compression.space import ERROR, GENERATION, LATENCY
-from archwright.compression.targets import TARGETS
 from archwright.data.batching import Batch, evaluation_batches
 from archwright.data.encoding import NO_TARGET
 from archwright.environment import environment

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archwright.compression.budget import Limits, costs_of_front, parse_limits, read_picked
+from archwright.compression.budgets.limits import Limits, costs_of_front, parse_limits, read_picked
 from archwright.configs.budget import parse_points
 from archwright.errors import BadInput
 from archwright.reports.compress.notebook import FrontTable, front_figure, html_table
@@ -114,7 +114,7 @@ class FinishedRun:
             raise BadInput("--surely is about --max-loss; give both, or leave it out.")
         limits = Limits(most, None if max_loss is None else parse_points(max_loss, option="--max-loss"), surely)
         if not set(most) <= costs_of_front(self.result):
-            from archwright.compression.budget_front import select_within  # loads torch
+            from archwright.compression.budgets.within_limits import select_within  # loads torch
 
             pick = select_within(self.folder, self.result, limits)
             return Selection(self, pick.entry, pick.note)
@@ -131,7 +131,7 @@ class FinishedRun:
 
     def original_memory(self) -> float:
         """Bytes of the original as `memory` counts them, measured once."""
-        from archwright.compression.budget_front import measure_original_memory  # loads torch
+        from archwright.compression.budgets.within_limits import measure_original_memory  # loads torch
 
         return measure_original_memory(self.folder)
 

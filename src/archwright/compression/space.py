@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from archwright.compression.budgets.targets import TARGETS
 from archwright.compression.context import RunContext
-from archwright.compression.targets import TARGETS
 from archwright.networks.load import max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS

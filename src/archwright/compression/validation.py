@@ -3,12 +3,12 @@
 from dataclasses import fields
 from typing import Any
 
+from archwright.compression.budgets.targets import TARGETS, validate_target
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.evaluator import check_latency, params_bounds
 from archwright.compression.methods import METHODS
 from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.compression.studies.fidelity import draw_subnets
-from archwright.compression.targets import TARGETS, validate_target
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.errors import BadInput
@@ -34,7 +34,7 @@ def validate(config: CompressConfig, task_data: TaskData) -> None:
     if config.model.width is not None:
         validate_width(config)
     if TASK_KINDS[task_data.task.kind].teach is not None:
-        validate_taught(config, task_data)
+        validate_vector_task(config, task_data)
     whole = describe_checkpoint(task_data, config.model, whole=True)
     validate_target(config, stock_family=whole.family.stock, family=whole.backbone["model_type"])
     space = build_space(config, task_data)
@@ -86,7 +86,7 @@ def validate_width(config: CompressConfig) -> None:
         )
 
 
-def validate_taught(config: CompressConfig, task_data: TaskData) -> None:
+def validate_vector_task(config: CompressConfig, task_data: TaskData) -> None:
     """Networks that learn the original's vectors: these must stay as wide, and rows enough to be neighbours."""
     if config.model.width is not None:
         raise BadInput(f"--width makes the vectors themselves smaller, got --task {task_data.task.kind}; leave it out.")

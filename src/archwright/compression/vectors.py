@@ -40,7 +40,7 @@ def teach_vectors(context: RunContext, original: PrunedNetwork | None = None) ->
     if not file.exists():
         original = original or load_saved_network(context.run.original).to(context.task_data.device)
         with context.run.phase("vectors"):
-            rows = count_taught(context, original)
+            rows = affordable_vectors(context, original)
             vectors = embed_splits(original, keep_rows(context.original_data, rows))
             with atomic_file(file) as beside:
                 save_file(vectors, beside)
@@ -48,7 +48,7 @@ def teach_vectors(context: RunContext, original: PrunedNetwork | None = None) ->
     return replace(context, task_data=with_targets(keep_rows(context.task_data, len(vectors["train"])), vectors))
 
 
-def count_taught(context: RunContext, original: PrunedNetwork) -> int:
+def affordable_vectors(context: RunContext, original: PrunedNetwork) -> int:
     """Training rows that the original reads: all, or as many as --minutes affords."""
     encoded, minutes = context.original_data.encoded["train"], context.config.search.minutes
     if minutes is None:

@@ -222,7 +222,7 @@ class SearchOptions:
     """Sub-networks to evaluate."""
     objectives: tuple[str, ...] = option(DEFAULT_OBJECTIVES, choices=members("objectives.costs", "OBJECTIVES"))
     """What to trade off, the validation error and at least one cost."""
-    for_: str = option("compact", choices=members("compression.targets", "TARGETS"))
+    for_: str = option("compact", choices=members("compression.budgets.targets", "TARGETS"))
     """What the result is to be exported to: the search stays where that export is exact, and latency is that of its
     runtime."""
     corners: tuple[str, ...] = option(("largest", "middle"), choices=("largest", "smallest", "middle"))

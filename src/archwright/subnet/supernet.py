@@ -36,7 +36,7 @@ class FixedTeacher:
         return self.label_share * task_loss + (1 - self.label_share) * self.distil(logits, answers)
 
 
-def asked_logits(batch: Any, logits: torch.Tensor) -> torch.Tensor:
+def labelled_logits(batch: Any, logits: torch.Tensor) -> torch.Tensor:
     """The logits at the tokens that the task asks about: elsewhere there is nothing to learn from a teacher."""
     asked = getattr(batch, "asked", None)
     return logits if asked is None else logits[asked]
@@ -66,7 +66,7 @@ def supernet_update(
         batch = batch.to(model.device)
         updates = strategy(draw, rng, progress)
         fixed = teacher is not None and any(learns for _, learns in updates)
-        answers: Any = asked_logits(batch, teacher.answers(batch)) if teacher is not None and fixed else None
+        answers: Any = labelled_logits(batch, teacher.answers(batch)) if teacher is not None and fixed else None
         first: Any = None
         gradients = GradientSum(parameters, clip) if clip is not None else None
         for spec, learns in updates:
@@ -77,7 +77,7 @@ def supernet_update(
                     first = value.detach()
                 elif seen is not None:
                     seen(spec, float(value.detach() - first))
-                answered = asked_logits(batch, logits)
+                answered = labelled_logits(batch, logits)
                 if teacher is not None and fixed:
                     value = teacher.loss(value, answered, answers)
                 elif learns and answers is not None:
@@ -134,8 +134,8 @@ def plain_update(
         if teacher is None:
             total = value
         else:
-            answers = asked_logits(batch, teacher.answers(batch))
-            total = teacher.loss(value, asked_logits(batch, logits), answers)
+            answers = labelled_logits(batch, teacher.answers(batch))
+            total = teacher.loss(value, labelled_logits(batch, logits), answers)
         total.backward()
         return float(value.detach())
 

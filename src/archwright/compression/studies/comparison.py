@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.context import from_settings, to_settings
 from archwright.compression.methods import METHODS, load_evaluator
 from archwright.compression.pipeline import default_folder, go_on_with_rows, load_data, resolve_space, run_compression
 from archwright.compression.run import FinishedRun
 from archwright.compression.studies.protocol import compare_runs
 from archwright.compression.studies.quantization import study_quantization
-from archwright.compression.total_size import fit_embeddings
 from archwright.compression.validation import usual_values, validate, validate_new_run
 from archwright.configs.compress import CompressConfig, FidelityOptions
 from archwright.configs.yaml_file import write_config

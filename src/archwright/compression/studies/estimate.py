@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from archwright.compression import minutes
+from archwright.compression.budgets import minutes
+from archwright.compression.budgets.minutes import TIMED_TOKENS, USUAL_SHARE, count_tokens
+from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.context import RunContext
 from archwright.compression.finetuning import extract_trainable
 from archwright.compression.methods import METHODS
 from archwright.compression.methods.candidates import PRUNED, PRUNED_DECODERS, trained_specs
-from archwright.compression.minutes import TIMED_TOKENS, USUAL_SHARE, count_tokens
 from archwright.compression.order import sample_batches
 from archwright.compression.pipeline import default_folder, go_on_with_rows, load_data, resolve_space
 from archwright.compression.selection import BANDS, RESCORED
 from archwright.compression.space import open_space
 from archwright.compression.supernet import supernet_step
-from archwright.compression.total_size import fit_embeddings
 from archwright.compression.validation import validate, validate_new_run
 from archwright.configs.compress import CompressConfig
 from archwright.data.batching import Batch, batch_of
@@ -87,7 +87,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunEstimate:
     """What a run will cost."""
 
     phases: tuple[Phase, ...]
@@ -125,7 +125,7 @@ class Estimate:
         )
 
 
-def estimate_run(config: CompressConfig) -> Estimate:
+def estimate_run(config: CompressConfig) -> RunEstimate:
     """What the run of this config would take; BadInput for whatever the run itself would refuse."""
     begun = perf_counter()
     config = resolve_space(config)
@@ -162,7 +162,7 @@ class Measurements:
         self.is_cached = self.kind.per_row and self.options.epochs >= 1
         """Whether the teacher answers every row once."""
 
-    def estimate(self, folder: Path, begun: float) -> Estimate:
+    def estimate(self, folder: Path, begun: float) -> RunEstimate:
         context, search = self.context, self.context.config.search
         shared = METHODS[self.options.method].shared
         order, order_seconds = self.measure_order()
@@ -198,7 +198,7 @@ class Measurements:
             alone = self.step_seconds(self.network, plain_update(self.network, loss=self.data.loss)) * USUAL_SHARE
             phases.append(Phase("honesty", honesty * epochs * self.steps_per_epoch * alone, f"{honesty} networks"))
         working, afterwards = self.disk_bytes(space)
-        return Estimate(
+        return RunEstimate(
             tuple(phases if search.minutes is None else limit_phases(phases, search.minutes, self.data)),
             search.minutes,
             peak_memory() + self.measured_networks(min(BANDS, rescored)),

@@ -13,7 +13,7 @@ from archwright.data.epochs import shuffled_epochs
 from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
 from archwright.random_streams import DISTILLATION_PROJECTIONS, VALIDATION_BATCHES, generator
-from archwright.subnet.supernet import asked_logits
+from archwright.subnet.supernet import labelled_logits
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
 from archwright.training.losses import (
@@ -104,7 +104,7 @@ def layerwise_update(
             logits = run_network(student, batch.inputs, logits=gamma > 0)
         loss = state_loss(states, targets, projections, pairs, real_tokens(batch), group)
         if logits is not None and target_logits is not None:
-            ours, theirs = asked_logits(batch, logits), asked_logits(batch, target_logits)
+            ours, theirs = labelled_logits(batch, logits), labelled_logits(batch, target_logits)
             positions = numbers_in if getattr(batch, "asked", None) is None else targets_in
             answered = (
                 sigmoid_distillation(ours, theirs, 1.0, group)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from archwright.compression.budgets.targets import TARGETS
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.methods import METHODS
-from archwright.compression.targets import TARGETS
 from archwright.configs import compress as o
 from archwright.configs.budget import parse_budget
 from archwright.configs.compress import CompressConfig

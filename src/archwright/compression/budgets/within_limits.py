@@ -13,7 +13,7 @@ from typing import Any
 
 from optuna.trial import TrialState
 
-from archwright.compression.budget import (
+from archwright.compression.budgets.limits import (
     BUDGETS,
     INT8_SIZE,
     LATENCY,
