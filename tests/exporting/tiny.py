@@ -109,7 +109,7 @@ def supernet(
     with torch.no_grad():
         for name, tensor in model.named_parameters():
             tensor.normal_(std=0.2, generator=generator)
-            if name.endswith("weight") and tensor.dim() < 2:  # a norm
+            if name.endswith("weight") and tensor.dim() < 2 and "gemma" not in family:  # a norm; Gemma's add one
                 tensor.add_(1)
     return model.eval()
 
