@@ -14,7 +14,7 @@ import archwright as aw
 from archwright.cli.main import main
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
-from archwright.reports.compress.summary import keep_words, writing_words
+from archwright.reports.compress.summary import keep_words, size_words, writing_words
 from tests.cli.test_early_checks import RUN, SOURCE
 from tests.compression.runs import compressed, refusal, words_of
 
@@ -38,6 +38,15 @@ def test_a_language_model_is_told_with_the_time_of_a_written_token() -> None:
     entry, original = ({"generation_ms": {"median": median}} for median in (12.5, 50.0))
     assert writing_words(entry, original) == "12.50 ms per written token (25% of the original), "
     assert writing_words({"generation_ms": None}, original) == writing_words({}, {}) == ""
+
+
+def test_what_was_measured_for_a_budget_is_told() -> None:
+    memory = {"disk": 64_700_000, "peak": 73_000_000, "runtime": 389_000_000, "length": 24}
+    assert size_words({"memory": memory}) == "64.7 MB on disk and 73.0 MB of peak memory (24 tokens), "
+    assert size_words({"int8_file_bytes": 15_200_000}) == "15.2 MB as int8 ONNX, "
+    tested = {"int8_file_bytes": 15_200_000, "int8_test_error": 0.275}
+    assert size_words(tested) == "15.2 MB as int8 ONNX with a test error of 27.50%, "
+    assert size_words({"memory": None, "int8_file_bytes": None}) == ""
 
 
 @pytest.fixture

@@ -313,7 +313,9 @@ def size_words(entry: Mapping[str, Any]) -> str:
         disk, peak = (memory[key] / 1e6 for key in ("disk", "peak"))
         words += f"{disk:.1f} MB on disk and {peak:.1f} MB of peak memory ({memory['length']} tokens), "
     if entry.get("int8_file_bytes"):
-        words += f"{entry['int8_file_bytes'] / 1e6:.1f} MB as int8 ONNX, "
+        error = entry.get("int8_test_error")  # of runs for that export
+        tested = "" if error is None else f" with a test error of {100 * error:.2f}%"
+        words += f"{entry['int8_file_bytes'] / 1e6:.1f} MB as int8 ONNX{tested}, "
     return words
 
 
