@@ -175,8 +175,8 @@ def compress(
 
     Returns the run with its front; several with `compare`, spaces with `preview`, what it costs with `dry_run`.
 
-    model: A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral
-        checkpoint, pre-trained or fine-tuned.
+    model: A folder or hub id of a checkpoint, pre-trained or fine-tuned: BERT, RoBERTa, XLM-RoBERTa, CamemBERT,
+        MPNet, ModernBERT, DeBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3, Mistral, Phi-3, Gemma 2 and 3.
     tokenizer: Folder or hub id of the tokenizer, where the checkpoint has none beside it.
     pooling: How the head reads the text: first token, mean over tokens or last token.
     grouping: What counts as a head where several query heads share keys and values: such a group as a whole, or

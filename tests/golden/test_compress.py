@@ -57,7 +57,8 @@ def test_runs_are_worth_recording(compressed: Compressed) -> None:
 @pytest.mark.parametrize("name", ["chain", "weight-sharing", "standard", "lm", "large"])
 def test_the_weights_in_the_run_folder_are_the_same(name: str, compressed: Compressed, place: Path) -> None:
     compressed(name)
-    check("compress_weights", name, digest_folder(place / name))
+    weights = digest_folder(place / name)  # a test before this one may have trained a pick further
+    check("compress_weights", name, {file: value for file, value in weights.items() if "recovered/" not in file})
 
 
 def test_honesty_is_the_same(compressed: Compressed) -> None:

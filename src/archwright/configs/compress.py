@@ -80,8 +80,9 @@ class ModelOptions:
     """What to shrink."""
 
     model: str = "minilm"
-    """A folder or hub id of a BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3 or Mistral checkpoint,
-    pre-trained or fine-tuned; minilm is the embedded MiniLM-L6-H384, smollm2 the embedded SmolLM2-135M."""
+    """A folder or hub id of a checkpoint, pre-trained or fine-tuned: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, MPNet,
+    ModernBERT, DeBERTa, DistilBERT, ELECTRA, GPT-2, Llama, Qwen2, Qwen3, Mistral, Phi-3, Gemma 2 and 3; minilm is the
+    embedded MiniLM-L6-H384, smollm2 the embedded SmolLM2-135M."""
     tokenizer: str | None = None
     """Folder or hub id of the tokenizer, where the checkpoint has none beside it."""
     pooling: str | None = option(None, choices=("cls", "mean", "last"))
