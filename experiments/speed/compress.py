@@ -91,8 +91,8 @@ def step_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig)
     freeze_embeddings(network)
     updates = {
         "standard": plain_update(network, loss=task_loss),
-        "full": supernet_step(network, small, o.SupernetOptions(strategy="full"), None),
-        "chain": supernet_step(network, chain, o.SupernetOptions(), teacher),
+        "full": supernet_step(network, small, o.SupernetOptions(strategy="full"), None, loss=task_loss),
+        "chain": supernet_step(network, chain, o.SupernetOptions(), teacher, loss=task_loss),
     }
     optimizer = torch.optim.AdamW([p for p in network.parameters() if p.requires_grad], lr=0.0, fused=True)
     network.train()

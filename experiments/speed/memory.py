@@ -115,7 +115,8 @@ def supernet_training(folder: Path, steps: int = STEPS) -> None:
     """The `full` strategy with all weights trained and a checkpoint after each step."""
     network = load_supernet(str(folder / "model"), kind="classification", labels=LABELS)
     space = subnet_space("small", read_anatomy(network.config))
-    update = supernet_step(network, space, o.SupernetOptions(train_embeddings=True, strategy="full"), None)
+    options = o.SupernetOptions(train_embeddings=True, strategy="full")
+    update = supernet_step(network, space, options, None, loss=task_loss)
     checkpoints = RunFolder(folder).checkpoints("memory")
     train_network(network, batches, update, Schedule(steps), seed=0, checkpoints=checkpoints, every_seconds=0.0)
 

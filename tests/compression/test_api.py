@@ -129,6 +129,7 @@ def test_preview_trains_nothing_and_writes_one_page(tmp_path: Path, bert: Path) 
     assert found["schema"] == "archwright/preview/1" and set(found["spaces"]) == {
         "chain",
         "small",
+        "stock",
         "layer",
         "medium",
         "large",

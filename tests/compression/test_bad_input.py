@@ -91,7 +91,7 @@ NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "honesty about nothing": ({"honesty": 2}, ("--honesty", "2")),
     "honesty of one by one": ({"method": "standard", "honesty": 5}, ("--honesty", "weight-sharing")),
     "ehvi in large": ({"sampler": "ehvi", "space": "large"}, ("sampler", "204")),
-    "an unknown space": ({"space": "tiny"}, ("--space", "small, layer, medium, large")),
+    "an unknown space": ({"space": "tiny"}, ("--space", "small, stock, layer, medium, large")),
     "an unknown preset": ({"preset": "papre"}, ("--preset", "paper?")),
     "a length the tokenizer cannot": ({"max_length": 5000}, ("--max-length", "512")),
     "a length without text": ({"max_length": 2}, ("--max-length",)),

@@ -185,7 +185,7 @@ def test_a_language_model(tmp_path: Path) -> None:
     assert network.config.eos_token_id == saved.eos_token_id == network.generation_config.eos_token_id
     with pytest.raises(BadInput, match="--embedding-rank is for networks without output embeddings"):
         compressed(tmp_path / "rank", **options, embedding_rank=4)
-    with pytest.raises(BadInput, match="--width is for the encoders BERT, RoBERTa, DistilBERT and ELECTRA, got gpt2"):
+    with pytest.raises(BadInput, match=r"--width is for the encoders BERT, .*, DistilBERT and ELECTRA, got gpt2"):
         compressed(tmp_path / "rank", **options, width="50%")
     assert not (tmp_path / "rank").exists()
 

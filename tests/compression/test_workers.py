@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from archwright.compression.methods import load_evaluator
-from archwright.objectives.error import measure_error
+from archwright.objectives.error import measure_rows
 from archwright.search import config_of
 from archwright.search.history import RETRY_OF
 from archwright.search.workers import WORKER
@@ -81,13 +81,13 @@ def test_postgresql_one_of_two_killed(postgres: str, tmp_path: Path, bert: Path,
 def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "run"
 
-    def unhurried(*args: Any, **options: Any) -> float:
+    def unhurried(*args: Any, **options: Any) -> Any:
         """In this process only: the other is given the time to begin."""
         if (run / "study.journal").exists():
             wait_for(lambda: len({trial.user_attrs[WORKER]["pid"] for trial in study_of(run).trials}) == 2, every=0.1)
-        return measure_error(*args, **options)
+        return measure_rows(*args, **options)
 
-    monkeypatch.setattr("archwright.training.task_data.measure_error", unhurried)
+    monkeypatch.setattr("archwright.training.task_data.measure_rows", unhurried)
     found = compressed(run, **given, trials=60, workers=2, space="large").result
     assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 60
     shares = workers_of(study_of(run))

@@ -100,7 +100,7 @@ RULE = r"row 3 of .*: a label must be 0 to 3, a column \('a', 'b', 'c', 'd'\) or
         (wrong(c=7), {}, "'c' must be a text, got 7"),
         (choice_rows(9), {}, "has 9 rows; at least 10 are needed"),
         (wrong(), {"choice_columns": ("a",)}, "--choice-columns needs two columns or more, got only 'a'"),
-        (wrong(), {"choice_columns": ("a", "b", "a")}, "need a column each, got 'text', 'label', 'a', 'b', 'a'"),
+        (wrong(), {"choice_columns": ("a", "b", "a")}, "need a column each, got 'text', 'a', 'b', 'a', 'label'"),
         (wrong(), {"choice_columns": ("a", "text")}, "need a column each"),
         (wrong(), {"choice_columns": ("a", "e")}, "has no column 'e'; it has 'text', 'a', 'b', 'c', 'd', 'label'"),
         (wrong(), {"text_pair_column": "p"}, "leave out --text-pair-column 'p' or --choice-columns"),

@@ -90,6 +90,7 @@ MADE: dict[str, tuple[str, str, Callable[[], PreTrainedModel]]] = {
             ("choice", "AutoModelForMultipleChoice", "", task, "choice"),
             ("qa", "AutoModelForQuestionAnswering", "question-answering", task, "qa"),
             ("tags", "AutoModelForTokenClassification", "token-classification", task, "tokens"),
+            ("labels", "AutoModelForSequenceClassification", "text-classification", task, "multi-label"),
         )
     },
     "nlu-body": ("AutoModel", "feature-extraction", partial(body, "nlu")),
@@ -150,7 +151,7 @@ for name, (auto, pipe) in made.items():
         run = transformers.pipeline(pipe, model=str(root / name), trust_remote_code=True)
         more = {"max_new_tokens": 3, "do_sample": False} if pipe == "text-generation" else {}
         said[name] = run(texts.get(pipe, ["word1 word2"])[0], **more)
-print("SAID", json.dumps(said))
+print("SAID", json.dumps(said, default=float))  # scores of tags are numbers of numpy
 """
 
 

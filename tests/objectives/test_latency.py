@@ -245,6 +245,7 @@ LOGITS = {
     "lm": (2, 9, 40),
     "tokens": (2, 9, 3),
     "multi-label": (2, 3),
+    "embeddings": (2, 1, 16),
 }
 """Logits of two texts of nine tokens, with three labels or choices."""
 

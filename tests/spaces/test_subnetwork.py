@@ -31,8 +31,9 @@ def every_config(space: SubnetSpace) -> list[Config]:
     return [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
 
 
-OF_THE_PAPER = [name for name in SPACES if name != "chain"]
-"""The chain, whose smallest network is a tenth of the whole, has tests of its own in test_chain.py."""
+OF_THE_PAPER = [name for name in SPACES if name not in ("chain", "stock")]
+"""Spaces whose smallest network is nothing; the chain is tested in test_chain.py, what stock classes can say in
+tests/compression/test_targets.py."""
 
 
 @pytest.mark.parametrize(

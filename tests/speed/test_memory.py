@@ -49,7 +49,7 @@ assert memory("VmRSS") < memory("VmHWM") - 100_000_000
 
 def test_a_peak_stays_when_the_memory_is_given_back() -> None:
     """In a process of its own: what is free in a large one need not go back to the system."""
-    subprocess.run([sys.executable, "-c", HELD], check=True)
+    subprocess.run([sys.executable, "-c", HELD], check=True, cwd=Path(__file__).parents[2])
     with pytest.raises(Failed, match="VmOther"):
         memory("VmOther")
 
