@@ -119,6 +119,12 @@ def test_minutes_shorten_both_trainings_alike(tmp_path: Path, given: dict[str, A
     assert again.result == run.result
 
 
+def test_a_search_without_time_says_that_sizes_are_missing(tmp_path: Path, given: dict[str, Any], caplog: Any) -> None:
+    run = compressed(tmp_path / "run", **given, space="chain", order="fisher", minutes=0.0001, trials=40)
+    tried = len(run.result["trials"])
+    assert tried < 10 and f"time was up after {tried} of the " in caplog.text and "raise --minutes" in caplog.text
+
+
 def test_minutes_that_suffice_change_nothing(tmp_path: Path, given: dict[str, Any]) -> None:
     plans = [compressed(tmp_path / str(m), **given, **m).folder.note("plan") for m in ({}, {"minutes": 60.0})]
     assert plans[0] == plans[1]

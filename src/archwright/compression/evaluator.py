@@ -51,15 +51,22 @@ class SubnetEvaluator:
     @property
     def least_trials(self) -> int:
         """Trials that are made even when time is up, so that there is one smaller network: the whole one costs none."""
-        first = self.configs or tuple(CORNERS[name](self.space.choices) for name in self.context.config.search.corners)
+        first = self.first_configs
         return min(self.trials, 2 if first and is_whole(self.space, first[0]) else 1)
+
+    @property
+    def first_configs(self) -> tuple[Config, ...]:
+        """What is tried before the sampler proposes anything: corners of the space, on the chain also candidates and
+        every tenth of the size; or all that the method has listed."""
+        if self.configs is not None:
+            return tuple(self.configs)
+        corners = tuple(CORNERS[name](self.space.choices) for name in self.context.config.search.corners)
+        return corners + (tuple(self.space.starts()) if isinstance(self.space, ChainSpace) else ())
 
     def open_study(self) -> Study:
         """The run's study with the sampler of the config, which tries the corners of the space first."""
-        options, first, sampler = self.context.config.search, self.configs, LIST_SAMPLER
-        if first is None:
-            sampler, first = options.sampler, tuple(CORNERS[name](self.space.choices) for name in options.corners)
-            first += tuple(self.space.starts()) if isinstance(self.space, ChainSpace) else ()
+        options, first = self.context.config.search, self.first_configs
+        sampler = options.sampler if self.configs is None else LIST_SAMPLER
         study = open_study(
             self.context.run,
             options.store,

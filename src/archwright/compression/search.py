@@ -21,6 +21,7 @@ from archwright.compression.selection import find_finalists
 from archwright.compression.space import ERROR
 from archwright.compression.weights import ChainWeights, StandaloneWeights
 from archwright.errors import Failed
+from archwright.logs import logger
 from archwright.objectives.table import LatencyTable
 from archwright.progress import Bar, progress
 from archwright.search import config_of, fail_stale_trials, search
@@ -56,6 +57,14 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
     write_deadline(context.run, None)  # what is trained again later, because it was lost, has all the time it needs
     if not study.best_trials:
         raise Failed("no sub-network within limits and time was found; raise --trials, --minutes or the limits.")
+    tried = len(study.get_trials(deepcopy=False, states=FINISHED))
+    first = min(evaluator.trials, len(evaluator.first_configs))
+    if deadline is not None and tried < first:
+        logger.warning(
+            "time was up after %d of the %d networks that a search begins with, so sizes may be missing on the front; "
+            "raise --minutes (%g), or give fewer training or validation rows",
+            *(tried, first, context.config.search.minutes),
+        )
     return study
 
 
