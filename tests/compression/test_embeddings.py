@@ -160,6 +160,14 @@ def test_exports_give_the_same_vectors_and_say_how(to: str, scored: Any, tmp_pat
     np.testing.assert_allclose(vectors_by_hand(tmp_path / "out", some), ours.numpy(), atol=1e-5)
 
 
+def test_a_run_is_exported_though_vectors_lie_in_its_folder(scored: Any, tmp_path: Path) -> None:
+    assert list(scored.folder.path.glob("*.safetensors"))
+    parity = aw.export(
+        run=scored.folder.path, trial=scored.front[0]["trial"], to="compact", out=tmp_path / "out"
+    ).parity
+    assert parity.difference <= parity.limit
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("to", ["compact", "hf-padded", "hf"])
 def test_sentence_transformers_reads_an_export(to: str, scored: Any, tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def find_model(folder: Path) -> Path | None:
             return path
     if folder.name == DESIGN or (folder / DESIGN).is_file():
         raise BadInput(f"{folder} has a design and no weights; train it first: archwright train --design.")
-    if any(folder.glob("*.safetensors")):
-        raise BadInput(f"{folder} has weights and no config.json: it was not written to its end; write it again.")
     if not is_run(folder):
+        if any(folder.glob("*.safetensors")):
+            raise BadInput(f"{folder} has weights and no config.json: it was not written to its end; write it again.")
         raise BadInput(f"{folder} is no run of `train` or `compress` and no network: no run.json, no config.json.")
     if RunFolder(folder).settings.get("command") == COMMAND:
         raise BadInput(f"{folder} has no network: its training is not at its end, or one folder further down.")
