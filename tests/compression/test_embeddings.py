@@ -162,10 +162,9 @@ def test_exports_give_the_same_vectors_and_say_how(to: str, scored: Any, tmp_pat
 
 def test_a_run_is_exported_though_vectors_lie_in_its_folder(scored: Any, tmp_path: Path) -> None:
     assert list(scored.folder.path.glob("*.safetensors"))
-    parity = aw.export(
-        run=scored.folder.path, trial=scored.front[0]["trial"], to="compact", out=tmp_path / "out"
-    ).parity
-    assert parity.difference <= parity.limit
+    trial = scored.front[0]["trial"]
+    folder = aw.export(run=scored.folder.path, trial=trial, to="compact", out=tmp_path / "out").folder
+    assert (folder / "modules.json").is_file()
 
 
 @pytest.mark.slow
