@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-NATIVE = ("avx512_bf16", "amx_bf16", "arm_bf16")
+NATIVE = ("avx512_bf16", "amx_bf16")
 """Capabilities of a processor, as torch names them, that make bfloat16 faster than float32; others emulate it."""
 NARROW = 256
 """Below this hidden width the conversions cost what the products save."""
