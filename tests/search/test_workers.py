@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import optuna
@@ -16,9 +17,19 @@ import pytest
 from designs import MIXED, OBJECTIVES, SPACES, Designs, corners, journal, open_storage, open_study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from archwright.search import Choices, Config, Objective, config_of, fail_stale_trials, front, search
+from archwright.search import Choices, Config, Objective, config_of, front, search, settle_trials
+from archwright.search.heartbeat import (
+    BEAT_SECONDS,
+    HEARTBEAT,
+    STALE_SECONDS,
+    WORKER,
+    Heartbeat,
+    HeartbeatMonitor,
+    has_ended,
+    lock_file,
+)
 from archwright.search.history import RETRY_OF, valid_trials
-from archwright.search.workers import WORKER, process_start, this_worker
+from archwright.search.workers import fail_stale_trials
 from tests.postgres import postgres_folder, server_in
 
 SCRIPT = Path(__file__).with_name("worker.py")
@@ -160,51 +171,148 @@ def test_killed_on_postgresql_ends_as_undisturbed(postgres: str, pauses: tuple[f
     assert told_configs(study, MIXED) == told_configs(whole, MIXED)
 
 
-def running(study: optuna.Study, **worker: object) -> None:
-    study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={WORKER: {**this_worker(), **worker}}))
+def running(study: optuna.Study, worker: str | None, **params: Any) -> int:
+    """A trial that the worker of this id has begun; its number."""
+    attrs = {} if worker is None else {WORKER: {"id": worker, "host": socket.gethostname(), "pid": os.getpid()}}
+    study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs=attrs, **params))
+    return len(study.trials) - 1
 
 
-def test_revive_frees_the_dead_and_spares_the_living() -> None:
+@pytest.fixture
+def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a worker of this machine that was killed."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    lock_file("killed").touch()
+    return "killed"
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    now = 5000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in ("heartbeat", "workers"):
+        monkeypatch.setattr(f"archwright.search.{module}.time", clock)
+    return clock
+
+
+def beat(study: optuna.Study, number: int, count: int) -> None:
+    identity = study._storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
+    study._storage.set_trial_user_attr(identity, HEARTBEAT, count)
+
+
+def test_death_on_this_machine_is_known_at_once(ended: str) -> None:
+    study, monitor = open_study(None, MIXED), HeartbeatMonitor()
+    with Heartbeat(study) as living:
+        running(study, living.id)
+        running(study, ended)
+        running(study, "of another machine, by the same host name and process id")
+        running(study, None)
+        assert fail_stale_trials(study, monitor) == [1]
+        assert [trial.state.name for trial in study.trials] == ["RUNNING", "FAIL", "RUNNING", "RUNNING"]
+        assert [trial.number for trial in study.trials if trial.user_attrs.get("lost")] == [1]
+        assert not lock_file(ended).exists()
+    assert not lock_file(living.id).exists()
+
+
+def test_a_silent_worker_elsewhere_is_dead_and_one_that_beats_works_for_days(clock: Clock) -> None:
+    study, monitor = open_study(None, MIXED), HeartbeatMonitor()
+    slow, silent, nameless = running(study, "slow"), running(study, "silent"), running(study, None)
+    for beats in range(6):
+        assert fail_stale_trials(study, monitor) == []
+        clock.sleep(BEAT_SECONDS)
+        beat(study, slow, beats)
+    assert fail_stale_trials(study, monitor) == [silent, nameless]
+    for beats in range(6, 3 * 24 * 180):
+        clock.sleep(BEAT_SECONDS)
+        if beats % 700 == 0:
+            assert fail_stale_trials(study, monitor) == []
+        beat(study, slow, beats)
+    assert study.trials[slow].state is TrialState.RUNNING
+
+
+def test_nobody_is_dead_because_nobody_looked(clock: Clock) -> None:
+    """While a database is gone, or this machine asleep, there is nothing to see."""
+    study, monitor = open_study(None, MIXED), HeartbeatMonitor()
+    running(study, "elsewhere")
+    assert fail_stale_trials(study, monitor) == []
+    clock.sleep(10_000)
+    assert fail_stale_trials(study, monitor) == []
+
+
+def test_a_worker_beats_in_its_own_trials_only() -> None:
     study = open_study(None, MIXED)
-    running(study)
-    running(study, started="1")
-    running(study, pid=2**22 + 1)
-    running(study, host="elsewhere")
-    running(study, host="elsewhere", asked=time.time() - 700)
-    assert fail_stale_trials(study) == [1, 2, 4]
-    assert [trial.state.name for trial in study.trials] == ["RUNNING", "FAIL", "FAIL", "RUNNING", "FAIL"]
-    assert [trial.number for trial in study.trials if trial.user_attrs.get("lost")] == [1, 2, 4]
-    assert fail_stale_trials(study) == []
-    assert fail_stale_trials(study, stale_seconds=-1.0) == [3]
+    with Heartbeat(study) as living:
+        own, other = running(study, living.id), running(study, "other")
+        living.beat()
+        living.beat()
+    assert study.trials[own].user_attrs[HEARTBEAT] == 2
+    assert HEARTBEAT not in study.trials[other].user_attrs
 
 
-def test_a_zombie_is_dead() -> None:
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        time.sleep(0.01)
-    assert process_start(child.pid) is None
-    child.wait()
-    assert process_start(os.getpid()) is not None
+def test_a_search_that_goes_on_waits_until_it_knows_who_lives(clock: Clock, ended: str, caplog: Any) -> None:
+    study = open_study(None, MIXED)
+    with Heartbeat(study) as living:
+        running(study, living.id)
+        running(study, ended)
+        settle_trials(study)
+        assert clock.now == Clock.now and not caplog.records
+        beating, silent = running(study, "beating"), running(study, "silent")
+
+        def sleep(seconds: float) -> None:
+            clock.now += seconds
+            beat(study, beating, int(clock.now / BEAT_SECONDS))
+
+        clock.sleep = sleep  # type: ignore[method-assign]
+        settle_trials(study)
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "FAIL", "RUNNING", "FAIL"]
+    assert clock.now == pytest.approx(Clock.now + STALE_SECONDS, abs=2)
+    assert [trial.number for trial in study.trials if "lost" in trial.user_attrs] == [1, silent]
+    assert len(caplog.records) == 1
 
 
-def die(study: optuna.Study, number: int) -> None:
-    """As if the worker of a told trial had died before telling it."""
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    study = open_study(open_storage(journal(tmp_path)), MIXED)
+    worker = start(journal(tmp_path), "mixed", "random", trials=2, seconds=100)
+    while not [trial for trial in study.get_trials(deepcopy=False) if WORKER in trial.user_attrs]:
+        time.sleep(0.05)
+    trial = study.trials[0]
+    assert has_ended(trial) is False
+    kill(worker)
+    assert has_ended(trial) is True
+    assert fail_stale_trials(study, HeartbeatMonitor()) == [0]
+    assert has_ended(trial) is None
+
+
+def die(study: optuna.Study, number: int, worker: str) -> None:
+    """As if this worker had died before telling the told trial."""
     trial = study.trials[number]
-    dead = {"host": socket.gethostname(), "pid": 2**22 + 1, "started": "1", "asked": 0.0}
-    attrs = {**{key: value for key, value in trial.user_attrs.items() if key == RETRY_OF}, WORKER: dead}
+    lock_file(worker).touch()
+    attrs = {key: value for key, value in trial.user_attrs.items() if key == RETRY_OF}
+    attrs[WORKER] = {"id": worker}
     study.add_trial(
         create_trial(state=TrialState.RUNNING, params=trial.params, distributions=trial.distributions, user_attrs=attrs)
     )
 
 
-def test_a_lost_config_is_tried_once_more_and_not_a_third_time() -> None:
+def test_a_lost_config_is_tried_once_more_and_not_a_third_time(ended: str) -> None:
     study = open_study(None, MIXED)
     search(study, Designs(MIXED), OBJECTIVES, trials=2)
-    die(study, 0)
+    die(study, 0, ended)
     search(study, Designs(MIXED), OBJECTIVES, trials=3)
     assert study.trials[3].user_attrs[RETRY_OF] == 2
     assert study.trials[3].params == study.trials[2].params
-    die(study, 3)
+    die(study, 3, ended)
     search(study, Designs(MIXED), OBJECTIVES, trials=4)
     assert study.trials[4].state is TrialState.FAIL
     assert RETRY_OF not in study.trials[5].user_attrs
@@ -216,7 +324,7 @@ def test_two_that_notice_the_same_death_count_once() -> None:
     search(study, Designs(MIXED), OBJECTIVES, trials=1)
     study.add_trial(create_trial(state=TrialState.FAIL, user_attrs={"lost": True}))
     for _ in range(2):
-        study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={RETRY_OF: 1, WORKER: this_worker()}))
+        study.add_trial(create_trial(state=TrialState.RUNNING, user_attrs={RETRY_OF: 1, WORKER: {"id": "any"}}))
     assert [trial.number for trial in valid_trials(study.trials)] == [0, 2]
 
 

@@ -1,6 +1,7 @@
-"""A search as a process of its own, for tests that kill it: worker.py ADDRESS SPACE SAMPLER TRIALS SECONDS.
+"""A search as a process of its own, for tests that kill it: worker.py ADDRESS SPACE SAMPLER TRIALS SECONDS [PACE].
 
-It says when it is ready, and begins when it is told to.
+The pace is the seconds between heartbeats and those of a silence that counts as death. It says when it is ready, and
+begins when it is told to.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from designs import SPACES, Designs, corners, open_storage, open_study, slow_objectives
 
-from archwright.search import search
+from archwright.search import heartbeat, search
 
 
-def main(address: str, space: str, sampler: str, trials: str, seconds: str) -> None:
+def main(address: str, space: str, sampler: str, trials: str, seconds: str, *pace: str) -> None:
+    if pace:
+        heartbeat.BEAT_SECONDS, heartbeat.STALE_SECONDS = map(float, pace)
     choices = SPACES[space]
     study = open_study(open_storage(address), choices, sampler=sampler, seed=3, first=corners(choices))
     print("ready", flush=True)

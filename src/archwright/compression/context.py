@@ -1,8 +1,10 @@
 """One run of `compress`: its folder, its config and its task, for the command that began it and workers that join."""
 
 import json
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from archwright.training.task_data import TaskData, load_task_data
 
 OUTSIDE_OF_RUN = ("compare", "preview", "dry_run")
 """Options of CompressConfig that say nothing about a single run."""
+NOTED_EVERY = 5.0
+"""Seconds after which the remaining time of a run is noted again."""
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
     **{"validation_role": "test", "precision": "float32", "for_": "compact"},
@@ -141,12 +145,55 @@ def from_settings(settings: Mapping[str, Any]) -> CompressConfig:
     return make_config(CompressConfig, {name: v for name, v in {**OLDER, **settings}.items() if name in known})
 
 
+@contextmanager
+def share_deadline(run: RunFolder, deadline: float | None) -> Iterator[None]:
+    """Tells workers in the block how long the run's --minutes still last; a deadline is of `time.monotonic()`.
+
+    What travels is the number of seconds that remain, noted anew every few seconds: the clocks of machines differ.
+    """
+    ended = threading.Event()
+
+    def note_again() -> None:
+        while not ended.wait(NOTED_EVERY):
+            with suppress(OSError):  # a full disk: workers go on by what they have read, the run will tell
+                write_deadline(run, deadline)
+
+    write_deadline(run, deadline)
+    thread = threading.Thread(target=note_again, daemon=True)
+    if deadline is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if deadline is not None:
+            thread.join()
+
+
 def write_deadline(run: RunFolder, deadline: float | None) -> None:
-    """Notes when the run's --minutes are over, a value of `time.monotonic()`, for workers, whose clocks differ."""
-    run.note("deadline", {"at": None if deadline is None else time.time() + deadline - time.monotonic()})
+    """Notes the seconds until a deadline, which is a value of `time.monotonic()`."""
+    run.note("deadline", {"remaining": None if deadline is None else deadline - time.monotonic()})
 
 
 def read_deadline(run: RunFolder) -> float | None:
-    """The same on this process's clock; None while there is none."""
-    at = (run.note("deadline") or {"at": None})["at"]
-    return None if at is None else float(time.monotonic() + at - time.time())
+    """The same on this process's clock, as if it had been noted just now; None while there is none."""
+    remaining = (run.note("deadline") or {}).get("remaining")
+    return None if remaining is None else time.monotonic() + float(remaining)
+
+
+class SharedDeadline:
+    """The deadline of a run as another process follows it: the clock of this process goes on from the last note.
+
+    A search that had one and has none any more is over.
+    """
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self._note: Any = None
+        self._deadline: float | None = None
+
+    def __call__(self) -> float | None:
+        note = self._run.note("deadline")
+        if note != self._note:
+            self._note, self._deadline = note, read_deadline(self._run) or self._deadline
+        return self._deadline

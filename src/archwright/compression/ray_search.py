@@ -7,6 +7,7 @@ shared. Threads of this process ask, wait for a node, and tell; a network whose 
 import json
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from optuna.trial import FrozenTrial
 
+from archwright.compression.context import read_deadline, write_deadline
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.methods import load_evaluator
@@ -101,9 +103,10 @@ class RayNodes:
         config, context = candidate.config, self._evaluator.context
         if self._weights.folder(config).exists():  # trained before an interruption, but not told
             return self._evaluator.error(config, context.search_rows)
-        path, deadline = self._weights.checkpoints(config).path, context.run.note("deadline")
+        path, deadline = self._weights.checkpoints(config).path, read_deadline(context.run)
         checkpoint = path.read_bytes() if path.exists() else None
-        trained = self._wait_for(self._train.remote(self._run_state, config, checkpoint, deadline))
+        seconds = None if deadline is None else deadline - time.monotonic()
+        trained = self._wait_for(self._train.remote(self._run_state, config, checkpoint, seconds))
         self._save(config, trained)
         return trained.error
 
@@ -156,14 +159,12 @@ def run_state(run: RunFolder) -> str:
     )
 
 
-def train_at_node(
-    state: str, config: Config, checkpoint: bytes | None, deadline: dict[str, Any] | None
-) -> TrainedFiles | None:
-    """At a node: the network of the config, trained on one thread; None when the run's time is over."""
+def train_at_node(state: str, config: Config, checkpoint: bytes | None, seconds: float | None) -> TrainedFiles | None:
+    """At a node: the network of the config, trained on one thread; None when these seconds are over."""
     evaluator = load_at_node(state)
     assert isinstance(evaluator.weights, StandaloneWeights)
     folder, checkpoints = evaluator.weights.folder(config), evaluator.weights.checkpoints(config)
-    evaluator.context.run.note("deadline", deadline)
+    write_deadline(evaluator.context.run, None if seconds is None else time.monotonic() + seconds)
     if checkpoint is not None:
         write_atomic(checkpoints.path, checkpoint)
     try:

@@ -13,7 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from archwright.callbacks import tell_trial
-from archwright.compression.context import read_deadline, write_deadline
+from archwright.compression.context import SharedDeadline, share_deadline, write_deadline
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.finetuning import TimeUp
 from archwright.compression.ray_search import search_on_ray
@@ -24,7 +24,7 @@ from archwright.errors import Failed
 from archwright.logs import logger
 from archwright.objectives.table import LatencyTable
 from archwright.progress import Bar, progress
-from archwright.search import config_of, fail_stale_trials, search
+from archwright.search import config_of, search, settle_trials
 
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 WORKER_PATIENCE = 30.0
@@ -34,7 +34,7 @@ WORKER_PATIENCE = 30.0
 def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> Study:
     """The study after all trials, of this process and the workers beside it; a deadline is of `time.monotonic()`."""
     context, study, table = evaluator.context, evaluator.open_study(), evaluator.latency_table()
-    fail_stale_trials(study)
+    settle_trials(study)
     open_search: Callable[[SubnetEvaluator, LatencyTable | None], AbstractContextManager[Callable[..., None]]]
     open_search = search_here if context.config.search.ray is None else search_on_ray
     with (
@@ -51,8 +51,7 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
 
         write_deadline(context.run, None)
         search_trials(trials=evaluator.least_trials, deadline=None, on_trial=after_trial)  # even when time is up
-        write_deadline(context.run, deadline)
-        with suppress(TimeUp):
+        with share_deadline(context.run, deadline), suppress(TimeUp):
             search_trials(trials=evaluator.trials, deadline=deadline, on_trial=after_trial)
     write_deadline(context.run, None)  # what is trained again later, because it was lost, has all the time it needs
     if not study.best_trials:
@@ -94,7 +93,7 @@ def join_search(evaluator: SubnetEvaluator, *, wait_minutes: float) -> int:
         progress("search", None, unit="trials") as bar,
         suppress(TimeUp),
     ):
-        search_trials(trials=evaluator.trials, deadline=read_deadline(run), on_trial=after_trial)
+        search_trials(trials=evaluator.trials, deadline=SharedDeadline(run), on_trial=after_trial)
     return trials
 
 

@@ -22,7 +22,7 @@ from archwright.search.samplers import SAMPLERS
 from archwright.search.samplers.asha import rungs
 from archwright.search.samplers.sampler import Bounds
 from archwright.search.space import Candidate, Constraint, Objective, Space
-from archwright.search.workers import fail_stale_trials
+from archwright.search.workers import settle_trials
 
 __all__ = [
     "EPOCHS",
@@ -44,7 +44,6 @@ __all__ = [
     "distributions",
     "encode",
     "enumerate_configs",
-    "fail_stale_trials",
     "front",
     "largest",
     "middle",
@@ -53,5 +52,6 @@ __all__ = [
     "sample",
     "search",
     "search_batches",
+    "settle_trials",
     "smallest",
 ]

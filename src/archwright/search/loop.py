@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from optuna.study import Study
@@ -11,6 +12,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from archwright.errors import BadInput
 from archwright.search.choices import Config
 from archwright.search.encoding import config_key, config_of, is_complete
+from archwright.search.heartbeat import Heartbeat
 from archwright.search.space import Candidate, Constraint, Objective, Space
 from archwright.search.trial_queue import TrialQueue, ask_whole, fail_on_error
 
@@ -27,13 +29,14 @@ def search(
     *,
     constraints: Sequence[Constraint] = (),
     trials: int,
-    deadline: float | None = None,
+    deadline: float | Callable[[], float | None] | None = None,
     on_trial: Callable[[FrozenTrial], None] | None = None,
 ) -> None:
     """Tries configs until `trials` of the study are told (within the constraints or not), or `deadline` has passed.
 
-    The deadline is a value of `time.monotonic()`. Run it again to go on after a crash, or at the same time in other
-    processes to share the work; each returns when all trials are told. `on_trial` is called after each of one's own.
+    The deadline is a value of `time.monotonic()`, or gives one where it may still change. Run it again to go on after a
+    crash, or at the same time in other processes to share the work; each returns when all trials are told. `on_trial`
+    is called after each of one's own.
     """
     expected = [objective.direction for objective in objectives]
     directions = [direction.name.lower() for direction in study.directions]
@@ -44,11 +47,16 @@ def search(
     def evaluate(candidates: Sequence[Candidate]) -> list[ObjectiveValues]:
         return [_evaluate(candidate, objectives) for candidate in candidates]
 
-    batches = ([trial] for trial in TrialQueue(study, space.choices, trials, deadline))
-    for finished in _ask_and_tell(study, space, batches, evaluate, constraints):
-        for trial in finished:
-            if on_trial:
-                on_trial(trial)
+    def time_is_up() -> bool:
+        latest = deadline() if callable(deadline) else deadline
+        return latest is not None and time.monotonic() >= latest
+
+    with Heartbeat(study) as heartbeat:
+        queue = TrialQueue(study, space.choices, trials, time_is_up=time_is_up, heartbeat=heartbeat)
+        for finished in _ask_and_tell(study, space, ([trial] for trial in queue), evaluate, constraints):
+            for trial in finished:
+                if on_trial:
+                    on_trial(trial)
 
 
 def search_batches(

@@ -8,7 +8,7 @@ whole config in one step, where one `suggest` per parameter writes to the storag
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from optuna.distributions import CategoricalDistribution, IntDistribution
@@ -19,8 +19,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from archwright.errors import BadInput
 from archwright.search.choices import Choices
 from archwright.search.encoding import PACKED, distributions, packed_names
+from archwright.search.heartbeat import WORKER, Heartbeat
 from archwright.search.history import RETRY_OF, trials_before, valid_trials
-from archwright.search.workers import WORKER, fail_stale_trials, next_lost_trial, this_worker
+from archwright.search.workers import fail_stale_trials, next_lost_trial
 
 STALE_CHECK_SECONDS = 30.0
 IDLE_STALE_CHECK_SECONDS = 1.0
@@ -28,21 +29,24 @@ POLL_SECONDS = 0.2
 
 
 class TrialQueue:
-    """Trials for this process, with their whole config drawn; ends when `count` are told or time is up.
+    """Trials for this worker, with their whole config drawn; ends when `count` are told or time is up.
 
     When the last ones are in the hands of other workers it waits for them, and takes over those of the dead.
     """
 
-    def __init__(self, study: Study, choices: Choices, count: int, deadline: float | None) -> None:
+    def __init__(
+        self, study: Study, choices: Choices, count: int, *, time_is_up: Callable[[], bool], heartbeat: Heartbeat
+    ) -> None:
         self._study = study
         self._choices = choices
         self._distributions = distributions(choices)
         self._count = count
-        self._deadline = deadline
+        self._time_is_up = time_is_up
+        self._heartbeat = heartbeat
         self._checked = float("-inf")
 
     def __iter__(self) -> Iterator[Trial]:
-        while self._deadline is None or time.monotonic() < self._deadline:
+        while not self._time_is_up():
             self._fail_stale_trials(every=STALE_CHECK_SECONDS)
             trials = self._study.get_trials(deepcopy=False)
             taken = valid_trials(trials)[: self._count]
@@ -58,7 +62,7 @@ class TrialQueue:
 
     def _fail_stale_trials(self, every: float) -> None:
         if time.monotonic() - self._checked >= every:
-            fail_stale_trials(self._study)
+            fail_stale_trials(self._study, self._heartbeat)
             self._checked = time.monotonic()
 
     def _ask(self, trials: list[FrozenTrial]) -> Trial | None:
@@ -79,7 +83,7 @@ class TrialQueue:
         lost = next_lost_trial(self._choices, trials)
         if not lost and any(trial.state is TrialState.WAITING for trial in trials):
             trial = self._study.ask()
-            trial.set_user_attr(WORKER, this_worker())
+            trial.set_user_attr(WORKER, self._heartbeat.worker)
             return trial
         template = create_trial(state=TrialState.RUNNING)
         if lost:
@@ -90,7 +94,7 @@ class TrialQueue:
                 distributions=lost.distributions,
                 user_attrs={**packed, RETRY_OF: lost.number},
             )
-        template.user_attrs[WORKER] = this_worker()
+        template.user_attrs[WORKER] = self._heartbeat.worker
         return Trial(self._study, self._study._storage.create_new_trial(self._study._study_id, template))
 
     def _draw(self, trial: Trial) -> None:

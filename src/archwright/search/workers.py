@@ -1,49 +1,57 @@
-"""Who works on which trial, and what happens to the trials of those who died."""
+"""What happens to the trials of workers that died."""
 
 from __future__ import annotations
 
-import os
-import socket
 import time
-from pathlib import Path
-from typing import Any
 
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from archwright.logs import logger
+from archwright.search import heartbeat
 from archwright.search.choices import Choices
 from archwright.search.encoding import is_complete
+from archwright.search.heartbeat import HeartbeatMonitor, has_ended, lock_file, worker_id
 from archwright.search.history import RETRY_OF, first_retries
 
-STALE_SECONDS = 600.0
-WORKER = "worker"
 LOST = "lost"
+POLL_SECONDS = 1.0
 
 
-def this_worker() -> dict[str, Any]:
-    """Names this process so that others can tell whether it still lives; kept with each of its trials."""
-    pid = os.getpid()
-    return {"host": socket.gethostname(), "pid": pid, "started": process_start(pid), "asked": time.time()}
-
-
-def process_start(pid: int) -> str | None:
-    """When a living process of this machine was started, None if there is none; ids are used again, times are not."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return _started_elsewhere(pid) if not Path("/proc/self/stat").exists() else None
-    return None if fields[0] in "ZX" else fields[19]  # a zombie has ended; field 22 of the line is the start time
-
-
-def fail_stale_trials(study: Study, *, stale_seconds: float = STALE_SECONDS) -> list[int]:
+def fail_stale_trials(study: Study, monitor: HeartbeatMonitor) -> list[int]:
     """Frees the trials of dead workers and returns their numbers: told FAIL and marked as lost.
 
-    A worker is dead when its process on this machine is gone. One on another machine counts as dead when its trial is
-    older than `stale_seconds`; if it lives after all, its result is ignored.
+    If a worker lives after all, its result is ignored.
     """
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return [trial.number for trial in running if is_dead(trial, stale_seconds) and _bury(study, trial)]
+    return [trial.number for trial in _running(study) if monitor.is_dead(trial) and _bury(study, trial)]
+
+
+def settle_trials(study: Study) -> None:
+    """Frees the trials of dead workers, for a search that begins or goes on; waits until it knows of each who lives.
+
+    Otherwise a search that was killed on another machine would go on without the trial that was lost, and draw others
+    than an undisturbed one.
+    """
+    monitor = HeartbeatMonitor()
+    found = {trial.number for trial in _running(study)}
+    unsure = _unsure(study, monitor, found)
+    if unsure:
+        seconds = heartbeat.STALE_SECONDS
+        logger.warning("%d trials may be worked on elsewhere; waiting up to %g s for a sign", len(unsure), seconds)
+    while unsure:
+        time.sleep(POLL_SECONDS)
+        unsure = _unsure(study, monitor, found)
+
+
+def _unsure(study: Study, monitor: HeartbeatMonitor, found: set[int]) -> list[int]:
+    """Those of the found trials that still run, nobody knows whether for a living worker."""
+    fail_stale_trials(study, monitor)
+    return [trial.number for trial in _running(study) if trial.number in found and not monitor.is_alive(trial)]
+
+
+def _running(study: Study) -> list[FrozenTrial]:
+    return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
 
 
 def next_lost_trial(choices: Choices, trials: list[FrozenTrial]) -> FrozenTrial | None:
@@ -54,15 +62,6 @@ def next_lost_trial(choices: Choices, trials: list[FrozenTrial]) -> FrozenTrial 
         if lost and RETRY_OF not in trial.user_attrs and trial.number not in retries and is_complete(choices, trial):
             return trial
     return None
-
-
-def is_dead(trial: FrozenTrial, stale_seconds: float) -> bool:
-    """True when nobody will tell this running trial any more."""
-    worker = trial.user_attrs.get(WORKER)
-    if worker and worker["host"] == socket.gethostname():
-        return bool(process_start(worker["pid"]) != worker["started"])
-    begun = worker["asked"] if worker else trial.datetime_start.timestamp() if trial.datetime_start else 0.0
-    return bool(time.time() - begun > stale_seconds)
 
 
 def _bury(study: Study, trial: FrozenTrial) -> bool:
@@ -76,15 +75,6 @@ def _bury(study: Study, trial: FrozenTrial) -> bool:
         study.tell(trial.number, state=TrialState.FAIL)
     except (UpdateFinishedTrialError, ValueError):
         return False
+    if has_ended(trial):
+        lock_file(worker_id(trial) or "").unlink(missing_ok=True)
     return True
-
-
-def _started_elsewhere(pid: int) -> str | None:
-    """Systems without /proc: alive or not is all there is to know."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        return ""
-    return ""

@@ -19,8 +19,8 @@ from optuna.trial import FrozenTrial, TrialState
 from archwright.errors import BadInput
 from archwright.search.choices import EPOCHS, Choices, Config
 from archwright.search.encoding import config_key, distributions, encode, is_complete, packed_names
+from archwright.search.heartbeat import WORKER, has_ended
 from archwright.search.history import PastTrial, TrialHistory, trials_before
-from archwright.search.workers import STALE_SECONDS, WORKER, is_dead
 
 REDRAWS = 50
 DRAW_SECONDS, POLL_SECONDS = 10.0, 0.02
@@ -191,7 +191,7 @@ def wait_for_draws(study: Study, number: int, choices: Choices) -> None:
 
     def is_drawing(trial: FrozenTrial) -> bool:
         running = trial.state is TrialState.RUNNING and WORKER in trial.user_attrs
-        return running and not is_complete(choices, trial) and not is_dead(trial, STALE_SECONDS)
+        return running and not is_complete(choices, trial) and not has_ended(trial)
 
     until = time.monotonic() + DRAW_SECONDS
     while time.monotonic() < until and any(map(is_drawing, trials_before(study, number))):
