@@ -21,8 +21,8 @@ import archwright as aw
 from archwright.cli.main import main
 from archwright.search import config_of
 from archwright.search.encoding import config_key, is_complete
+from archwright.search.heartbeat import WORKER
 from archwright.search.history import valid_trials
-from archwright.search.workers import WORKER
 from archwright.store import RunFolder, open_study
 
 ROOT = Path(__file__).parents[2]

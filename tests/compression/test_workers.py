@@ -9,8 +9,8 @@ import pytest
 from archwright.compression.methods import load_evaluator
 from archwright.objectives.error import measure_rows
 from archwright.search import config_of
+from archwright.search.heartbeat import WORKER
 from archwright.search.history import RETRY_OF
-from archwright.search.workers import WORKER
 from archwright.store import RunFolder
 from tests.compression.runs import (
     QUICK,
@@ -92,6 +92,25 @@ def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monk
     assert len({row["trial"] for row in found["trials"]}) == len(found["trials"]) == 60
     shares = workers_of(study_of(run))
     assert len(shares) == 2 and sum(shares.values()) == 60
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_workers_end_with_the_command_that_started_them(
+    tmp_path: Path, bert: Path, slow_rows: dict[str, Any], number: signal.Signals
+) -> None:
+    """A caller that reads the command's stderr sees its end, which comes when the last process is gone."""
+    out = tmp_path / "run"
+    options = {**QUICK, "model": str(bert), **slow_rows, "trials": 5000, "workers": 2, "space": "large"}
+    command = process(words_of("compress", **options, out=out, quiet=True))
+    wait_for(lambda: (out / "study.journal").exists() or command.poll() is not None)
+    wait_for(lambda: len(workers_of(study_of(out))) == 2 or command.poll() is not None, every=0.5)
+    command.send_signal(number)
+    _, err = command.communicate(timeout=100)
+    if number == signal.SIGKILL:
+        assert (command.returncode, err) == (-signal.SIGKILL, "")
+    else:
+        assert (command.returncode, err.partition(";")[0]) == (130, "archwright: interrupted") and err.count("\n") == 1
+        assert all(trial.state.is_finished() for trial in study_of(out).trials)
 
 
 def test_a_worker_of_a_finished_run_has_nothing_to_do(run: Any) -> None:

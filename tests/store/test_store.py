@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -158,6 +159,68 @@ def test_one_command_at_a_time_and_the_lock_dies_with_it(tmp_path: Path) -> None
     (tmp_path / ".run.json.abc_1234").write_text("")
     with RunFolder(tmp_path).lock():
         assert names(tmp_path) == [".lock"]
+
+
+def write_beside(path: Path, held: Any, leave: Any) -> None:
+    with RunFolder(path).join(), atomic_folder(path / "network") as beside:
+        (beside / "half").write_text("half")
+        held.set()
+        leave.wait(300)
+        (beside / "whole").write_text("whole")
+
+
+def test_what_a_living_worker_writes_is_not_swept(tmp_path: Path) -> None:
+    context = get_context("spawn")
+    held, leave = context.Event(), context.Event()
+    other = context.Process(target=write_beside, args=(tmp_path, held, leave))
+    other.start()
+    assert held.wait(240)
+    (tmp_path / ".original.abcdefgh").write_text("of a killed command")
+    with RunFolder(tmp_path).lock():
+        assert len(names(tmp_path)) == 4  # both, and two locks
+        leave.set()
+        other.join()
+        assert other.exitcode == 0
+    assert names(tmp_path) == [".lock", "network"]
+    assert names(tmp_path / "network") == ["half", "whole"]
+
+
+def test_what_a_killed_worker_wrote_is_swept(tmp_path: Path) -> None:
+    context = get_context("spawn")
+    held, leave = context.Event(), context.Event()
+    other = context.Process(target=write_beside, args=(tmp_path, held, leave))
+    other.start()
+    assert held.wait(240)
+    other.kill()
+    other.join()
+    with RunFolder(tmp_path).lock():
+        assert names(tmp_path) == [".lock"]
+
+
+def test_the_last_who_leaves_takes_the_lock_along(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    with run.join():
+        with run.join():
+            assert names(tmp_path) == [".workers"]
+        assert names(tmp_path) == [".workers"]
+    assert names(tmp_path) == []
+
+
+def test_two_that_begin_at_once_do_not_replace_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, identity = tmp_path / "run", uuid.uuid4()
+    first: list[RunFolder] = []
+
+    def another_is_faster() -> uuid.UUID:
+        """Called when the second command has seen an empty folder and is about to write."""
+        monkeypatch.setattr("archwright.store.run.uuid.uuid4", lambda: identity)
+        first.append(begin_run(path, OPTIONS))
+        return uuid.UUID(int=0)
+
+    monkeypatch.setattr("archwright.store.run.uuid.uuid4", another_is_faster)
+    with pytest.raises(BadInput, match="seed=0, got 1"):
+        begin_run(path, {**OPTIONS, "seed": 1})
+    assert first[0].identity == identity.hex and first[0].settings == OPTIONS
+    assert names(path) == ["run.json"] and (path / "run.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_seconds_add_up_over_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,14 @@
 
 import errno
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
 
 from archwright.errors import BadInput, Failed
 
@@ -42,6 +47,24 @@ def exit_code(work: Callable[[], int]) -> int:
         code, line = explain(error, no_memory=no_memory)
         print(f"archwright: {line}", file=sys.stderr)
         return code
+
+
+@contextmanager
+def interrupt_on_sigterm() -> Iterator[None]:
+    """Inside, SIGTERM is as Ctrl-C: what was begun is put in order, trials are given back, workers end."""
+    if threading.current_thread() is not threading.main_thread():  # Python leaves signals to the main thread
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # putting things in order is not interrupted by a second one
+    raise KeyboardInterrupt
 
 
 def explain(error: BaseException, *, no_memory: bool) -> tuple[int, str]:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
-from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code
+from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code, interrupt_on_sigterm
 from archwright.cli.output import STDOUT, check_writable, write_json, write_text
 from archwright.cli.parser import COMPLETION, Arguments, check_command, help_page, load_config, overview, parse
 from archwright.commands import COMMANDS, Command, check, load, run_command
@@ -19,7 +19,8 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | None = None) -> int:
     """The exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     words = sys.argv[1:] if argv is None else list(argv)
-    return exit_code(lambda: answer(words, COMMANDS if commands is None else commands))
+    with interrupt_on_sigterm():
+        return exit_code(lambda: answer(words, COMMANDS if commands is None else commands))
 
 
 def answer(words: list[str], commands: Mapping[str, Command]) -> int:

@@ -8,6 +8,7 @@ import torch
 from archwright.compression.methods import load_evaluator
 from archwright.compression.search import join_search, wait_for_file
 from archwright.configs.compress import WorkerConfig
+from archwright.parallel.parent import end_with_parent
 from archwright.store import existing_run, report_database_loss
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ class WorkerResult:
 
 
 def worker(config: WorkerConfig) -> WorkerResult:
-    """Evaluates trials until the run has as many as it wants."""
+    """Evaluates trials until the run has as many as it wants, or the command that started this worker ends."""
+    end_with_parent()
     join = config.join
     torch.set_num_threads(max(1, join.threads))
     folder = existing_run(config.run.run)
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
-    evaluator = load_evaluator(folder, device=join.device)
-    with report_database_loss():
+    with folder.join(), report_database_loss():
+        evaluator = load_evaluator(folder, device=join.device)
         trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)

@@ -1,6 +1,5 @@
 """The search of a run: this process, worker processes beside it or a Ray cluster share the trials of one study."""
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from archwright.compression.weights import ChainWeights, StandaloneWeights
 from archwright.errors import Failed
 from archwright.logs import logger
 from archwright.objectives.table import LatencyTable
+from archwright.parallel.parent import ChildProcess
 from archwright.progress import Bar, progress
 from archwright.search import config_of, search, settle_trials
 
@@ -139,19 +139,18 @@ class TrialCounter:
 
 @contextmanager
 def run_workers(evaluator: SubnetEvaluator) -> Iterator[None]:
-    """The `archwright worker` processes beside this one: they end when all trials are finished, or are ended."""
+    """The `archwright worker` processes beside this one: they end when all trials are finished, or with this one."""
     context = evaluator.context
     command = [sys.executable, "-m", "archwright", "worker", str(context.run.path), "--quiet"]
     command += ["--threads", str(torch.get_num_threads()), "--device", context.task_data.device.type]
-    count = context.config.search.workers - 1
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(count)]
+    workers = [ChildProcess(command) for _ in range(context.config.search.workers - 1)]
     try:
         yield
-    finally:
         until = time.monotonic() + WORKER_PATIENCE
-        while any(process.poll() is None for process in processes) and time.monotonic() < until:
+        while any(worker.is_running for worker in workers) and time.monotonic() < until:
             time.sleep(0.1)
-        for process in processes:
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
+    finally:
+        for worker in workers:
+            worker.let_go()
+        for worker in workers:
+            worker.wait()

@@ -46,10 +46,10 @@ def atomic_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
         raise
 
 
-def write_once(path: Path, content: str) -> None:
+def write_once(path: Path, content: str, *, mode: int = 0o644) -> None:
     """The file with this content, unless another process was faster."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as beside:
-        write_atomic(Path(beside) / path.name, content)
+        write_atomic(Path(beside) / path.name, content, mode=mode)
         with suppress(FileExistsError):
             os.link(Path(beside) / path.name, path)
 

@@ -2,15 +2,16 @@
 
 import fcntl
 import json
+import os
 import re
 import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from archwright.callbacks import tell_phase
 from archwright.errors import BadInput
@@ -23,6 +24,8 @@ LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_ep
 MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""
 LOCK = ".lock"
+JOINED = ".workers"
+"""File that those hold a lock on who write into the folder beside the command that has LOCK; there is none without."""
 INPUTS = "inputs"
 """Folder of what a Python program gave as objects, written before the run begins."""
 PRIVATE = 0o600
@@ -103,7 +106,8 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Refuses a second command on the same folder; the lock ends with the process, however it ends.
 
-        What a killed command left half-written is swept away first.
+        What killed commands and workers left half-written is swept away, before or, where workers of an earlier command
+        are still at work, after the block.
         """
         with open(self.path / LOCK, "w") as lock:
             try:
@@ -114,8 +118,26 @@ class RunFolder:
                 ) from None
             self.sweep()
             yield
+            self.sweep()
+
+    @contextmanager
+    def join(self) -> Iterator[None]:
+        """For whoever writes into the folder beside the command that locks it: in the block nothing is swept."""
+        with lock_joined(self.path / JOINED, fcntl.LOCK_SH) as handle:
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # others are still at work; the last one deletes the file
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    (self.path / JOINED).unlink(missing_ok=True)
 
     def sweep(self) -> None:
+        """Deletes what is half-written, unless others than the command that has the lock may be writing it."""
+        with suppress(BlockingIOError), lock_joined(self.path / JOINED, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            self._delete_half_written()
+            (self.path / JOINED).unlink(missing_ok=True)
+
+    def _delete_half_written(self) -> None:
         for left in (*self.path.glob(BESIDE), *self.path.glob(HALF_WRITTEN)):
             if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left)
@@ -137,6 +159,17 @@ class RunFolder:
         self.note("finished", {name: options[name] for name in LASTING})
 
 
+@contextmanager
+def lock_joined(path: Path, kind: int) -> Iterator[IO[bytes]]:
+    """The file of those who joined, locked; made again when the last one deleted it just before we had the lock."""
+    while True:
+        with open(path, "ab") as handle:
+            fcntl.flock(handle, kind)
+            if path.exists() and os.path.samestat(os.fstat(handle.fileno()), path.stat()):
+                yield handle
+                return
+
+
 def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     """The run folder for these options: a new one, or the one that the same command left unfinished."""
     run = RunFolder(path)
@@ -151,9 +184,10 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     try:
         path.mkdir(parents=True, exist_ok=True)
         content = {"id": uuid.uuid4().hex, "options": dict(options)}
-        write_atomic(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
+        write_once(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
+    refuse_other_options(run, options)  # another command may have begun a run here at the same moment
     return run
 
 

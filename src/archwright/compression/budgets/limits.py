@@ -121,7 +121,8 @@ def read_picked(run: RunFolder) -> list[dict[str, Any]]:
 
 def write_picked(run: RunFolder, entry: Entry) -> None:
     others = [other for other in read_picked(run) if other["trial"] != entry["trial"]]
-    run.note(PICKED, {"entries": [*others, dict(entry)]})
+    with run.join():
+        run.note(PICKED, {"entries": [*others, dict(entry)]})
 
 
 def costs_of_front(result: Mapping[str, Any]) -> set[str]:

@@ -94,7 +94,8 @@ def read_original_memory(evaluator: SubnetEvaluator) -> dict[str, Any]:
     noted = run.note(ORIGINAL_MEMORY)
     if noted is None:
         measured = measure_memory(load_saved_network(run.original), length=evaluator.context.length)
-        noted = run.note(ORIGINAL_MEMORY, measured._asdict())
+        with run.join():
+            noted = run.note(ORIGINAL_MEMORY, measured._asdict())
     return dict(noted)
 
 
