@@ -1,6 +1,7 @@
 """Log lines of archwright (logger "archwright"), and the silence of other libraries: always a scope, never for good."""
 
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,6 +13,21 @@ LIBRARIES = ("transformers", "huggingface_hub", "optuna")
 """Their warnings (a new head, an address that does not answer, a new study) are told in our own lines, or no news."""
 FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
+DATABASES = "postgres|mysql|mariadb|mssql|oracle|cockroachdb|redis|mongodb"
+
+
+def hide_passwords(text: str) -> str:
+    """A line that may tell what a user typed, without the passwords of databases: of an address at the wrong place."""
+    text = re.sub(r"(?i)(password=)[^&\s]*", r"\1***", text)
+    return re.sub(rf"(?i)((?:{DATABASES})[\w+]*:/+).*@", r"\1***@", text)
+
+
+class PublicFormatter(logging.Formatter):
+    """Lines and tracebacks without passwords."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide_passwords(super().format(record))
+
 
 @contextmanager
 def write_logs(*, verbose: bool = False, quiet: bool = False, file: Path | None = None) -> Iterator[None]:
@@ -21,11 +37,11 @@ def write_logs(*, verbose: bool = False, quiet: bool = False, file: Path | None 
     """
     stderr = logging.StreamHandler(sys.stderr)
     stderr.setLevel(logging.CRITICAL if quiet else logging.INFO if verbose else logging.WARNING)
-    stderr.setFormatter(logging.Formatter("%(message)s"))
+    stderr.setFormatter(PublicFormatter("%(message)s"))
     handlers: list[logging.Handler] = [stderr]
     if file is not None:
         handlers.append(logging.FileHandler(file, encoding="utf-8"))
-        handlers[1].setFormatter(logging.Formatter(FORMAT))
+        handlers[1].setFormatter(PublicFormatter(FORMAT))
     level = logger.level
     logger.setLevel(logging.INFO if verbose or file is not None else logging.WARNING)
     for handler in handlers:

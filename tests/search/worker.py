@@ -6,7 +6,10 @@ begins when it is told to.
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -17,6 +20,8 @@ from archwright.search import heartbeat, search
 
 
 def main(address: str, space: str, sampler: str, trials: str, seconds: str, *pace: str) -> None:
+    if "FAKETIME" in os.environ:  # libfaketime does not know the way in which Python sleeps
+        time.sleep = lambda seconds: threading.Event().wait(seconds) and None
     if pace:
         heartbeat.BEAT_SECONDS, heartbeat.STALE_SECONDS = map(float, pace)
     choices = SPACES[space]

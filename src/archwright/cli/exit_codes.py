@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from archwright.errors import BadInput, Failed
+from archwright.logs import hide_passwords
 
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -45,7 +46,7 @@ def exit_code(work: Callable[[], int]) -> int:
         if os.environ.get("ARCHWRIGHT_TRACEBACK"):
             traceback.print_exc()
         code, line = explain(error, no_memory=no_memory)
-        print(f"archwright: {line}", file=sys.stderr)
+        print(f"archwright: {hide_passwords(line)}", file=sys.stderr)
         return code
 
 

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import re
 import shutil
 import time
 import uuid
@@ -16,6 +15,7 @@ from typing import IO, Any
 from archwright.callbacks import tell_phase
 from archwright.errors import BadInput
 from archwright.logs import logger
+from archwright.store.address import is_same, without_password
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.store.files import read_json, write_atomic, write_once
 
@@ -194,15 +194,11 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
 def refuse_other_options(run: RunFolder, options: Mapping[str, Any]) -> None:
     settings = run.settings
     for name, value in options.items():
-        before, now = without_password(settings.get(name, value)), without_password(value)
-        if name not in MAY_CHANGE and before != now:
+        before = settings.get(name, value)
+        if name not in MAY_CHANGE and not is_same(before, value):
+            shown, now = without_password(before), without_password(value)
             way_out = "give the same options to resume it, or another --out"
-            raise BadInput(f"{run.path} was begun with {name}={before!r}, got {now!r}; {way_out}.")
-
-
-def without_password(value: Any) -> Any:
-    """An option as it may be shown."""
-    return re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", value) if isinstance(value, str) else value
+            raise BadInput(f"{run.path} was begun with {name}={shown!r}, got {now!r}; {way_out}.")
 
 
 def is_run(path: Path) -> bool:

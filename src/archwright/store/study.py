@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from archwright.errors import BadInput, Failed
+from archwright.store.address import hide_secrets, without_password
 from archwright.store.run import RunFolder
 
 if TYPE_CHECKING:
@@ -58,8 +59,12 @@ def database(url: str) -> "BaseStorage":
     import optuna
     from sqlalchemy.exc import SQLAlchemyError
 
+    shown = without_password(url)
     if not url.startswith(("sqlite:///", "postgresql://", "postgresql+psycopg://")):
-        raise BadInput(f"--store must begin with sqlite:/// or postgresql://, got {url!r}.")
+        raise BadInput(
+            f"--store must begin with sqlite:/// or postgresql://, got {shown!r}; "
+            "without it trials are in a file of the run folder."
+        )
     if url.startswith("postgresql") and find_spec("psycopg") is None:
         raise BadInput(
             "--store postgresql:// needs the package psycopg; install it: pip install 'archwright[postgres]'"
@@ -67,9 +72,10 @@ def database(url: str) -> "BaseStorage":
     address = url.replace("postgresql://", "postgresql+psycopg://", 1)
     try:
         return optuna.storages.RDBStorage(address, engine_kwargs={"pool_pre_ping": True})
-    except (SQLAlchemyError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise BadInput(f"--store must be a database that answers, got {url.split('@')[-1]!r}: {reason}") from error
+    except (SQLAlchemyError, OSError, ValueError, TypeError, ImportError, OverflowError) as error:
+        reason = hide_secrets((str(error).strip().splitlines() or [type(error).__name__])[0], url)
+    reason = reason or "it is not USER@HOST:PORT/DATABASE; write @ in a password as %40, or use ~/.pgpass"
+    raise BadInput(f"--store must be a database that answers, got {shown!r}: {reason}.")  # without a cause: it may tell
 
 
 @contextmanager
