@@ -8,6 +8,7 @@ import torch
 from archwright.compression.methods import load_evaluator
 from archwright.compression.search import join_search, wait_for_file
 from archwright.configs.compress import WorkerConfig
+from archwright.devices import deterministic_algorithms
 from archwright.store import existing_run, report_database_loss
 
 if TYPE_CHECKING:
@@ -35,6 +36,6 @@ def worker(config: WorkerConfig) -> WorkerResult:
     folder = existing_run(config.run.run)
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
     evaluator = load_evaluator(folder, device=join.device)
-    with report_database_loss():
+    with report_database_loss(), deterministic_algorithms(evaluator.context.config.output.deterministic):
         trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)

@@ -1,5 +1,6 @@
 """The search of a run: this process, worker processes beside it or a Ray cluster share the trials of one study."""
 
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from archwright.compression.ray_search import search_on_ray
 from archwright.compression.selection import find_finalists
 from archwright.compression.space import ERROR
 from archwright.compression.weights import ChainWeights, StandaloneWeights
+from archwright.devices import one_gpu_environment
 from archwright.errors import Failed
 from archwright.logs import logger
 from archwright.objectives.table import LatencyTable
@@ -145,7 +147,10 @@ def run_workers(evaluator: SubnetEvaluator) -> Iterator[None]:
     command = [sys.executable, "-m", "archwright", "worker", str(context.run.path), "--quiet"]
     command += ["--threads", str(torch.get_num_threads()), "--device", context.task_data.device.type]
     count = context.config.search.workers - 1
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(count)]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | one_gpu_environment(number))
+        for number in range(1, count + 1)
+    ]
     try:
         yield
     finally:
