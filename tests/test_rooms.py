@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
 FOR_ALL = {
     "callbacks",
+    "devices",
     "errors",
     "logs",
     "progress",
@@ -50,6 +51,7 @@ ROOMS = {
     "errors": Room(frozenset(), frozenset()),
     "version": Room(frozenset(), frozenset()),
     "callbacks": Room(frozenset({"errors"}), frozenset({"torch", "tensorboard", "mlflow", "wandb"})),
+    "devices": Room(frozenset({"errors"}), frozenset({"torch"})),
     "progress": Room(frozenset(), frozenset({"rich"})),
     "logs": Room(frozenset(), frozenset({"transformers"})),
     "threads": Room(frozenset({"logs"}), frozenset({"torch", "psutil"})),

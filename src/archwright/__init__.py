@@ -81,8 +81,9 @@ def compress(
     corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
     ray: str | None = None, store: str | None = None, params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
+    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
+    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> "FinishedRun": ...
 
 
@@ -108,8 +109,9 @@ def compress(
     corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
     ray: str | None = None, store: str | None = None, params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
+    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
+    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> "MethodComparison": ...
 
 
@@ -141,8 +143,9 @@ def compress(
     corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
     ray: str | None = None, store: str | None = None, params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", callbacks: Sequence[Callback] = (),
+    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
+    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> "RunEstimate": ...
 
 
@@ -167,9 +170,9 @@ def compress(
     corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
     ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
     latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", preview: str | None = None, dry_run: bool = False,
-    callbacks: Sequence[Callback] = (),
+    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
+    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
+    preview: str | None = None, dry_run: bool = False, callbacks: Sequence[Callback] = (),
 ) -> "FinishedRun | MethodComparison | Preview | RunEstimate":
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
@@ -259,6 +262,7 @@ def compress(
     total_params: At most so many parameters in all (25%: of the untouched checkpoint's, or a number such as 6M).
     length: Tokens of the text that FLOPs and latency are about.
     rounds: Interleaved rounds of latency measurement.
+    latency_device: Where latency is measured: what the smaller model is for, not what it is trained on.
     measure_int8: Export each member of the front to int8 ONNX and weigh the file, about ten seconds each.
     honesty: Fine-tune so many random sub-networks by themselves too, from the pre-trained weights, and report how
         well the errors with shared weights rank them.
@@ -267,6 +271,7 @@ def compress(
     seed: The same seed gives the same result (compress: with one worker and no latency objective).
     threads: Threads per process.
     device: Where to train and evaluate.
+    deterministic: The same numbers on a GPU every time, with slower algorithms where there are faster ones.
     preview: Only show the spaces of this model: example masks, sizes, smallest reachable.
     dry_run: Check everything, time a few steps, and estimate time, memory and disk of the run.
     callbacks: Told about phases, steps of trainings, trials and the end.
@@ -495,7 +500,7 @@ def train(
     class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
     max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
     ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
-    device: str = "auto",
+    device: str = "auto", deterministic: bool = False,
 ) -> "TrainResult":
     """Pre-train, distil, fine-tune or evaluate one network.
 
@@ -569,6 +574,7 @@ def train(
     seed: The same seed gives the same result (compress: with one worker and no latency objective).
     threads: Threads per process.
     device: Where to train and evaluate.
+    deterministic: The same numbers on a GPU every time, with slower algorithms where there are faster ones.
     """
     return _run("train", locals())
 

@@ -8,6 +8,7 @@ import torch
 from archwright.compression.methods import load_evaluator
 from archwright.compression.search import join_search, wait_for_file
 from archwright.configs.compress import WorkerConfig
+from archwright.devices import deterministic_algorithms
 from archwright.parallel.parent import end_with_parent
 from archwright.store import existing_run, report_database_loss
 
@@ -38,5 +39,6 @@ def worker(config: WorkerConfig) -> WorkerResult:
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
     with folder.join(), report_database_loss():
         evaluator = load_evaluator(folder, device=join.device)
-        trials = join_search(evaluator, wait_minutes=join.wait_minutes)
+        with deterministic_algorithms(evaluator.context.config.output.deterministic):
+            trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from archwright.configs.compress import CompressConfig, ModelOptions
 from archwright.configs.options import config_options, config_values, make_config
 from archwright.data.batching import Batch
 from archwright.data.public_data import EMBEDDED
+from archwright.devices import resolve_device
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.statistics.own_metric import is_own, resolve_own
@@ -48,6 +51,10 @@ class RunContext:
     def length(self) -> int:
         """Tokens of the text that FLOPs and latency are about."""
         return self.task_data.length(self.config.measure.length)
+
+    @property
+    def latency_device(self) -> torch.device:
+        return resolve_device(self.config.measure.latency_device, "--latency-device")
 
     @property
     def halves(self) -> tuple[list[Batch], list[Batch]] | None:

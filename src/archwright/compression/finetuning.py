@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from archwright.compression.context import RunContext
 from archwright.configs import compress as o
 from archwright.data.batching import Batch, batch_of, evaluation_batches
+from archwright.devices import synchronize
 from archwright.logs import logger
 from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -98,6 +99,7 @@ def seconds_per_step(update: Update, task_data: TaskData, options: o.SupernetOpt
     with mixed_precision(task_data.device, options.precision), shown as bar:
         update(next(batches), rng, 0.5)
         bar.advance()
+        synchronize(task_data.device)
         start, tokens = perf_counter(), 0
         for step, batch in enumerate(islice(batches, TIMED_STEPS)):
             update(batch, rng, (step + 0.5) / TIMED_STEPS)
@@ -105,8 +107,10 @@ def seconds_per_step(update: Update, task_data: TaskData, options: o.SupernetOpt
             bar.advance()
             if perf_counter() - start > TIMED_SECONDS:
                 break
+        synchronize(task_data.device)
+        seconds = perf_counter() - start
     usual = len(task_data.encoded["train"].ids) / task_data.steps_per_epoch(options.batch_size)
-    return (perf_counter() - start) / max(1, tokens) * usual
+    return seconds / max(1, tokens) * usual
 
 
 def train_phase(

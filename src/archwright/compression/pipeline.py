@@ -28,6 +28,7 @@ from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import write_config
+from archwright.devices import deterministic_algorithms
 from archwright.reports.compress.page import render_compress_page
 from archwright.search import SAMPLERS
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
@@ -61,7 +62,7 @@ def run_compression(
     run = begin_run(folder, settings)
     if run.is_complete(settings):
         return tell_finished(load_run(run.path))
-    with run.lock():
+    with run.lock(), deterministic_algorithms(config.output.deterministic):
         run.renew(settings)
         run.note_once("threads", {"threads": threads})
         write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))

@@ -44,7 +44,7 @@ class Stopped(Exception):
 
 @contextmanager
 def search_on_ray(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
-    """As `search`, given trials, deadline and on_trial, with as many trials at once as the cluster has CPUs."""
+    """As `search`, given trials, deadline and on_trial, as many trials at once as the cluster has GPUs, or CPUs."""
     with connect(str(evaluator.context.config.search.ray)) as ray:
         nodes, lock = RayNodes(ray, evaluator), threading.Lock()
         _, *costs = evaluator.objectives(table)
@@ -67,7 +67,7 @@ def search_on_ray(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Ite
                         on_trial=after_trial,
                     )
 
-            threads = min(nodes.cpus, trials)
+            threads = min(nodes.places, trials)
             with ThreadPoolExecutor(threads) as pool:
                 futures = [pool.submit(work) for _ in range(threads)]
                 try:
@@ -89,12 +89,17 @@ class RayNodes:
         self._evaluator = evaluator
         self._weights = evaluator.weights
         self._run_state = ray.put(run_state(evaluator.context.run))
-        self._train = ray.remote(num_cpus=1, max_retries=RETRIES)(train_at_node)
+        self._gpus = (
+            int(ray.cluster_resources().get("GPU", 0)) if evaluator.context.config.output.device != "cpu" else 0
+        )
+        wanted = {"num_cpus": 1, "num_gpus": 1 if self._gpus else 0}  # Ray shows a task the GPU it has given it
+        self._train = ray.remote(**wanted, max_retries=RETRIES)(train_at_node)
         self._stopped = threading.Event()
 
     @property
-    def cpus(self) -> int:
-        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+    def places(self) -> int:
+        """Networks that can be trained at once: one per GPU, or per CPU where there are none."""
+        return self._gpus or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def stop(self) -> None:
         self._stopped.set()
@@ -186,4 +191,4 @@ def load_at_node(state: str) -> SubnetEvaluator:
     run = RunFolder(Path(mkdtemp(prefix="archwright-")))
     for name, noted in json.loads(state).items():
         run.note(name, noted)
-    return load_evaluator(run)
+    return load_evaluator(run, device=run.settings["device"])

@@ -280,6 +280,7 @@ def time_members(
         seed=context.seed,
         seconds=seconds,
         prepare=TARGETS[context.config.search.for_].prepare,
+        device=context.latency_device,
     )
 
 
@@ -369,7 +370,9 @@ def measure_written(evaluator: SubnetEvaluator, members: Sequence[Finalist]) -> 
     specs = {ORIGINAL: evaluator.space.anatomy.full, **{member.name: member.spec for member in members}}
     room = max_length_of(evaluator.network) - 1
     rounds, length = min(WRITTEN_ROUNDS, context.config.measure.rounds), min(MIDDLE, room)
-    timings = measure_generation(evaluator.network, specs, length=length, rounds=rounds, seed=context.seed)
+    timings = measure_generation(
+        evaluator.network, specs, length=length, rounds=rounds, seed=context.seed, device=context.latency_device
+    )
     return {SUPERNET: timings[ORIGINAL], **timings.by_name}
 
 
@@ -419,6 +422,7 @@ def describe_latency(evaluator: SubnetEvaluator, timings: Timings, members: Sequ
         "batch": 1,
         "length": evaluator.context.length,
         "runtime": TARGETS[evaluator.context.config.search.for_].runtime,
+        "device": evaluator.context.latency_device.type,
         "threads": 1,
         "rounds": timings.rounds,
         "stopped": timings.stopped,

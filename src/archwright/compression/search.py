@@ -19,6 +19,7 @@ from archwright.compression.ray_search import search_on_ray
 from archwright.compression.selection import find_finalists
 from archwright.compression.space import ERROR
 from archwright.compression.weights import ChainWeights, StandaloneWeights
+from archwright.devices import one_gpu_environment
 from archwright.errors import Failed
 from archwright.logs import logger
 from archwright.objectives.table import LatencyTable
@@ -143,7 +144,8 @@ def run_workers(evaluator: SubnetEvaluator) -> Iterator[None]:
     context = evaluator.context
     command = [sys.executable, "-m", "archwright", "worker", str(context.run.path), "--quiet"]
     command += ["--threads", str(torch.get_num_threads()), "--device", context.task_data.device.type]
-    workers = [ChildProcess(command) for _ in range(context.config.search.workers - 1)]
+    numbers = range(1, context.config.search.workers)
+    workers = [ChildProcess(command, one_gpu_environment(number)) for number in numbers]
     try:
         yield
         until = time.monotonic() + WORKER_PATIENCE

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -63,10 +62,15 @@ def read_latency_table(context: RunContext, network: PrunedNetwork) -> LatencyTa
     noted = context.run.note("latency_table")
     if noted is None:
         target = TARGETS[context.config.search.for_]
-        options: dict[str, Any] = {"batch": 1, "length": context.length, "rounds": TABLE_ROUNDS, "seed": context.seed}
-        if target.prepare is not None:
-            options |= {"timer": partial(measure_latency, prepare=target.prepare), "depth": TRACED_DEPTH}
-        table = LatencyTable.measure(network, **options)
+        table = LatencyTable.measure(
+            network,
+            batch=1,
+            length=context.length,
+            rounds=TABLE_ROUNDS,
+            seed=context.seed,
+            timer=partial(measure_latency, prepare=target.prepare, device=context.latency_device),
+            depth=None if target.prepare is None else TRACED_DEPTH,
+        )
         noted = context.run.note_once("latency_table", table.to_json())
     return LatencyTable.from_json(noted)
 
@@ -77,7 +81,8 @@ def read_generation_table(context: RunContext, network: PrunedNetwork) -> Latenc
     if noted is None:
         length = min(MIDDLE, max_length_of(network) - 1)
         options = {"batch": 1, "length": length, "rounds": TABLE_ROUNDS, "seed": context.seed}
-        table = LatencyTable.measure(network, **options, timer=measure_generation)
+        timer = partial(measure_generation, device=context.latency_device)
+        table = LatencyTable.measure(network, **options, timer=timer)
         noted = context.run.note_once("generation_table", table.to_json())
     return LatencyTable.from_json(noted)
 

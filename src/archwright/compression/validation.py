@@ -11,6 +11,7 @@ from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.compression.studies.fidelity import draw_subnets
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
+from archwright.devices import resolve_device
 from archwright.errors import BadInput
 from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import measure_latency
@@ -154,7 +155,13 @@ def validate_new_run(config: CompressConfig, task_data: TaskData) -> None:
         space = subnet_space(options.space or "small", read_anatomy(network.config))  # an upper bound with --width
         specs = {"smallest": space.build(smallest(space.choices))}
         length = task_data.length(measure.length)
-        prepare = TARGETS[config.search.for_].prepare
-        timings = measure_latency(network, specs, batch=1, length=length, rounds=measure.rounds, prepare=prepare)
+        timings = measure_latency(
+            *(network, specs),
+            batch=1,
+            length=length,
+            rounds=measure.rounds,
+            prepare=TARGETS[config.search.for_].prepare,
+            device=resolve_device(measure.latency_device, "--latency-device"),
+        )
         check_latency(most, timings["smallest"].low)
     check_store(config.search.store)

@@ -271,6 +271,8 @@ class MeasureOptions:
     """Tokens of the text that FLOPs and latency are about; 0 for the median of the validation rows."""
     rounds: int = option(30, minimum=3)
     """Interleaved rounds of latency measurement."""
+    latency_device: str = option("cpu", choices=("cpu", "cuda"))
+    """Where latency is measured: what the smaller model is for, not what it is trained on; cpu means one thread."""
     measure_int8: bool = False
     """Export each member of the front to int8 ONNX and weigh the file, about ten seconds each; always done when
     int8_bytes is an objective."""
@@ -298,7 +300,9 @@ class OutputOptions:
     threads: int = option(0, minimum=0)
     """Threads per process; 0 shares the cores between the processes."""
     device: str = option("auto", choices=("auto", "cpu", "cuda"))
-    """Where to train and evaluate; auto is the first CUDA device if there is one. Latency is always the CPU's."""
+    """Where to train and evaluate; auto is the first CUDA device if there is one."""
+    deterministic: bool = False
+    """The same numbers on a GPU every time, with slower algorithms where there are faster ones; a CPU needs no such."""
 
 
 @dataclass(frozen=True)

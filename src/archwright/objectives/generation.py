@@ -1,17 +1,19 @@
 """Milliseconds per written token: a decoder that goes on with a text, its keys and values kept in a cache."""
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
+from archwright.devices import synchronize
 from archwright.errors import BadInput
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.latency import (
+    CPU,
     Clock,
     Timings,
+    device_clock,
     extract_for_timing,
     merge_sessions,
     random_inputs,
@@ -32,7 +34,8 @@ def measure_generation(
     length: int = MIDDLE,
     rounds: int = 30,
     seed: int = 0,
-    clock: Clock = time.thread_time,
+    clock: Clock | None = None,
+    device: torch.device = CPU,
 ) -> Timings:
     """Milliseconds for one more token of every sub-network, extracted and timed together as in `measure_latency`.
 
@@ -41,14 +44,14 @@ def measure_generation(
     """
     check_generates(model)
     rng = np.random.default_rng(seed)
-    inputs = random_inputs(model, batch=batch, length=length, rng=rng)
+    inputs = {k: x.to(device) for k, x in random_inputs(model, batch=batch, length=length, rng=rng).items()}
     sentinel = next(iter(specs), None)
     sessions = []
     for names in split_sessions(list(specs)):
         with torch.inference_mode():
-            calls = {name: one_token(extract_for_timing(model, specs[name]), inputs) for name in names}
-            title = "latency per written token"
-            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, title=title))
+            calls = {name: one_token(extract_for_timing(model, specs[name], device), inputs) for name in names}
+            timed = {"rounds": rounds, "rng": rng, "sentinel": sentinel, "clock": clock or device_clock(device)}
+            sessions.append(time_calls(calls, **timed, title="latency per written token"))
     return merge_sessions(sessions, sentinel)
 
 
@@ -68,8 +71,10 @@ def one_token(network: PrunedNetwork, inputs: Mapping[str, torch.Tensor]) -> Cal
     def step() -> Any:
         for layer, state in zip(cache.layers, before, strict=True):
             vars(layer).update(state)
-        return network(
+        logits = network(
             input_ids=token, position_ids=places, past_key_values=cache, use_cache=True, logits_to_keep=1
         ).logits
+        synchronize(ids.device)
+        return logits
 
     return step

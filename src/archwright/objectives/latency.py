@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from archwright.devices import synchronize
 from archwright.errors import BadInput
 from archwright.networks.load import max_length_of
 from archwright.networks.pruned import PrunedNetwork
@@ -29,6 +30,7 @@ PRECISE = 0.04
 
 Clock = Callable[[], float]
 """Seconds."""
+CPU = torch.device("cpu")
 
 
 Prepare = Callable[[PrunedNetwork, dict[str, torch.Tensor]], Callable[[], Any]]
@@ -163,32 +165,35 @@ def measure_latency(
     length: int,
     rounds: int = 30,
     seed: int = 0,
-    clock: Clock = time.thread_time,
+    clock: Clock | None = None,
     seconds: float | None = None,
     first: PrunedNetwork | None = None,
     prepare: Prepare | None = None,
+    device: torch.device = CPU,
 ) -> Timings:
     """Milliseconds per batch of every sub-network, extracted and timed together; the first one is the sentinel too.
 
     `first` is timed in place of the first sub-network, where that is another network that reads the same inputs.
     `prepare` makes a call of a network and its inputs, in another runtime than torch, on one thread.
 
-    The clock counts the processor time of the one thread that computes: on an idle machine that is the time one waits,
-    and on a busy one it stays so, where a wall clock would time the neighbours. More than 16 are timed in several
-    sessions, all with the sentinel, whose median makes them comparable. `seconds` is for all sessions together.
+    On a CPU the clock counts the processor time of the one thread that computes: on an idle machine that is the time
+    one waits, and on a busy one it stays so, where a wall clock would time the neighbours. On another device it is the
+    wall clock, read when the device is done. More than 16 are timed in several sessions, all with the sentinel, whose
+    median makes them comparable. `seconds` is for all sessions together.
     """
     rng = np.random.default_rng(seed)
-    inputs = random_inputs(model, batch=batch, length=length, rng=rng)
+    inputs = {k: x.to(device) for k, x in random_inputs(model, batch=batch, length=length, rng=rng).items()}
     sentinel = next(iter(specs), None)
     sessions, groups = [], split_sessions(list(specs))
     for names in groups:
         share = None if seconds is None else seconds / len(groups)
-        networks = {name: extract_for_timing(model, specs[name]) for name in names}
+        networks = {name: extract_for_timing(model, specs[name], device) for name in names}
         if first is not None and sentinel is not None:
-            networks[sentinel] = first.cpu().eval()
+            networks[sentinel] = first.to(device).eval()
         calls = prepare_calls(networks, inputs, prepare)
         with torch.inference_mode():
-            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, seconds=share))
+            timed = {"rounds": rounds, "rng": rng, "sentinel": sentinel, "clock": clock or device_clock(device)}
+            sessions.append(time_calls(calls, **timed, seconds=share))
     return merge_sessions(sessions, sentinel)
 
 
@@ -226,20 +231,32 @@ def merge_sessions(sessions: list[Timings], sentinel: str | None) -> Timings:
     return Timings(by_name, samples, drift, fewest.rounds, fewest.stopped)
 
 
-def extract_for_timing(model: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:
-    """The sub-network with tensors of its own, but for the table of word vectors.
+def device_clock(device: torch.device) -> Clock:
+    """Processor time of the computing thread on a CPU, otherwise the wall clock."""
+    return time.thread_time if device.type == "cpu" else time.perf_counter
+
+
+def extract_for_timing(model: PrunedNetwork, spec: SubnetSpec, device: torch.device = CPU) -> PrunedNetwork:
+    """The sub-network on this device with tensors of its own, but for the table of word vectors.
 
     A batch reads a few rows of it; one copy per network of a front would be most of the memory.
     """
-    network = extract(model, spec).cpu().eval()
-    if model.device.type == "cpu":
+    network = extract(model, spec).to(device).eval()
+    if model.device == device:
         network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())
         network.tie_weights()
     return network
 
 
 def forward(network: PrunedNetwork, inputs: dict[str, torch.Tensor]) -> Callable[[], Any]:
-    return lambda: network(**inputs)
+    """A call that returns when the answer is there, not when it is queued."""
+
+    def call() -> Any:
+        answer = network(**inputs)
+        synchronize(inputs["input_ids"].device)
+        return answer
+
+    return call
 
 
 def random_inputs(

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 PIPE = "ARCHWRIGHT_PARENT"
 """Environment variable with the reading end."""
@@ -20,9 +20,9 @@ GRACE_SECONDS = 10.0
 class ChildProcess:
     """A command that is interrupted when this process ends or lets go of it; a terminal's Ctrl-C does not reach it."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         reading, self._writing = os.pipe()
-        environment = {**os.environ, PIPE: str(reading)}
+        environment = {**os.environ, **(variables or {}), PIPE: str(reading)}
         try:
             self._process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, env=environment, pass_fds=[reading], start_new_session=True

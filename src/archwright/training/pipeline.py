@@ -19,6 +19,7 @@ from archwright.configs.training import TrainConfig
 from archwright.configs.yaml_file import write_config
 from archwright.data.public_data import EMBEDDED
 from archwright.data.tasks.glue_submission import zip_submission
+from archwright.devices import deterministic_algorithms, resolve_device
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.compact import save_checkpoint
@@ -32,7 +33,6 @@ from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.plan import TrainingContext, TrainingPlan, training_recipe
 from archwright.training.schedule import Schedule
 from archwright.training.students import MODEL
-from archwright.training.task_data import resolve_device
 from archwright.training.validation import COMMAND, check_folder
 
 SCHEMA = "archwright/train/1"
@@ -67,7 +67,7 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         del options["command"]
         write_config(folder / "config.yaml", make_config(TrainConfig, {**options, "out": folder.resolve()}))
     group.wait()
-    with run.lock() if group.first else nullcontext():
+    with run.lock() if group.first else nullcontext(), deterministic_algorithms(config.output.deterministic):
         started = perf_counter()
         facts = {**plan.facts, **plan.prepare()}  # fine-tunes a teacher where the plan has one to train
         before = evaluate_before(context, plan) if context.objective.head is not None else None

@@ -19,6 +19,7 @@ from archwright.data.tasks.tables import read_once
 from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.data.text.vocabulary import Vocabulary, choose_vocabulary, prune_tokenizer
+from archwright.devices import resolve_device
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.networks.embeddings import factorize_embeddings, keep_tokens, named_tokens, renumber_config
@@ -301,14 +302,6 @@ def check_known(tokenizer: Any, encoded: Encoded, rows: int, source: str) -> Non
             f"the tokenizer of {source!r} must know the texts: {share:.0%} of the training tokens are unknown to it; "
             "name another folder or hub id with --tokenizer."
         )
-
-
-def resolve_device(name: str) -> torch.device:
-    """The device of this name; auto is the best there is."""
-    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise BadInput("--device cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
-    return device
 
 
 def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.SupernetOptions) -> PrunedNetwork:

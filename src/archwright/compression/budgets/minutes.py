@@ -10,6 +10,7 @@ import torch
 from archwright.compression.context import RunContext
 from archwright.data.batching import Batch
 from archwright.data.encoding import Encoded
+from archwright.devices import synchronize
 from archwright.logs import logger
 from archwright.networks.pruned import PrunedNetwork
 
@@ -67,12 +68,14 @@ def seconds_per_token(network: PrunedNetwork, rows: list[Batch]) -> float:
     """Of answering, measured on a few batches after one that warms up; padding does not count."""
     network.eval()
     network(**rows[0].to(network.device).inputs)
+    synchronize(network.device)
     start, tokens = perf_counter(), 0
     for batch in rows:
         network(**batch.to(network.device).inputs)
         tokens += count_tokens([batch])
         if tokens >= TIMED_TOKENS or perf_counter() - start > TIMED_SECONDS:
             break
+    synchronize(network.device)
     return (perf_counter() - start) / tokens
 
 

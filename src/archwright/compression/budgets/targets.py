@@ -91,7 +91,11 @@ def target_space(name: str, space: str | None, method_spaces: tuple[str, ...], m
 
 def validate_target(config: "CompressConfig", *, stock_family: bool, family: str) -> None:
     """BadInput for what the export that the run is for could not write."""
-    name = config.search.for_
+    name, device = config.search.for_, config.measure.latency_device
+    if TARGETS[name].prepare is not None and device != "cpu":
+        raise BadInput(
+            f"--for {name} is timed in onnxruntime on one thread of a CPU, got --latency-device {device}; leave it out."
+        )
     if not TARGETS[name].stock:
         return
     if not stock_family:

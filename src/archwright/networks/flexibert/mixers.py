@@ -188,8 +188,10 @@ class Transform(nn.Module):
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         rows = split(self.input(hidden), self.heads)
-        mixed = self.of.at_once(rows) if mask is None else self.of_real(rows, mask)
-        return self.context(side_by_side(mixed))
+        with torch.autocast(rows.device.type, enabled=False):  # three digits are too few for sums over all tokens
+            exact = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
+            mixed = self.of.at_once(exact) if mask is None else self.of_real(exact, mask)
+        return self.context(side_by_side(mixed.to(rows.dtype)))
 
     def of_real(self, rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Each row as long as it has real tokens; padding, wherever it stands, becomes zero."""

@@ -120,7 +120,9 @@ def latency_setup(result: Mapping[str, Any]) -> str:
     if length is None:
         return ""
     runtime = latency.get("runtime", "torch")  # earlier versions knew no other
-    return f"{length:.0f} tokens, {runtime}, {plural(threads, 'thread', 'threads')}"
+    device = latency.get("device", "cpu")  # the same
+    where = plural(threads, "thread", "threads") if device == "cpu" else device
+    return f"{length:.0f} tokens, {runtime}, {where}"
 
 
 def error_words(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
