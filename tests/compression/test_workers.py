@@ -94,7 +94,9 @@ def test_workers_started_by_compress(tmp_path: Path, given: dict[str, Any], monk
     assert len(shares) == 2 and sum(shares.values()) == 60
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_workers_end_with_the_command_that_started_them(
     tmp_path: Path, bert: Path, slow_rows: dict[str, Any], number: signal.Signals
 ) -> None:

@@ -115,3 +115,28 @@ def test_a_ray_node_dies_and_nothing_is_lost(
     assert cluster.victim is None and len(added) == scored["random"]
     monkeypatch.undo()
     assert far == scores_of(aw.score(**scored, workers=1, out=tmp_path / "near"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+def test_no_process_outlives_the_command(scored: dict[str, Any], tmp_path: Path, number: signal.Signals) -> None:
+    """A caller that reads its stderr sees the end of it, which comes when the last process is gone."""
+    proxy, marker = tmp_path / "hanging.py", tmp_path / "hanging"
+    proxy.write_text(ENDLESS.format(marker=str(marker)))
+    words = words_of("score", **scored, proxy=f"{proxy}:endless", workers=2, out=tmp_path / "scores", quiet=True)
+    command = subprocess.Popen([sys.executable, "-m", "archwright", *words], stderr=subprocess.PIPE, text=True)
+    while not marker.exists() and command.poll() is None:
+        time.sleep(0.1)
+    command.send_signal(number)
+    _, err = command.communicate(timeout=100)
+    assert command.returncode == (130 if number == signal.SIGTERM else -number)
+    if number == signal.SIGTERM:  # after a kill Python itself has something to say
+        assert err.startswith("archwright: interrupted") and err.count("\n") == 1
+
+
+ENDLESS = """
+from pathlib import Path
+def endless(probe):
+    Path({marker!r}).touch()
+    while True:
+        pass
+"""

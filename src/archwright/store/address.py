@@ -21,7 +21,7 @@ def without_password(value: Any) -> Any:
 
 def is_same(before: Any, now: Any) -> bool:
     """Whether two options are equal but for the password of a database."""
-    return before == now or _public_parts(before) == _public_parts(now)
+    return bool(before == now) or _public_parts(before) == _public_parts(now)
 
 
 def _public_parts(value: Any) -> Any:
