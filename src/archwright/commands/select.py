@@ -101,8 +101,9 @@ def select(config: o.SelectConfig) -> SelectResult:
     )
     trial, recovered, exported = pick.entry["trial"], None, None
     if recovery.recover_epochs:
-        evaluator = load_evaluator(run.folder, device=run.folder.settings["device"])
-        recovered = recover(evaluator, pick.config, trial, recovery)
+        with run.folder.lock():
+            evaluator = load_evaluator(run.folder, device=run.folder.settings["device"], training=True)
+            recovered = recover(evaluator, pick.config, trial, recovery)
     if export.to is not None:
         exported = export_subnet(
             *(load_evaluator(run.folder), trial, pick.config),

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import re
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -13,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from archwright.callbacks import tell_phase
+from archwright.checksums import add_checksum
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.store.files import read_json, write_atomic, write_once
+from archwright.store.files import read_json, sweep_folder, write_json, write_once
 
 LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_epochs")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
@@ -25,12 +25,10 @@ MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_secon
 LOCK = ".lock"
 INPUTS = "inputs"
 """Folder of what a Python program gave as objects, written before the run begins."""
+RECOVERED = "recovered"
+"""Folder of networks that `select` trained further."""
 PRIVATE = 0o600
 """For the file with the options: the address of a store may hold a password."""
-BESIDE = ".*.????????"
-"""What a file or folder is called while it is being written."""
-HALF_WRITTEN = ".tmp??????"
-"""What safetensors calls a file while it writes it."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +64,18 @@ class RunFolder:
         return self.path / "report.html"
 
     def recovered_network(self, trial: int) -> Path:
-        return self.path / "recovered" / f"trial-{trial}"
+        return self.path / RECOVERED / f"trial-{trial}"
 
     def note(self, name: str, value: Any = None) -> Any:
         """A small JSON file of the run; without a value, what was noted before or None."""
         path = self.path / f"{name}.json"
         if value is not None:
-            write_atomic(path, json.dumps(value, indent=1))
+            write_json(path, value)
         return read_json(path) if path.exists() else None
 
     def note_once(self, name: str, value: Any) -> Any:
         """The same for what several processes may find out at once: all get what the fastest one noted."""
-        write_once(self.path / f"{name}.json", json.dumps(value, indent=1))
+        write_once(self.path / f"{name}.json", json.dumps(add_checksum(value), indent=1))
         return self.note(name)
 
     def checkpoints(self, phase: str) -> "FileCheckpoints":
@@ -116,17 +114,15 @@ class RunFolder:
             yield
 
     def sweep(self) -> None:
-        for left in (*self.path.glob(BESIDE), *self.path.glob(HALF_WRITTEN)):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left)
-            else:
-                left.unlink()
+        """Deletes what killed processes left half-written, nothing of those that are at work."""
+        for folder in (self.path, self.networks, self.path / RECOVERED):
+            sweep_folder(folder)
 
     def renew(self, options: Mapping[str, Any]) -> None:
         """Notes the options of a resumed run, for the workers that join it."""
         noted = {"id": self.identity, "options": {**self.settings, **options}}
         if noted["options"] != self.settings:
-            write_atomic(self.path / "run.json", json.dumps(noted, indent=1), mode=PRIVATE)
+            write_json(self.path / "run.json", noted, mode=PRIVATE)
 
     def is_complete(self, options: Mapping[str, Any]) -> bool:
         """Whether a command with these options ended here."""
@@ -151,7 +147,7 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     try:
         path.mkdir(parents=True, exist_ok=True)
         content = {"id": uuid.uuid4().hex, "options": dict(options)}
-        write_atomic(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
+        write_json(path / "run.json", content, mode=PRIVATE)
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
     return run
