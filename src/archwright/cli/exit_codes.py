@@ -24,6 +24,9 @@ ABOUT_A_PATH = {
 }
 
 
+UNDERSTOOD = (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt)
+
+
 def exit_code(work: Callable[[], int]) -> int:
     """The exit code; what a user can understand becomes one line on stderr, a defect keeps its traceback."""
     try:
@@ -31,7 +34,11 @@ def exit_code(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; keeps the final flush silent
         return FAILED
-    except (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if was_interrupted(error):
+            error = KeyboardInterrupt()
+        if not isinstance(error, UNDERSTOOD):
+            raise
         # Torch says that there is no memory in a RuntimeError, in the words of the device.
         text = str(error).lower()
         no_memory = isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text
@@ -42,6 +49,13 @@ def exit_code(work: Callable[[], int]) -> int:
         code, line = explain(error, no_memory=no_memory)
         print(f"archwright: {line}", file=sys.stderr)
         return code
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind the error: libraries turn it into others when it comes while they are loaded."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def explain(error: BaseException, *, no_memory: bool) -> tuple[int, str]:

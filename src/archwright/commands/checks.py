@@ -10,7 +10,7 @@ from archwright.configs import compress as o
 from archwright.data.public_data import EMBEDDED, resolve_model
 from archwright.data.tasks.hub import PREFIX
 from archwright.data.tasks.labelled import BUILT_IN
-from archwright.data.tasks.tables import Columns
+from archwright.data.tasks.tables import Columns, FewRows
 from archwright.data.tasks.task import DEFAULT_TASK, OTHER_TASKS, TaskRequest, load_labelled, recognise_kind
 from archwright.errors import BadInput
 from archwright.store import RunFolder, existing_run
@@ -25,7 +25,7 @@ def check_compress(config: o.CompressConfig) -> None:
     """Model folder, files, columns and labels."""
     check_model(config.model.model if config.preview.preview is None else config.preview.preview)
     if config.preview.preview is None:
-        check_rows(config.data)
+        check_rows(config.data, config.output.seed)
 
 
 def check_model(model: str) -> None:
@@ -41,7 +41,7 @@ def check_model(model: str) -> None:
         raise BadInput(f"{rule}: there is no such folder.")
 
 
-def check_rows(data: o.DataOptions) -> None:
+def check_rows(data: o.DataOptions, seed: int = 0) -> None:
     """Files that do not exist, and of labelled rows wrong columns, labels and numbers; they are not read twice.
 
     Of built-in tasks, other kinds of tasks, folders of `datasets` and data of the hub no row is read here.
@@ -67,6 +67,7 @@ def check_rows(data: o.DataOptions) -> None:
         regression=data.regression,
         labels=data.labels or None,
         validation_role=data.validation_role,
+        few=FewRows(data.train_rows, seed) if data.train_rows > 0 else None,
     )
     load = recognise_kind(request)
     if load is load_labelled:  # others read their rows when there is a network to read them for

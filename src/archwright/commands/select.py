@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.export import ExportResult, export_subnet
@@ -76,7 +77,7 @@ class SelectResult:
         if self.export:
             lines += self.export.lines()
         else:
-            run, recovered = self.pick.run.folder.path, " --recovered" if self.recovery else ""
+            run, recovered = quote(str(self.pick.run.folder.path)), " --recovered" if self.recovery else ""
             to = export_options(result)
             lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} {to}")
         return lines

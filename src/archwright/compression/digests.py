@@ -41,7 +41,7 @@ def check_inputs(run: RunFolder, task_data: TaskData) -> None:
     if noted is None:
         if run.original.exists():
             logger.warning(
-                "%s was begun by a version that noted no digests: whether rows, model and tokenizer are the same as then "
+                "%s was begun by a version that noted no digests: whether rows, model and tokenizer are those of then "
                 "is not known; they are noted now",
                 run.path,
             )

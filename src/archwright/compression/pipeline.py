@@ -63,6 +63,7 @@ def run_compression(
     run = begin_run(folder, settings)
     check_inputs(run, task_data)
     if run.is_complete(settings):
+        run.sweep()  # a kill may have come after the last file
         return tell_finished(load_run(run.path))
     with run.lock():
         run.renew(settings)

@@ -112,6 +112,16 @@ def hidden_place(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """An error of the disk inside names this file: what writing to an open one raises names none."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def make_place(path: Path) -> tuple[Path, int]:
     """The folder, and the handle that locks it; made again where a sweep came between the two."""
     while True:

@@ -1,4 +1,4 @@
-"""The journal of a study: Optuna's lines, each with a checksum, so that a flipped bit is noticed and not searched with."""
+"""The journal of a study: Optuna's lines, each with a checksum, so that a flipped bit is noticed."""
 
 import fcntl
 import json
@@ -11,6 +11,7 @@ from zlib import crc32
 from optuna.storages.journal import BaseJournalBackend
 
 from archwright.errors import Failed
+from archwright.store.files import naming_file
 
 CRC = "crc32"
 
@@ -77,13 +78,10 @@ class CheckedJournal(BaseJournalBackend):
         lines = [json.dumps({**log, CRC: line_checksum(log)}, separators=(",", ":")) + "\n" for log in logs]
         self._lock.acquire()
         try:
-            with open(self._path, "ab") as file:
+            with naming_file(self._path), open(self._path, "ab") as file:
                 file.write("".join(lines).encode())
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            error.filename = error.filename or str(self._path)
-            raise
         finally:
             self._lock.release()
 

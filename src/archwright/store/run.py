@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from archwright.callbacks import tell_phase
@@ -108,7 +109,8 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BadInput(
-                    f"another command works in {self.path}; wait for it, or join it: `archwright worker {self.path}`."
+                    f"another command works in {self.path}; wait for it, or join it: "
+                    f"`archwright worker {quote(str(self.path))}`."
                 ) from None
             self.sweep()
             yield

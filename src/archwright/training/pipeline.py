@@ -59,6 +59,9 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         begin_run(folder, run_options(config))  # refuses other options
         result = run.note("result")
         if result is not None and (folder / MODEL).exists():
+            if group.first:  # a kill may have come after the result
+                run.checkpoints(PHASE).remove()
+                run.sweep()
             return dict(result)
 
     plan = context.objective.plan(context)  # student, data and teacher: what is wrong with them is found here
