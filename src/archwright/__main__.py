@@ -1,7 +1,11 @@
-"""`python -m archwright` is `archwright`."""
+"""`archwright`, and `python -m archwright`."""
 
 import sys
 
-from archwright.cli.main import main
+from archwright.cli.interrupts import ending_at_once
 
-sys.exit(main())
+with ending_at_once():
+    from archwright.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

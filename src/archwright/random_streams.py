@@ -39,6 +39,8 @@ TAUGHT_ROWS = 12
 """Which training rows the original answers where --minutes does not suffice for all."""
 VECTOR_NOISE = 13
 """Targets around sentence vectors, by which importance is measured."""
+LARGE_FILES = 14
+"""Which rows of a large file are kept where few are asked for."""
 
 # train
 STUDENT_WEIGHTS = 11

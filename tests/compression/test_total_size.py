@@ -57,7 +57,7 @@ def test_the_untouched_checkpoint_is_original_and_teacher(small: Any, tmp_path: 
         torch.testing.assert_close(original.state_dict()[name], tensor, rtol=0, atol=0)
     context = load_evaluator(small.folder).context
     assert context.original_data.task.vocabulary == TOKENS
-    answers = np.load(small.folder.path / "teacher.npy")
+    answers = np.load(small.folder.path / "teacher.npz")["logits"]
     (batch,) = [batch_of(context.original_data.encoded["train"], np.arange(len(answers)))]
     with torch.no_grad():
         torch.testing.assert_close(original.eval()(**batch.inputs).logits.numpy(), answers, rtol=0, atol=1e-5)

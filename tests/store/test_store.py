@@ -1,6 +1,7 @@
 """The store: files whole or not at all, one command per folder, journals and checkpoints that survive."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -12,17 +13,28 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 import torch
 from safetensors import SafetensorError
 
 from archwright.errors import BadInput, Failed
-from archwright.store import RunFolder, atomic_folder, begin_run, check_store, existing_run, open_study, write_atomic
+from archwright.store import (
+    RunFolder,
+    atomic_folder,
+    begin_run,
+    check_store,
+    existing_run,
+    files,
+    open_study,
+    write_atomic,
+)
+from archwright.store.arrays import read_arrays, write_arrays
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.store.files import read_json, write_once
+from archwright.store.journal import JournalLock
 from archwright.store.run import LASTING, MAY_CHANGE
-from archwright.store.study import JournalLock
 
 SOURCE = Path(__file__).parents[2] / "src"
 OPTIONS = {**dict.fromkeys(MAY_CHANGE), "seed": 0, "objectives": ["flops"], "trials": 5}
@@ -162,7 +174,7 @@ def test_one_command_at_a_time_and_the_lock_dies_with_it(tmp_path: Path) -> None
 
 
 def write_beside(path: Path, held: Any, leave: Any) -> None:
-    with RunFolder(path).join(), atomic_folder(path / "network") as beside:
+    with atomic_folder(path / "network") as beside:
         (beside / "half").write_text("half")
         held.set()
         leave.wait(300)
@@ -177,7 +189,7 @@ def test_what_a_living_worker_writes_is_not_swept(tmp_path: Path) -> None:
     assert held.wait(240)
     (tmp_path / ".original.abcdefgh").write_text("of a killed command")
     with RunFolder(tmp_path).lock():
-        assert len(names(tmp_path)) == 4  # both, and two locks
+        assert len(names(tmp_path)) == 2  # that of the worker, and the lock
         leave.set()
         other.join()
         assert other.exitcode == 0
@@ -195,15 +207,6 @@ def test_what_a_killed_worker_wrote_is_swept(tmp_path: Path) -> None:
     other.join()
     with RunFolder(tmp_path).lock():
         assert names(tmp_path) == [".lock"]
-
-
-def test_the_last_who_leaves_takes_the_lock_along(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    with run.join():
-        with run.join():
-            assert names(tmp_path) == [".workers"]
-        assert names(tmp_path) == [".workers"]
-    assert names(tmp_path) == []
 
 
 def test_two_that_begin_at_once_do_not_replace_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,3 +326,126 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path: Path, mo
 def test_the_store_loads_neither_torch_nor_optuna() -> None:
     code = "import sys, archwright.store; sys.exit(bool({'torch', 'optuna', 'sqlalchemy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(SOURCE)}, check=False).returncode == 0
+
+
+def test_the_umask_decides_who_may_read(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_atomic(tmp_path / "file", "x")
+        with atomic_folder(tmp_path / "folder") as inside:
+            (inside / "weights").write_text("x")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert modes == {"file": 0o600, "folder": 0o700, "weights": 0o600}
+    write_atomic(tmp_path / "file", "x")
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~before
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError) as refused:
+        write_atomic(tmp_path / "note.json", "x")
+    assert refused.value.filename == str(tmp_path / "note.json")
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_is_replaced_also_where_names_cannot_be_exchanged(
+    exchanges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not exchanges:
+        monkeypatch.setattr(files, "find_renameat2", lambda: None)
+    for content in ("one", "two"):
+        with atomic_folder(tmp_path / "folder") as inside:
+            (inside / content).write_text(content)
+    assert names(tmp_path) == ["folder"] and names(tmp_path / "folder") == ["two"]
+
+
+def test_what_was_moved_away_is_put_back(tmp_path: Path) -> None:
+    """A kill between the two renames of a system that cannot exchange names."""
+    earlier = tmp_path / ".folder.00000000" / files.EARLIER
+    earlier.mkdir(parents=True)
+    (earlier / "weights").write_text("x")
+    files.sweep_folder(tmp_path)
+    assert names(tmp_path) == ["folder"] and names(tmp_path / "folder") == ["weights"]
+
+
+def test_a_sweep_spares_the_living(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path / "folder") as inside:
+        (inside / "weights").write_text("x")
+        (tmp_path / ".folder.dead0000").mkdir()
+        (tmp_path / ".note.json.dead0000").write_text("of an earlier version")
+        files.sweep_folder(tmp_path)
+        assert names(tmp_path) == [inside.parent.name]
+    assert names(tmp_path) == ["folder"]
+
+
+def test_a_flipped_bit_of_a_note_is_noticed(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.note("result", {"schema": "x", "error": 0.125})
+    assert run.note("result") == {"schema": "x", "error": 0.125}
+    path = tmp_path / "result.json"
+    path.write_text(path.read_text().replace("0.125", "0.124"))
+    with pytest.raises(Failed, match=r"result\.json is damaged \(its checksum"):
+        run.note("result")
+    path.write_text('{"schema": "of an earlier version"}')
+    assert run.note("result") == {"schema": "of an earlier version"}
+
+
+def test_deep_json_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("[" * 100_000)
+    with pytest.raises(Failed, match="is damaged"):
+        read_json(tmp_path / "plan.json")
+
+
+def test_flipped_bits_of_a_checkpoint_are_noticed(tmp_path: Path) -> None:
+    checkpoints = FileCheckpoints(tmp_path / "check.safetensors")
+    weights = {"a": torch.arange(300.0), "b": torch.ones(3, dtype=torch.bfloat16), "c": torch.tensor(2.0)}
+    checkpoints.save({"step": 3, "model": weights, "optimizer": {0: {"exp": torch.ones(4)}}, "carry": {}})
+    state = checkpoints.load()
+    assert state is not None and torch.equal(state["model"]["a"], weights["a"])
+    raw = bytearray(checkpoints.path.read_bytes())
+    raw[-40] ^= 4
+    checkpoints.path.write_bytes(raw)
+    with pytest.raises(Failed, match="delete it to train from the start"):
+        checkpoints.load()
+
+
+def test_every_flipped_bit_of_a_journal_is_noticed(tmp_path: Path) -> None:
+    """Or changes nothing: one in the name of a checksum, or one that cuts off the last line."""
+    run = begin_run(tmp_path / "run", OPTIONS)
+
+    def read() -> list[Any]:
+        study = open_study(run, None, sampler=optuna.samplers.RandomSampler(), directions=["minimize"])
+        return [(trial.number, trial.values, trial.params, trial.state) for trial in study.get_trials()]
+
+    study = open_study(run, None, sampler=optuna.samplers.RandomSampler(seed=0), directions=["minimize"])
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    journal, rng = run.path / "study.journal", random.Random(0)
+    whole, expected, noticed = journal.read_bytes(), read(), 0
+    for _ in range(150):
+        raw, place = bytearray(whole), rng.randrange(len(whole) - 1)
+        raw[place] ^= 1 << rng.randrange(8)
+        journal.write_bytes(raw)
+        try:
+            assert read() == expected
+        except Failed as error:
+            noticed += 1
+            assert "study.journal" in str(error) and "delete it" in str(error)
+    assert noticed > 120
+
+
+def test_a_flipped_bit_of_arrays_is_noticed(tmp_path: Path) -> None:
+    path, rng = tmp_path / "rows.npz", random.Random(0)
+    arrays = {"ids": np.arange(500), "targets": np.ones(7, np.float32)}
+    write_arrays(path, arrays)
+    whole = path.read_bytes()
+    for _ in range(200):
+        raw, place = bytearray(whole), rng.randrange(len(whole))
+        raw[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(raw)
+        try:
+            found = read_arrays(path)
+            assert found.keys() == arrays.keys() and all((found[name] == arrays[name]).all() for name in arrays)
+        except Failed as error:
+            assert "rows.npz is damaged" in str(error)

@@ -2,14 +2,9 @@
 
 import errno
 import os
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NoReturn
+from collections.abc import Callable
 
 from archwright.errors import BadInput, Failed
 from archwright.logs import hide_passwords
@@ -30,6 +25,9 @@ ABOUT_A_PATH = {
 }
 
 
+UNDERSTOOD = (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt)
+
+
 def exit_code(work: Callable[[], int]) -> int:
     """The exit code; what a user can understand becomes one line on stderr, a defect keeps its traceback."""
     try:
@@ -37,7 +35,11 @@ def exit_code(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; keeps the final flush silent
         return FAILED
-    except (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if was_interrupted(error):
+            error = KeyboardInterrupt()
+        if not isinstance(error, UNDERSTOOD):
+            raise
         # Torch says that there is no memory in a RuntimeError, in the words of the device.
         text = str(error).lower()
         no_memory = isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text
@@ -50,22 +52,11 @@ def exit_code(work: Callable[[], int]) -> int:
         return code
 
 
-@contextmanager
-def interrupt_on_sigterm() -> Iterator[None]:
-    """Inside, SIGTERM is as Ctrl-C: what was begun is put in order, trials are given back, workers end."""
-    if threading.current_thread() is not threading.main_thread():  # Python leaves signals to the main thread
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # putting things in order is not interrupted by a second one
-    raise KeyboardInterrupt
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind the error: libraries turn it into others when it comes while they are loaded."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def explain(error: BaseException, *, no_memory: bool) -> tuple[int, str]:

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
-from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code, interrupt_on_sigterm
+from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code
+from archwright.cli.interrupts import ending_at_once, interrupt_on_sigterm
 from archwright.cli.output import STDOUT, check_writable, write_json, write_text
 from archwright.cli.parser import COMPLETION, Arguments, check_command, help_page, load_config, overview, parse
 from archwright.commands import COMMANDS, Command, check, load, run_command
@@ -63,14 +64,17 @@ def run_and_show(name: str, command: Command, arguments: Arguments) -> None:
     ):
         shown = {key: value for key, value in arguments.values.items() if key != "store"}  # it may hold a password
         logger.info("archwright %s %s %s", __version__, name, shown)
-        check(command, config)
-        result = run_command(load(command.target), config)
+        with ending_at_once():
+            check(command, config)
+            function = load(command.target)
+        result = run_command(function, config)
     if arguments.json:
         write_json(arguments.json, result.as_json())
     if not arguments.quiet and arguments.json != STDOUT:
         from rich.console import Console
 
-        result.show(Console(width=None if sys.stdout.isatty() else 120))  # 80 columns would cut tables in a file
+        width = None if sys.stdout.isatty() else 120  # 80 columns would cut tables in a file
+        result.show(Console(width=width, markup=False, emoji=False))  # names of folders and labels are no markup
         sys.stdout.flush()
 
 

@@ -10,10 +10,11 @@ from archwright.configs import compress as o
 from archwright.data.public_data import EMBEDDED, resolve_model
 from archwright.data.tasks.hub import PREFIX
 from archwright.data.tasks.labelled import BUILT_IN
-from archwright.data.tasks.tables import Columns
+from archwright.data.tasks.tables import Columns, FewRows
 from archwright.data.tasks.task import DEFAULT_TASK, OTHER_TASKS, TaskRequest, load_labelled, recognise_kind
 from archwright.errors import BadInput
-from archwright.store import existing_run
+from archwright.store import RunFolder, existing_run
+from archwright.store.run import INPUTS
 from archwright.tasks import TASK_KINDS
 
 MODEL_FILES = ("config.json", "model/config.json", "adapter_config.json", "*.gguf")
@@ -24,7 +25,7 @@ def check_compress(config: o.CompressConfig) -> None:
     """Model folder, files, columns and labels."""
     check_model(config.model.model if config.preview.preview is None else config.preview.preview)
     if config.preview.preview is None:
-        check_rows(config.data)
+        check_rows(config.data, config.output.seed)
 
 
 def check_model(model: str) -> None:
@@ -40,7 +41,7 @@ def check_model(model: str) -> None:
         raise BadInput(f"{rule}: there is no such folder.")
 
 
-def check_rows(data: o.DataOptions) -> None:
+def check_rows(data: o.DataOptions, seed: int = 0) -> None:
     """Files that do not exist, and of labelled rows wrong columns, labels and numbers; they are not read twice.
 
     Of built-in tasks, other kinds of tasks, folders of `datasets` and data of the hub no row is read here.
@@ -66,6 +67,7 @@ def check_rows(data: o.DataOptions) -> None:
         regression=data.regression,
         labels=data.labels or None,
         validation_role=data.validation_role,
+        few=FewRows(data.train_rows, seed) if data.train_rows > 0 else None,
     )
     load = recognise_kind(request)
     if load is load_labelled:  # others read their rows when there is a network to read them for
@@ -75,8 +77,23 @@ def check_rows(data: o.DataOptions) -> None:
 def check_select(config: o.SelectConfig) -> None:
     """The run has a result, and something on its front is within a budget that needs no measuring."""
     run, budget, costs, loss = load_run(config.run.run), config.budget, config.costs, config.loss
+    if config.recovery.recover_epochs:
+        check_training_inputs(run.folder)
     if all(limit is None for limit in (budget.latency_ms, costs.flops, costs.memory, costs.int8_size)):
         run.select(params=budget.params, total_params=budget.total_params, max_loss=loss.max_loss, surely=loss.surely)
+
+
+def check_training_inputs(run: RunFolder) -> None:
+    """BadInput where data or model of a finished run, which recovery trains with, are not where they were."""
+    settings = run.settings
+    for name in ("model", "tokenizer", "data", "train", "validation", "test"):
+        value = settings.get(name)
+        path = Path(str(value))
+        if value and path.is_absolute() and not path.exists() and not (run.path / INPUTS / path.name).exists():
+            raise BadInput(
+                f"--recover-epochs trains with the model and the rows of the run, and its --{name} {path} is gone; "
+                "put it back, or leave out --recover-epochs."
+            )
 
 
 def check_worker(config: o.WorkerConfig) -> None:

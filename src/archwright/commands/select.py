@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.export import ExportResult, export_subnet
@@ -76,7 +77,7 @@ class SelectResult:
         if self.export:
             lines += self.export.lines()
         else:
-            run, recovered = self.pick.run.folder.path, " --recovered" if self.recovery else ""
+            run, recovered = quote(str(self.pick.run.folder.path)), " --recovered" if self.recovery else ""
             to = export_options(result)
             lines.append(f"next: archwright export {run} --trial {self.pick.entry['trial']}{recovered} {to}")
         return lines
@@ -101,8 +102,9 @@ def select(config: o.SelectConfig) -> SelectResult:
     )
     trial, recovered, exported = pick.entry["trial"], None, None
     if recovery.recover_epochs:
-        evaluator = load_evaluator(run.folder, device=run.folder.settings["device"])
-        recovered = recover(evaluator, pick.config, trial, recovery)
+        with run.folder.lock():
+            evaluator = load_evaluator(run.folder, device=run.folder.settings["device"], training=True)
+            recovered = recover(evaluator, pick.config, trial, recovery)
     if export.to is not None:
         exported = export_subnet(
             *(load_evaluator(run.folder), trial, pick.config),

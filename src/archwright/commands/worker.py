@@ -37,8 +37,8 @@ def worker(config: WorkerConfig) -> WorkerResult:
     torch.set_num_threads(max(1, join.threads))
     folder = existing_run(config.run.run)
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
-    with folder.join(), report_database_loss():
-        evaluator = load_evaluator(folder, device=join.device)
+    with report_database_loss():
+        evaluator = load_evaluator(folder, device=join.device, training=True)
         with deterministic_algorithms(evaluator.context.config.output.deterministic):
             trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)

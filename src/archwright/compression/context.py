@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from archwright.compression.digests import check_inputs
+from archwright.compression.kept import has_kept_inputs, load_kept_inputs
 from archwright.configs.compress import CompressConfig, ModelOptions
 from archwright.configs.options import config_options, config_values, make_config
 from archwright.data.batching import Batch
@@ -107,10 +109,16 @@ class RunContext:
         return errors
 
 
-def load_context(folder: RunFolder, *, device: str = "cpu") -> RunContext:
-    """The context of a run that has begun, from its folder alone; the device may be another one."""
+def load_context(folder: RunFolder, *, device: str = "cpu", training: bool = False) -> RunContext:
+    """The context of a run that has begun; the device may be another one.
+
+    Of a finished run from its folder alone, unless `training`: training rows and pre-trained weights are not in it.
+    """
     config = from_settings({**folder.settings, **own_inputs(folder)})
+    if has_kept_inputs(folder) and not training:
+        return teach(RunContext(folder, config, load_kept_inputs(folder, device=device)))
     task_data = load_task_data(config.model, config.data, seed=config.output.seed, device=device)
+    check_inputs(folder, task_data)
     return teach(RunContext(folder, config, task_data))
 
 

@@ -20,7 +20,8 @@ from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.random_streams import FINETUNING_BATCHES, RECOVERY_BATCHES, STAND_ALONE_BATCHES, TIMING_BATCHES
-from archwright.store.files import atomic_file
+from archwright.store import digest
+from archwright.store.arrays import read_arrays, write_arrays
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import FixedTeacher, plain_update
@@ -174,11 +175,11 @@ class TeacherAnswers:
     @cached_property
     def logits(self) -> torch.Tensor:
         """Rows x classes (regression: x 1)."""
-        file = self.context.run.path / "teacher.npy"
+        file = self.context.run.path / "teacher.npz"
+        file.with_suffix(".npy").unlink(missing_ok=True)  # of an earlier version, without a checksum
         if not file.exists():
-            with atomic_file(file) as beside, open(beside, "wb") as stream:
-                np.save(stream, self.answer_all_rows())
-        return torch.from_numpy(np.load(file)).to(self.task_data.device)
+            write_arrays(file, {"logits": self.answer_all_rows()})
+        return torch.from_numpy(read_arrays(file)["logits"]).to(self.task_data.device)
 
     @torch.no_grad()
     def answer_all_rows(self) -> NDArray[np.float32]:
@@ -254,9 +255,11 @@ def recover_subnet(
 ) -> dict[str, Any]:
     """Trains an extracted sub-network by itself, also towards the original's answers; its errors before and after.
 
-    The result is saved in the run folder, where `export --recovered` looks for it.
+    The result is saved in the run folder, where `export --recovered` looks for it. A recovery that was killed goes on
+    from its checkpoint, if it is asked for with the same options.
     """
-    task_data, options = context.task_data, context.config.supernet
+    task_data, options, run = context.task_data, context.config.supernet, context.run
+    phase = f"recovery-{trial}-{digest(repr(recovery))[:8]}"
     freeze_embeddings(network, not options.train_embeddings)
     before = context.errors(network)
     steps = max(1, round(task_data.steps_per_epoch(options.batch_size) * recovery.recover_epochs))
@@ -270,8 +273,12 @@ def recover_subnet(
         ),
         Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),
         seed=context.seed,
+        checkpoints=run.checkpoints(phase),
+        every_seconds=options.checkpoint_seconds,
         title="recovery",
         precision=options.precision,
     )
-    save_network(network, task_data, context.run.recovered_network(trial))
+    save_network(network, task_data, run.recovered_network(trial))
+    for left in run.path.glob(f"checkpoint-recovery-{trial}-*.safetensors"):  # also of other options
+        left.unlink()
     return {"epochs": recovery.recover_epochs, "before": before, "after": context.errors(network)}

@@ -7,6 +7,7 @@ from archwright.compression.context import RunContext
 from archwright.compression.vectors import draw_targets
 from archwright.data.batching import Batch
 from archwright.errors import Failed
+from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.random_streams import CALIBRATION_BATCHES
 from archwright.subnet.importance import REDUCTIONS, ImportanceOrder, order_by_importance, reorder
@@ -60,9 +61,16 @@ def sample_batches(context: RunContext, *, least: int = 0) -> list[Batch]:
     return batches
 
 
+def load_start(context: RunContext) -> PrunedNetwork:
+    """The pre-trained network, or where nothing is trained any more the fine-tuned one, which has the same shape."""
+    if not context.task_data.trains:
+        return load_saved_network(context.start).to(context.task_data.device)
+    return load_checkpoint(context.task_data, context.config.model, context.config.supernet)
+
+
 def load_reordered_network(context: RunContext) -> PrunedNetwork:
-    """The pre-trained network with its heads and units in the order of their importance."""
-    network = load_checkpoint(context.task_data, context.config.model, context.config.supernet)
+    """The network of `load_start` with its heads and units in the order of their importance."""
+    network = load_start(context)
     if order := read_order(context):
         reorder(network, order)
     return network

@@ -14,7 +14,9 @@ from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import OLDER, RunContext, from_settings, teach, to_settings
 from archwright.compression.cutting import cut_original
+from archwright.compression.digests import check_inputs
 from archwright.compression.finetuning import finetune_original
+from archwright.compression.kept import keep_inputs
 from archwright.compression.methods import METHODS, space_for
 from archwright.compression.order import measure_order
 from archwright.compression.result import build_result
@@ -60,7 +62,9 @@ def run_compression(
     if not is_run(folder):
         validate_new_run(config, task_data)
     run = begin_run(folder, settings)
+    check_inputs(run, task_data)
     if run.is_complete(settings):
+        run.sweep()  # a kill may have come after the last file
         return tell_finished(load_run(run.path))
     with run.lock(), deterministic_algorithms(config.output.deterministic):
         run.renew(settings)
@@ -68,6 +72,7 @@ def run_compression(
         write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))
         if lender is not None:
             copy_original(run, RunFolder(lender))
+        keep_inputs(run, task_data)
         context = RunContext(run, config, task_data)
         start = time.monotonic() - sum(run.seconds.values())
         original = finetune_original(context)

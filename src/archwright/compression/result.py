@@ -34,7 +34,7 @@ from archwright.statistics.own_metric import is_own, short_name
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.statistics.pareto import hypervolume
 from archwright.store import RunFolder
-from archwright.store.files import atomic_file
+from archwright.store.arrays import read_arrays, write_arrays
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
 from archwright.tasks import TASK_KINDS
@@ -193,8 +193,7 @@ def write_outcomes(run: RunFolder, errors: PairedErrors) -> None:
         for part in fields(rows):
             value = getattr(rows, part.name)
             arrays |= {} if value is None else {f"{name}.{part.name}": value}
-    with atomic_file(run.path / OUTCOMES) as beside, open(beside, "wb") as file:
-        np.savez_compressed(file, **arrays)
+    write_arrays(run.path / OUTCOMES, arrays, packed=True)
 
 
 def read_outcomes(run: RunFolder) -> dict[str, RowOutcomes]:
@@ -202,10 +201,9 @@ def read_outcomes(run: RunFolder) -> dict[str, RowOutcomes]:
     if not (run.path / OUTCOMES).exists():
         return {}
     parts: dict[str, dict[str, Any]] = {}
-    with np.load(run.path / OUTCOMES) as arrays:
-        for key in arrays.files:
-            name, part = key.rsplit(".", 1)
-            parts.setdefault(name, {})[part] = arrays[key]
+    for key, array in read_arrays(run.path / OUTCOMES).items():
+        name, part = key.rsplit(".", 1)
+        parts.setdefault(name, {})[part] = array
     return {name: RowOutcomes(**{**values, "metric": str(values["metric"])}) for name, values in parts.items()}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from archwright.compression.budgets.limits import Limits, costs_of_front, parse_limits, read_picked
@@ -163,7 +164,7 @@ class FinishedRun:
         console.print(selection_words(self.result), soft_wrap=True, highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
         console.print(
-            f"next:   archwright select {self.folder.path} --params 50% {export_options(self.result)}",
+            f"next:   archwright select {quote(str(self.folder.path))} --params 50% {export_options(self.result)}",
             soft_wrap=True,
             highlight=False,
         )

@@ -6,7 +6,6 @@ from time import perf_counter
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
 
 from archwright.compression.context import RunContext
 from archwright.data.batching import Batch, Encoded, evaluation_batches
@@ -15,11 +14,11 @@ from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.random_streams import TAUGHT_ROWS, VECTOR_NOISE
-from archwright.store.files import atomic_file
+from archwright.store.arrays import read_arrays, write_arrays
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import TaskData
 
-FILE = "vectors.safetensors"
+FILE = "vectors.npz"
 SCORED = "cosine_spearman"
 """The metric that compares with scores of pairs."""
 TIMED_TEXTS = 128
@@ -42,9 +41,8 @@ def teach_vectors(context: RunContext, original: PrunedNetwork | None = None) ->
         with context.run.phase("vectors"):
             rows = affordable_vectors(context, original)
             vectors = embed_splits(original, keep_rows(context.original_data, rows))
-            with atomic_file(file) as beside:
-                save_file(vectors, beside)
-    vectors = load_file(file)
+            write_arrays(file, vectors)
+    vectors = read_arrays(file)
     return replace(context, task_data=with_targets(keep_rows(context.task_data, len(vectors["train"])), vectors))
 
 
@@ -69,8 +67,8 @@ def affordable_vectors(context: RunContext, original: PrunedNetwork) -> int:
 
 def keep_rows(task_data: TaskData, rows: int) -> TaskData:
     """The task data with so many of its training rows, chosen at random; the original's own tokens alike."""
-    encoded = task_data.encoded["train"]
-    if rows >= len(encoded):
+    encoded = task_data.encoded.get("train")
+    if encoded is None or rows >= len(encoded):
         return task_data
     order = np.random.default_rng((task_data.seed, TAUGHT_ROWS)).permutation(len(encoded))[:rows]
     uncut = None if task_data.uncut is None else keep_rows(task_data.uncut, rows)
@@ -101,7 +99,8 @@ def embed(
 
 def with_targets(task_data: TaskData, vectors: Vectors) -> TaskData:
     """The task data with these vectors as targets, those that the original reads in its own tokens too."""
-    given = {name: replace(task_data.encoded[name], targets=targets) for name, targets in vectors.items()}
+    known = {name: targets for name, targets in vectors.items() if name in task_data.encoded}
+    given = {name: replace(task_data.encoded[name], targets=targets) for name, targets in known.items()}
     uncut = None if task_data.uncut is None else with_targets(task_data.uncut, vectors)
     return replace(task_data, encoded={**task_data.encoded, **given}, uncut=uncut)
 

@@ -14,6 +14,9 @@ from archwright.errors import BadInput
 
 TEXTS_PER_CALL = 2048
 """Texts given to the tokenizer at once: many, for its threads; not all, because what it returns is large."""
+CHARACTERS_PER_TOKEN = 1000
+"""More than any text has: what lies behind so many is cut off before a tokenizer makes gigabytes of it."""
+CHARACTERS_PER_CALL = 4_000_000
 NO_TARGET = -100
 """Where there is nothing to predict, as torch's cross-entropy has it."""
 ENDLESS = 10**9
@@ -91,7 +94,9 @@ class Tokenized:
 
 def tokenize(texts: list[str], pairs: list[str] | None, tokenizer: Any, max_length: int) -> Tokenized:
     """Flat ids, flat token types and lengths of texts or pairs of texts, cut to `max_length` tokens."""
-    seconds = None if pairs is None else [separator(tokenizer) + pair for pair in pairs]
+    most = CHARACTERS_PER_TOKEN * max_length
+    texts = [text[:most] for text in texts]
+    seconds = None if pairs is None else [separator(tokenizer) + pair[:most] for pair in pairs]
     options = {"truncation": True, "max_length": max_length, "padding": False, "return_attention_mask": False}
     output = tokenizer(texts, seconds, **options)
     return Tokenized(flat(output["input_ids"], np.int32), token_types(output), token_lengths(output))
@@ -131,6 +136,19 @@ def check_length(max_length: int, tokenizer: Any, *, room: int) -> None:
     if not room <= max_length <= most:
         rule = f"at least {room}" if most >= ENDLESS else f"{room} to {most}"
         raise BadInput(f"--max-length must be {rule} for this tokenizer, got {max_length}.")
+
+
+def text_slices(texts: Sequence[str], most: int) -> Iterator[slice]:
+    """All positions in order: at most TEXTS_PER_CALL at once, and fewer where texts, cut to `most`, are long."""
+    start = characters = 0
+    for position, text in enumerate(texts):
+        length = min(len(text), most)
+        if position - start >= TEXTS_PER_CALL or (position > start and characters + length > CHARACTERS_PER_CALL):
+            yield slice(start, position)
+            start, characters = position, 0
+        characters += length
+    if start < len(texts):
+        yield slice(start, len(texts))
 
 
 def slices(total: int, size: int) -> Iterator[slice]:

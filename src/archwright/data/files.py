@@ -6,10 +6,11 @@ from pathlib import Path
 from archwright.errors import BadInput
 
 
-def read_bytes(path: Path) -> bytes:
-    """The whole file, or one clear line why not."""
+def read_bytes(path: Path, *, most: int = -1) -> bytes:
+    """The whole file, or at most so many bytes of it, or one clear line why not."""
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            return file.read(most)
     except (FileNotFoundError, ValueError):  # ValueError: a null character in the path
         raise BadInput(f"there is no file {str(path)!r}; check the path.") from None
     except OSError as error:

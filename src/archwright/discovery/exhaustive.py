@@ -22,6 +22,7 @@ from archwright.proxies.formulas.reductions import Values
 from archwright.spaces.formulas import FormulaSpace
 from archwright.statistics import pareto_mask
 from archwright.store import digest, write_atomic
+from archwright.store.files import sweep_folder
 
 FOLDER = "discover"
 REVISION = 2
@@ -80,6 +81,7 @@ def rank_pairs(
 ) -> dict[str, dict[str, Any]]:
     """What came of every pair; those done before, with the same statistics, rows and folds, are not done again."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    sweep_folder(folder / FOLDER)
     work = make_pairs(space, table, rows)
     files = {name: folder / FOLDER / f"{key}.json" for name, key in cache_keys(space, table, rows, work).items()}
     done = {name: read_pair(file) for name, file in files.items() if file.exists()}

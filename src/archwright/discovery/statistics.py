@@ -27,7 +27,7 @@ from archwright.proxies.formulas.statistics import ChainTree, Numbers, TensorSou
 from archwright.scoring.request import ScoreRequest, record_network
 from archwright.scoring.scorer import cache_key
 from archwright.store import digest, write_atomic
-from archwright.store.files import atomic_file
+from archwright.store.files import atomic_file, sweep_folder
 
 FOLDER = "statistics"
 ROOM = 4 << 30
@@ -67,6 +67,7 @@ class StatisticsRequest:
 def take_statistics(requests: Sequence[StatisticsRequest], folder: Path, pool: WorkerPool) -> list[Values]:
     """The statistics of each; what lies in the folder is not taken again, the rest lies there as soon as it is."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    sweep_folder(folder / FOLDER)
     files = [folder / FOLDER / f"{request.key}.npy" for request in requests]
     undone = {file: request for file, request in zip(files, requests, strict=True) if not file.exists()}
     names = list(undone)

@@ -1,14 +1,16 @@
 """A network with its real, small tensors: a Hugging Face checkpoint with one file for all of its code."""
 
 import json
+import sys
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from archwright.exporting.bundle import bundle_classes
 from archwright.exporting.exportable import find_exportable
@@ -48,12 +50,24 @@ def save_checkpoint(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 def load_compact(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tensor]:
     """The checkpoint by its own copy of the code, not by the project's, which transformers would prefer here.
 
-    The class is that of the network with its head, or of the body where there is none.
+    The class is that of the network with its head, or of the body where there is none. The code is run from the folder:
+    transformers would copy it to the user's cache of modules, which may be read-only and keeps it for good.
     """
     auto_map = json.loads((folder / "config.json").read_text(encoding="utf-8"))["auto_map"]
     heads = [place for auto, place in auto_map.items() if auto not in ("AutoConfig", "AutoModel")]
-    network_class: Any = get_class_from_dynamic_module(heads[0] if heads else auto_map["AutoModel"], folder)
+    name = (heads[0] if heads else auto_map["AutoModel"]).partition(".")[2]
+    network_class: Any = getattr(run_module(folder / f"{MODELING}.py"), name)
     return run_logits(network_class.from_pretrained(folder), task_export(kind).answer)
+
+
+def run_module(file: Path) -> ModuleType:
+    """The module in this file, under a name of its own; leaves no compiled copy beside it."""
+    source = file.read_text(encoding="utf-8")
+    module = ModuleType(f"{MODELING}_{sha256(source.encode()).hexdigest()[:16]}")
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module  # where dataclasses look for the names in their annotations
+    exec(compile(source, str(file), "exec"), module.__dict__)
+    return module
 
 
 def run_logits(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from archwright.errors import BadInput
+from archwright.store.files import EARLIER, flush_folder, replace_folder
 
 SCHEMA = "archwright/parity/1"
 """What the report of an export says of itself; by it a folder is known to be ours."""
@@ -29,20 +30,7 @@ def write_whole_folder(folder: Path) -> Iterator[Path]:
         inside.mkdir()
         yield inside
         flush_folder(inside)
-        replace_folder(inside, folder, earlier=place / "earlier")
-        flush_entry(folder.parent)
-
-
-def replace_folder(new: Path, folder: Path, *, earlier: Path) -> None:
-    """Renames `new` to `folder`; what was there goes to `earlier`, or stays if the renaming fails."""
-    if folder.exists() and any(folder.iterdir()):
-        folder.rename(earlier)
-    try:
-        new.rename(folder)
-    except OSError:
-        if earlier.exists():
-            earlier.rename(folder)
-        raise
+        replace_folder(inside, folder)
 
 
 def check_free(folder: Path) -> None:
@@ -79,6 +67,8 @@ def hidden_folder(folder: Path) -> Iterator[Path]:
     try:
         lock = lock_folder(place, folder)
         try:
+            if (place / EARLIER).exists() and not folder.exists():  # a kill came while names were exchanged
+                os.rename(place / EARLIER, folder)
             for left in place.iterdir():
                 shutil.rmtree(left)
             try:
@@ -107,20 +97,3 @@ def lock_folder(place: Path, folder: Path) -> int:
         os.close(handle)
         raise BadInput(f"another export is writing {folder}; wait for it or choose another folder.") from error
     return handle
-
-
-def flush_folder(folder: Path) -> None:
-    """Every file inside is on the disk, not only in memory, and as readable as the folder itself."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            path.chmod(folder.stat().st_mode & 0o666)
-        flush_entry(path)
-    flush_entry(folder)
-
-
-def flush_entry(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

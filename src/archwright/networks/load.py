@@ -15,6 +15,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers.utils import cached_file
 
+from archwright.checksums import verify_checksums
 from archwright.errors import BadInput
 from archwright.logs import quiet_libraries
 from archwright.networks.cells.model import CellConfig
@@ -257,6 +258,7 @@ def first_line(error: BaseException) -> str:
 def load_saved_network(folder: Path) -> PrunedNetwork:
     """A network of ours that was saved before, or one clear line."""
     way_out = "delete the folder and run again"
+    verify_checksums(folder, way_out=way_out)
     try:
         config = PrunedConfig.from_pretrained(folder)
     except UNREADABLE as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from transformers import AutoModel, PreTrainedModel
 
+from archwright.checksums import verify_checksums
 from archwright.errors import BadInput
 from archwright.networks.load import first_line, network_class, read_weights
 from archwright.spaces import ARCHITECTURES
@@ -39,6 +40,7 @@ def load_network(folder: Path) -> PreTrainedModel:
     name = next(iter(values.get("architectures") or ()), None)
     if name not in classes:
         raise BadInput(f"the config in {folder} names {name!r}, not one of {', '.join(classes)}; {WAY_OUT}.")
+    verify_checksums(folder, way_out=WAY_OUT)
     return read_weights(folder, classes[name], way_out=WAY_OUT).eval()
 
 

@@ -4,11 +4,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from safetensors import SafetensorError
 
 from archwright.errors import Failed
-from archwright.store.files import atomic_file
+from archwright.store.files import atomic_file, sweep_beside
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class FileCheckpoints:
         carried = {name: value for name, value in state["carry"].items() if hasattr(value, "contiguous")}
         tensors |= {f"carry.{name}": tensor.contiguous() for name, tensor in carried.items()}
         plain = {name: value for name, value in state["carry"].items() if name not in carried}
-        metadata = {"step": str(state["step"]), "carry": json.dumps(plain)}
+        metadata = {"step": str(state["step"]), "carry": json.dumps(plain), "crc32": str(tensor_checksum(tensors))}
         try:
             with atomic_file(self.path) as beside:
                 save_file(tensors, beside, metadata=metadata)
@@ -38,22 +39,26 @@ class FileCheckpoints:
     def load(self) -> dict[str, Any] | None:
         from safetensors import safe_open
 
-        for left in self.path.parent.glob(f".{self.path.name}.*"):  # a kill came while it was being written
-            left.unlink(missing_ok=True)
+        sweep_beside(self.path)  # a kill may have come while it was being written
         if not self.path.exists():
             return None
         state: dict[str, Any] = {"model": {}, "optimizer": {}}
+        tensors: dict[str, Any] = {}
         try:
             with safe_open(self.path, framework="pt") as file:
                 state["step"] = int(file.metadata()["step"])
                 state["carry"] = json.loads(file.metadata()["carry"])
                 for key in file.keys():  # noqa: SIM118 - not a dict
+                    tensors[key] = file.get_tensor(key)
                     kind, _, name = key.partition(".")
                     if kind == "optimizer":
                         index, _, moment = name.rpartition(".")
-                        state["optimizer"].setdefault(int(index), {})[moment] = file.get_tensor(key)
+                        state["optimizer"].setdefault(int(index), {})[moment] = tensors[key]
                     else:  # model or carry
-                        state[kind][name] = file.get_tensor(key)
+                        state[kind][name] = tensors[key]
+                written = file.metadata().get("crc32")  # earlier versions wrote none
+            if written is not None and int(written) != tensor_checksum(tensors):
+                raise ValueError("its checksum is another one")
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             damage = f"the training checkpoint {self.path} is damaged"
             raise Failed(f"{damage}; delete it to train from the start.") from error
@@ -61,3 +66,13 @@ class FileCheckpoints:
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
+
+
+def tensor_checksum(tensors: dict[str, Any]) -> int:
+    """Of names and bytes; CRC-32, because a training waits for it."""
+    found = 0
+    for name in sorted(tensors):
+        flat = tensors[name].detach().cpu().contiguous().reshape(-1)
+        raw = flat.view(flat[:0].byte().dtype)  # bytes: numpy does not know bfloat16
+        found = crc32(raw.numpy(), crc32(name.encode(), found))
+    return found

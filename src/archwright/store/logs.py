@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from archwright.store.files import write_atomic
+from archwright.store.files import naming_file, write_atomic
 
 COLUMNS = ("step", "loss", "learning_rate", "tokens", "seconds")
 
@@ -29,7 +29,8 @@ class TrainingLog:
     def __call__(self, record: Sequence[float]) -> None:
         if self.file is None:
             self.file = self.open_at(record[0])
-        csv.writer(self.file, lineterminator="\n").writerow([f"{value:.9g}" for value in record])
+        with naming_file(self.path):
+            csv.writer(self.file, lineterminator="\n").writerow([f"{value:.9g}" for value in record])
 
     def open_at(self, step: float) -> TextIO:
         """The file with the lines of earlier steps alone, open for more."""

@@ -2,38 +2,34 @@
 
 import fcntl
 import json
-import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from shlex import quote
+from typing import Any
 
 from archwright.callbacks import tell_phase
+from archwright.checksums import add_checksum
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.store.address import is_same, without_password
 from archwright.store.checkpoints import FileCheckpoints
-from archwright.store.files import read_json, write_atomic, write_once
+from archwright.store.files import read_json, sweep_folder, write_json, write_once
 
 LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_epochs")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
 MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview")
 """All options that it may have otherwise."""
 LOCK = ".lock"
-JOINED = ".workers"
-"""File that those hold a lock on who write into the folder beside the command that has LOCK; there is none without."""
 INPUTS = "inputs"
 """Folder of what a Python program gave as objects, written before the run begins."""
+RECOVERED = "recovered"
+"""Folder of networks that `select` trained further."""
 PRIVATE = 0o600
 """For the file with the options: the address of a store may hold a password."""
-BESIDE = ".*.????????"
-"""What a file or folder is called while it is being written."""
-HALF_WRITTEN = ".tmp??????"
-"""What safetensors calls a file while it writes it."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +65,18 @@ class RunFolder:
         return self.path / "report.html"
 
     def recovered_network(self, trial: int) -> Path:
-        return self.path / "recovered" / f"trial-{trial}"
+        return self.path / RECOVERED / f"trial-{trial}"
 
     def note(self, name: str, value: Any = None) -> Any:
         """A small JSON file of the run; without a value, what was noted before or None."""
         path = self.path / f"{name}.json"
         if value is not None:
-            write_atomic(path, json.dumps(value, indent=1))
+            write_json(path, value)
         return read_json(path) if path.exists() else None
 
     def note_once(self, name: str, value: Any) -> Any:
         """The same for what several processes may find out at once: all get what the fastest one noted."""
-        write_once(self.path / f"{name}.json", json.dumps(value, indent=1))
+        write_once(self.path / f"{name}.json", json.dumps(add_checksum(value), indent=1))
         return self.note(name)
 
     def checkpoints(self, phase: str) -> "FileCheckpoints":
@@ -106,49 +102,30 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Refuses a second command on the same folder; the lock ends with the process, however it ends.
 
-        What killed commands and workers left half-written is swept away, before or, where workers of an earlier command
-        are still at work, after the block.
+        What killed commands and workers left half-written is swept away, before the block and after it.
         """
         with open(self.path / LOCK, "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BadInput(
-                    f"another command works in {self.path}; wait for it, or join it: `archwright worker {self.path}`."
+                    f"another command works in {self.path}; wait for it, or join it: "
+                    f"`archwright worker {quote(str(self.path))}`."
                 ) from None
             self.sweep()
             yield
             self.sweep()
 
-    @contextmanager
-    def join(self) -> Iterator[None]:
-        """For whoever writes into the folder beside the command that locks it: in the block nothing is swept."""
-        with lock_joined(self.path / JOINED, fcntl.LOCK_SH) as handle:
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # others are still at work; the last one deletes the file
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    (self.path / JOINED).unlink(missing_ok=True)
-
     def sweep(self) -> None:
-        """Deletes what is half-written, unless others than the command that has the lock may be writing it."""
-        with suppress(BlockingIOError), lock_joined(self.path / JOINED, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            self._delete_half_written()
-            (self.path / JOINED).unlink(missing_ok=True)
-
-    def _delete_half_written(self) -> None:
-        for left in (*self.path.glob(BESIDE), *self.path.glob(HALF_WRITTEN)):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left)
-            else:
-                left.unlink()
+        """Deletes what killed processes left half-written, nothing of those that are at work."""
+        for folder in (self.path, self.networks, self.path / RECOVERED):
+            sweep_folder(folder)
 
     def renew(self, options: Mapping[str, Any]) -> None:
         """Notes the options of a resumed run, for the workers that join it."""
         noted = {"id": self.identity, "options": {**self.settings, **options}}
         if noted["options"] != self.settings:
-            write_atomic(self.path / "run.json", json.dumps(noted, indent=1), mode=PRIVATE)
+            write_json(self.path / "run.json", noted, mode=PRIVATE)
 
     def is_complete(self, options: Mapping[str, Any]) -> bool:
         """Whether a command with these options ended here."""
@@ -157,17 +134,6 @@ class RunFolder:
 
     def finish(self, options: Mapping[str, Any]) -> None:
         self.note("finished", {name: options[name] for name in LASTING})
-
-
-@contextmanager
-def lock_joined(path: Path, kind: int) -> Iterator[IO[bytes]]:
-    """The file of those who joined, locked; made again when the last one deleted it just before we had the lock."""
-    while True:
-        with open(path, "ab") as handle:
-            fcntl.flock(handle, kind)
-            if path.exists() and os.path.samestat(os.fstat(handle.fileno()), path.stat()):
-                yield handle
-                return
 
 
 def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
@@ -184,7 +150,7 @@ def begin_run(path: Path, options: Mapping[str, Any]) -> RunFolder:
     try:
         path.mkdir(parents=True, exist_ok=True)
         content = {"id": uuid.uuid4().hex, "options": dict(options)}
-        write_once(path / "run.json", json.dumps(content, indent=1), mode=PRIVATE)
+        write_once(path / "run.json", json.dumps(add_checksum(content), indent=1), mode=PRIVATE)
     except OSError as error:
         raise BadInput(f"--out must be a folder that can be written, got {path}: {error.strerror}.") from error
     refuse_other_options(run, options)  # another command may have begun a run here at the same moment

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from archwright.store.files import naming_file, sweep_folder
+
 FILE = "scores.jsonl"
 
 
@@ -15,6 +17,7 @@ class ScoreStore:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
+        sweep_folder(folder)
         self._known: dict[str, dict[str, Any]] = {}
         for line in self.path.read_bytes().splitlines() if self.path.exists() else []:
             if (entry := read_entry(line)) is not None:
@@ -27,13 +30,14 @@ class ScoreStore:
     def add(self, key: str, seen: Mapping[str, Any]) -> None:
         line = json.dumps({"key": key, "seen": seen}, sort_keys=True) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":  # a killed process left half a line
                 line = "\n" + line
-            os.write(handle, line.encode())  # one write: other processes append to the same file
-            os.fsync(handle)
+            with naming_file(self.path):
+                os.write(handle, line.encode())  # one write: other processes append to the same file
+                os.fsync(handle)
         finally:
             os.close(handle)
         self._merge(key, seen)

@@ -1,13 +1,10 @@
 """The study of a run, in a journal file or a database."""
 
-import fcntl
-import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from archwright.errors import BadInput, Failed
 from archwright.store.address import hide_secrets, without_password
@@ -26,16 +23,13 @@ def open_study(
     import optuna
 
     journal = run.path / "study.journal"
-    try:
-        return optuna.create_study(
-            study_name=f"archwright-{run.identity}",
-            storage=storage(url, journal),
-            sampler=sampler,
-            directions=list(directions),
-            load_if_exists=True,
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Failed(f"the trials in {journal} are damaged ({error}); delete it to search from the start.") from error
+    return optuna.create_study(
+        study_name=f"archwright-{run.identity}",
+        storage=storage(url, journal),
+        sampler=sampler,
+        directions=list(directions),
+        load_if_exists=True,
+    )
 
 
 def check_store(url: str | None) -> None:
@@ -47,12 +41,12 @@ def check_store(url: str | None) -> None:
 def storage(url: str | None, journal: Path) -> "BaseStorage":
     """A journal file, or the database at this address."""
     import optuna
-    from optuna.storages.journal import JournalFileBackend
 
     if url is not None:
         return database(url)
-    lock: Any = JournalLock(journal)
-    return optuna.storages.JournalStorage(JournalFileBackend(str(journal), lock))
+    from archwright.store.journal import CheckedJournal  # loads optuna
+
+    return optuna.storages.JournalStorage(CheckedJournal(journal))
 
 
 def database(url: str) -> "BaseStorage":
@@ -89,26 +83,3 @@ def report_database_loss() -> Iterator[None]:
     except (SQLAlchemyError, StorageInternalError) as error:
         reason = str(error.__cause__ or error).strip().splitlines()[0]
         raise Failed(f"the database does not answer any more ({reason}); run the same command when it does.") from error
-
-
-class JournalLock:
-    """Lets one process at a time append to a journal; ends with the process, so that nobody waits for the dead.
-
-    A last line that was cut short, by a full disk or a power cut, counts as never written and is taken away.
-    """
-
-    def __init__(self, journal: Path) -> None:
-        self._journal = journal
-
-    def acquire(self) -> bool:
-        self._file = open(self._journal, "a+b")  # noqa: SIM115 - closed by release
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._file.seek(0, os.SEEK_END)
-        if size := self._file.tell():
-            self._file.seek(size - 1)
-            if self._file.read(1) != b"\n":
-                self._file.truncate(self._journal.read_bytes().rfind(b"\n") + 1)
-        return True
-
-    def release(self) -> None:
-        self._file.close()

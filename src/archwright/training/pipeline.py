@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from archwright.checksums import write_checksums
 from archwright.configs.options import make_config
 from archwright.configs.training import TrainConfig
 from archwright.configs.yaml_file import write_config
@@ -58,6 +59,9 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         begin_run(folder, run_options(config))  # refuses other options
         result = run.note("result")
         if result is not None and (folder / MODEL).exists():
+            if group.first:  # a kill may have come after the result
+                run.checkpoints(PHASE).remove()
+                run.sweep()
             return dict(result)
 
     plan = context.objective.plan(context)  # student, data and teacher: what is wrong with them is found here
@@ -264,6 +268,7 @@ def save_result(context: TrainingContext, plan: TrainingPlan, result: dict[str, 
     for name, network in {**plan.extra_networks, MODEL: plan.network}.items():
         with atomic_folder(run.path / name) as folder:
             save_checkpoint(network, plan.tokenizer, folder)
+            write_checksums(folder, "*.safetensors")
     write_atomic(run.report, render_train_page(result))
     run.note("result", result)
     run.checkpoints(PHASE).remove()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from archwright.checksums import write_checksums
 from archwright.configs import compress as o
 from archwright.configs.budget import parse_budget, parse_vocabulary
 from archwright.data.batching import Batch, Encoded, batches, evaluation_batches
@@ -68,6 +69,8 @@ class TaskData:
     """Whether the validation rows are neither training nor test rows."""
     class_weights: tuple[float, ...] | None = None
     """How much every class counts in the loss, in id order; None: all alike."""
+    groups: NDArray[np.int64] | None = None
+    """Which validation rows share text, where the texts are not at hand any more."""
 
     def loss(self, logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
         """What training minimizes: the task's loss, with the weights of classes where there are some."""
@@ -92,11 +95,22 @@ class TaskData:
         encoded = self.encoded["validation"]
         if encoded.rows < FEWEST_TO_HALVE:
             return None
-        rows = self.task.splits["validation"]
-        groups = group_rows(rows.columns) if isinstance(rows, TextRows) and len(rows) == len(encoded) else None
-        search, holdout = cut_halves(encoded, self.seed, groups)
+        search, holdout = cut_halves(encoded, self.seed, self.validation_groups)
         tokens = self.evaluation_tokens
         return evaluation_batches(search, tokens=tokens), evaluation_batches(holdout, tokens=tokens)
+
+    @cached_property
+    def validation_groups(self) -> NDArray[np.int64] | None:
+        """The group of each validation row: rows of one share text; None where a row is not one text."""
+        rows = self.task.splits.get("validation")
+        if not isinstance(rows, TextRows) or len(rows) != len(self.encoded["validation"]):
+            return self.groups
+        return group_rows(rows.columns)
+
+    @property
+    def trains(self) -> bool:
+        """Whether there are training rows: a finished run does without them."""
+        return "train" in self.encoded
 
     @cached_property
     def test(self) -> list[Batch]:
@@ -352,6 +366,7 @@ def save_network(network: PrunedNetwork, task_data: TaskData, folder: Path) -> N
     with atomic_folder(folder) as beside:
         network.save_pretrained(beside)
         task_data.tokenizer.save_pretrained(beside)
+        write_checksums(beside)
 
 
 def check_positions(network: PrunedNetwork, lengths: dict[str, int]) -> None:

@@ -121,8 +121,7 @@ def read_picked(run: RunFolder) -> list[dict[str, Any]]:
 
 def write_picked(run: RunFolder, entry: Entry) -> None:
     others = [other for other in read_picked(run) if other["trial"] != entry["trial"]]
-    with run.join():
-        run.note(PICKED, {"entries": [*others, dict(entry)]})
+    run.note(PICKED, {"entries": [*others, dict(entry)]})
 
 
 def costs_of_front(result: Mapping[str, Any]) -> set[str]:

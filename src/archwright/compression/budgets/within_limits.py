@@ -94,8 +94,7 @@ def read_original_memory(evaluator: SubnetEvaluator) -> dict[str, Any]:
     noted = run.note(ORIGINAL_MEMORY)
     if noted is None:
         measured = measure_memory(load_saved_network(run.original), length=evaluator.context.length)
-        with run.join():
-            noted = run.note(ORIGINAL_MEMORY, measured._asdict())
+        noted = run.note(ORIGINAL_MEMORY, measured._asdict())
     return dict(noted)
 
 

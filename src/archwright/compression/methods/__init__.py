@@ -55,9 +55,9 @@ def space_for(name: str, space: str | None) -> str:
     return space or method.spaces[0]
 
 
-def load_evaluator(folder: "RunFolder", *, device: str = "cpu") -> "SubnetEvaluator":
-    """The evaluator of a run that has begun, rebuilt from its folder."""
+def load_evaluator(folder: "RunFolder", *, device: str = "cpu", training: bool = False) -> "SubnetEvaluator":
+    """The evaluator of a run that has begun, rebuilt from its folder; with `training` also from its data and model."""
     from archwright.compression.context import load_context  # loads torch
 
-    context = load_context(folder, device=device)
+    context = load_context(folder, device=device, training=training)
     return METHODS[context.config.supernet.method].build_evaluator(context)

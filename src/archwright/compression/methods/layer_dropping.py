@@ -3,6 +3,7 @@
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods.method import FISHER_ONLY, SUPERNET_ONLY, Method, read_configs, write_configs
+from archwright.compression.order import load_start
 from archwright.compression.space import open_space
 from archwright.compression.weights import StandaloneWeights
 from archwright.networks.pruned import PrunedNetwork
@@ -11,7 +12,6 @@ from archwright.spaces.subnetwork import TrainedSpace, layer_config
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning.baselines import drop_layers
-from archwright.training.task_data import load_checkpoint
 
 
 def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
@@ -22,7 +22,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
 
 
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
-    start = load_checkpoint(context.task_data, context.config.model, context.config.supernet)
+    start = load_start(context)
     space = TrainedSpace(open_space(context, start), (context.config.supernet.epochs,))
     weights = StandaloneWeights(context, start, space)
     return SubnetEvaluator(context, start, space, weights, read_configs(context.run))

@@ -30,6 +30,8 @@ FREQUENT = 200
 """An n-gram in more texts than these is a phrase of the language and links nothing."""
 CHUNK = 4096
 """Texts that are compared with all others at once."""
+LONGEST = 200_000
+"""Characters of a text that are looked at."""
 NO_GROUP = -1
 
 
@@ -49,6 +51,7 @@ def group_rows(columns: Sequence[Sequence[str]]) -> Numbers:
 
 def words(text: str) -> str:
     """What counts of a text: its words in lower case, with one blank between; the text itself where it has none."""
+    text = text[:LONGEST]
     return " ".join(WORD.findall(text.lower())) or text.strip()
 
 

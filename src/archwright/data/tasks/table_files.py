@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from archwright.data.files import decode_utf8, quote, quote_all, read_bytes
 from archwright.errors import BadInput
@@ -69,11 +70,46 @@ def read_rows(path: Path) -> Lines:
     if ending not in READERS:
         rule = f"a data file must end in {', '.join([*READERS, PARQUET])} or be packed with {PACKED}, got {str(path)!r}"
         raise BadInput(f"{rule}; plain text is for --task lm and embeddings.")
-    raw = unpack(path) if packed else read_bytes(path)
-    content = decode_utf8(raw, str(path))
-    if not content.strip():
-        raise BadInput(f"{path} is empty; a data file needs at least one row.")
-    return Lines(READERS[ending](content, str(path)))
+    return Lines(stream_rows(path))
+
+
+def stream_rows(path: Path) -> Iterator[Line]:
+    """The rows of a text file one after another: no more than one of them is in memory, but for .json."""
+    ending, source = ending_of(path), str(path)
+    read_bytes(path, most=1)  # one clear line where it cannot be read
+    with open_text(path) as file:
+        try:
+            lines = skip_blank(file)
+            first = next(lines, None)
+            if first is None:
+                raise BadInput(f"{path} is empty; a data file needs at least one row.")
+            yield from READERS[ending](chain([first], lines), source)
+        except UnicodeDecodeError:
+            decode_utf8(unpack(path) if path.suffix.lower() == PACKED else read_bytes(path), source)
+            raise
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            unpack(path)
+            raise
+
+
+def open_text(path: Path) -> TextIO:
+    """The file with all ends of lines as \\n, without byte order mark."""
+    open_file: Any = gzip.open if path.suffix.lower() == PACKED else open
+    file: TextIO = open_file(path, "rt", encoding="utf-8-sig")
+    return file
+
+
+def skip_blank(lines: Iterable[str]) -> Iterator[str]:
+    """The lines with their ends from the first that is not blank on; the blank ones before keep their numbers."""
+    blank: list[str] = []
+    rest = iter(lines)
+    for line in rest:
+        if line.strip():
+            yield from blank
+            yield line
+            yield from rest
+            return
+        blank.append(line)
 
 
 def unpack(path: Path) -> bytes:
@@ -141,9 +177,9 @@ def split_lines(content: str) -> list[str]:
     return [f"{line}\n" for line in content.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
 
 
-def table_lines(content: str, source: str, **dialect: Any) -> Iterator[Line]:
+def table_lines(lines: Iterable[str], source: str, **dialect: Any) -> Iterator[Line]:
     """Rows under a header, each with as many fields as the header."""
-    reader = csv.reader(split_lines(content), **dialect)
+    reader = csv.reader(lines, **dialect)
     with long_fields():
         try:
             header = [name.strip() for name in next(filter(None, reader), [])]
@@ -163,14 +199,19 @@ SEPARATORS = ",;\t|"
 """What stands between the fields of a CSV file, the usual one first."""
 
 
-def csv_lines(content: str, source: str) -> Iterator[Line]:
+def csv_lines(lines: Iterable[str], source: str) -> Iterator[Line]:
     """Rows whose fields are separated as those of the header are; quotes may enclose separators and line breaks."""
-    header = next(filter(str.strip, split_lines(content)), "")
+    rest = iter(lines)
+    before: list[str] = []
+    header = ""
+    while not header.strip() and (line := next(rest, None)) is not None:
+        before.append(line)
+        header = line
     outside = "".join(header.split('"')[::2])
     separator = max(SEPARATORS, key=outside.count)  # of equal ones the first
     if separator != SEPARATORS[0]:
         logger.warning("%s: fields are separated by %r", source, separator)
-    return table_lines(content, source, strict=True, delimiter=separator)
+    return table_lines(chain(before, rest), source, strict=True, delimiter=separator)
 
 
 tsv_lines = partial(table_lines, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -187,9 +228,9 @@ def long_fields() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def jsonl_lines(content: str, source: str) -> Iterator[Line]:
+def jsonl_lines(lines: Iterable[str], source: str) -> Iterator[Line]:
     """One JSON object per line; blank lines are skipped."""
-    for number, line in enumerate(split_lines(content), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip():
             yield number, json_object(line, f"line {number} of {source}")
 
@@ -207,12 +248,13 @@ def json_object(line: str, where: str) -> Mapping[str, Any]:
     return value
 
 
-def json_lines(content: str, source: str) -> Iterator[Line]:
+def json_lines(lines: Iterable[str], source: str) -> Iterator[Line]:
     """The objects of a JSON array, or of the only array in an object; otherwise one object per line."""
+    content = "".join(lines)
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
-        return jsonl_lines(content, source)
+        return jsonl_lines(split_lines(content), source)
     if isinstance(value, dict):
         arrays = [part for part in value.values() if isinstance(part, list)]
         value = arrays[0] if len(arrays) == 1 else [value]
@@ -222,11 +264,11 @@ def json_lines(content: str, source: str) -> Iterator[Line]:
     return iter(list(enumerate(value, start=1)))
 
 
-READERS: dict[str, Callable[[str, str], Iterator[Line]]] = {
+READERS: dict[str, Callable[[Iterable[str], str], Iterator[Line]]] = {
     ".csv": csv_lines,
     ".tsv": tsv_lines,
     ".json": json_lines,
     ".jsonl": jsonl_lines,
     ".ndjson": jsonl_lines,
 }
-"""Readers of text files: content and name -> rows."""
+"""Readers of text files: lines and name -> rows."""

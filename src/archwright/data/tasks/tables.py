@@ -1,15 +1,62 @@
 """Labelled texts as they are read, labels still strings and nothing split yet; a user's own files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from heapq import heappop, heappush
+from itertools import chain
+from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from archwright.data.files import is_unicode, quote, quote_all
-from archwright.data.tasks.table_files import Line, Lines, read_rows
+from archwright.data.tasks.table_files import READERS, Line, ending_of, read_rows, stream_rows
 from archwright.errors import BadInput
 from archwright.logs import logger
+from archwright.random_streams import LARGE_FILES
+
+LARGE = 32_000_000
+"""Bytes of a file of which not all rows are kept in memory where few are asked for."""
+KEPT = 16_000_000
+"""Characters of such a file that are kept, more where that is needed for as many rows as are asked for."""
+LONGEST_TEXT = 4_000_000
+"""Characters of one text."""
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """So many rows are wanted of a large file, drawn with this seed."""
+
+    rows: int
+    seed: int
+
+    def of_share(self, share: float) -> "FewRows":
+        """Of a file of which only this share trains."""
+        return FewRows(ceil(1.1 * self.rows / share), self.seed)
+
+    def draw(self, rows: Iterable[tuple[str, ...]], source: str) -> tuple[list[tuple[str, ...]], int]:
+        """A random part of the rows in their order, and how many there are.
+
+        Every row draws a number; those with the smallest stay, as many as have KEPT characters, or `self.rows`.
+        """
+        rng, kept, characters, total = np.random.default_rng((self.seed, LARGE_FILES)), [], 0, -1
+        labels: set[str] = set()
+        for total, row in enumerate(rows):
+            labels.add(row[0])
+            heappush(kept, (-rng.random(), total, row))
+            characters += sum(map(len, row))
+            while characters > KEPT and len(kept) > self.rows:
+                characters -= sum(map(len, heappop(kept)[2]))
+        chosen = [row for _, _, row in sorted(kept, key=lambda entry: entry[1])]
+        if len(missing := labels - {row[0] for row in chosen}) and len(labels) <= MOST_CLASSES:
+            logger.warning("%s: no row with %s is among those that were drawn", source, quote_all(sorted(missing)))
+        return chosen, total + 1
+
+
+MOST_CLASSES = 1000
+"""Different labels; more are measurements."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +70,8 @@ class Examples:
     labels: list[str]
     choices: Mapping[str, list[str]] = field(default_factory=dict)
     """Multiple choice: column -> the choices it holds; none for other tasks."""
+    total: int | None = None
+    """Rows of the file where these are a random part of it."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -124,66 +173,96 @@ class HeldOut:
 
 
 def own_files(
-    train: Path, validation: Path | None, test: Path | None, *, columns: Columns, role: str = "choose"
+    train: Path,
+    validation: Path | None,
+    test: Path | None,
+    *,
+    columns: Columns,
+    role: str = "choose",
+    few: "FewRows | None" = None,
 ) -> RawTask:
-    """The user's files; the role is that of a validation file without a test file."""
+    """The user's files; the role is that of a validation file without a test file.
+
+    Where `few` training rows are wanted of a large file, only a part of it is kept in memory.
+    """
     files = HeldOut.of(validation, test, role)
+    share = 1 - sum(files.shares.values())
+    examples = read_file(train, columns, few and few.of_share(share))
+    drawn = f"{len(examples):,} of {examples.total:,} rows of a large file drawn at random" if examples.total else ""
     return RawTask(
         name=train.name,
-        train=read_file(train, columns),
+        train=examples,
         validation=read_file(files.validation, columns) if files.validation else None,
         test=read_file(files.test, columns) if files.test else None,
         shares=files.shares,
-        note=files.note,
+        note="; ".join(filter(None, (files.note, drawn))),
     )
 
 
-def read_file(path: Path, columns: Columns) -> Examples:
+def read_file(path: Path, columns: Columns, few: FewRows | None = None) -> Examples:
     """All rows of a file; a row without text or label is an error, or left out where `columns` says so.
 
     A file that was read to check it is not read again, unless it has changed.
     """
     if not path.is_file():
-        return parse_file(path, columns)
+        return parse_file(path, columns, few)
     stat = path.stat()
-    return read_once(path, columns, (stat.st_mtime_ns, stat.st_size))
+    return read_once(path, columns, (stat.st_mtime_ns, stat.st_size), few)
 
 
 @lru_cache(maxsize=3)
-def read_once(path: Path, columns: Columns, stamp: tuple[int, int]) -> Examples:
-    return parse_file(path, columns)
+def read_once(path: Path, columns: Columns, stamp: tuple[int, int], few: FewRows | None) -> Examples:
+    return parse_file(path, columns, few)
 
 
-def parse_file(path: Path, columns: Columns) -> Examples:
-    lines = read_rows(path)
-    if not lines:
+def parse_file(path: Path, columns: Columns, few: FewRows | None = None) -> Examples:
+    is_text = not path.is_dir() and ending_of(path) in READERS
+    lines = stream_rows(path) if is_text else iter(read_rows(path))
+    first = next(lines, None)
+    if first is None:
         raise BadInput(f"{path} has a header but no rows; a data file needs at least one row.")
-    columns = columns.recognise(lines[0][1], source=str(path))
+    columns = columns.recognise(first[1], source=str(path))
+    lines = chain([first], lines)
     if columns.skip_empty:
-        full = Lines(line for line in lines if not columns.is_empty(line[1]))
-        if len(full) < len(lines):
-            logger.warning("%s: %s of %s rows have no text or no label and are left out", path, *counts(lines, full))
-        lines = full
-    return collect(lines, columns, str(path))
+        lines = leave_out_empty(lines, columns, path)
+    is_large = is_text and path.stat().st_size > LARGE
+    return collect(lines, columns, str(path), few if is_large else None)
 
 
-def counts(lines: list[Line], full: list[Line]) -> tuple[str, str]:
-    return f"{len(lines) - len(full):,}", f"{len(lines):,}"
+def leave_out_empty(lines: Iterable[Line], columns: Columns, path: Path) -> Iterator[Line]:
+    """The rows with text and label; says how many have none."""
+    empty = total = 0
+    for line in lines:
+        total += 1
+        if columns.is_empty(line[1]):
+            empty += 1
+        else:
+            yield line
+    if empty:
+        logger.warning("%s: %s of %s rows have no text or no label and are left out", path, f"{empty:,}", f"{total:,}")
 
 
-def collect(lines: list[Line], columns: Columns, source: str) -> Examples:
-    """Examples from named values."""
-    pairs = [text_of(line, columns.pair, source) for line in lines] if columns.pair is not None else None
-    texts = [text_of(line, columns.text, source) for line in lines]
-    choices = {column: [text_of(line, column, source) for line in lines] for column in columns.choices}
-    return Examples(source, texts, pairs, [label_of(line, columns.label, source) for line in lines], choices)
+def collect(lines: Iterable[Line], columns: Columns, source: str, few: FewRows | None = None) -> Examples:
+    """Examples from named values; with `few` a random part of them."""
+    names = [name for name in (columns.text, columns.pair, *columns.choices) if name is not None]
+    rows = ((label_of(line, columns.label, source), *(text_of(line, name, source) for name in names)) for line in lines)
+    total = None
+    if few is not None:
+        kept, total = few.draw(rows, source)
+        rows = iter(kept)
+    labels, *texts = map(list, zip(*rows, strict=True)) if (rows := list(rows)) else ([], *([] for _ in names))
+    by_name = dict(zip(names, texts, strict=True))
+    pairs = None if columns.pair is None else by_name[columns.pair]
+    choices = {column: by_name[column] for column in columns.choices}
+    return Examples(source, by_name[columns.text], pairs, labels, choices, total)
 
 
 def text_of(line: Line, column: str, source: str) -> str:
-    """The text of one row, which must be there and be real Unicode."""
+    """The text of one row, which must be there and be real Unicode; no network reads more of it than LONGEST_TEXT."""
     text = value_of(line, column, source)
     if not isinstance(text, str):
         raise BadInput(f"line {line[0]} of {source}: {quote(column)} must be a text, got {quote(text)}.")
+    text = text[:LONGEST_TEXT]
     if not text.strip():
         raise BadInput(f"line {line[0]} of {source} has no text in {quote(column)}; fill it in or remove the row.")
     if not is_unicode(text):

@@ -15,7 +15,7 @@ from archwright.data.tasks.passages import load_passages
 from archwright.data.tasks.rows import Split, TextRows, UnsplitTask
 from archwright.data.tasks.squad import ADDRESS, load_squad
 from archwright.data.tasks.table_files import first_row
-from archwright.data.tasks.tables import Columns, own_files
+from archwright.data.tasks.tables import Columns, FewRows, own_files
 from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.tasks import TASK_KINDS
@@ -79,6 +79,8 @@ class TaskRequest:
     regression: bool | None
     labels: tuple[str, ...] | None
     validation_role: str = "choose"
+    few: FewRows | None = None
+    """How many training rows are enough; None: all."""
 
 
 def load_task(
@@ -119,7 +121,10 @@ def load_task(
     columns = Columns(
         text_column, text_pair_column, label_column, tuple(choice_columns), skip_empty, tuple(label_columns)
     )
-    request = TaskRequest(name or None, data, train, validation, test, columns, regression, labels, validation_role)
+    request = TaskRequest(
+        *(name or None, data, train, validation, test, columns, regression, labels, validation_role),
+        few=FewRows(train_rows, seed) if train_rows else None,
+    )
     kind = TASK_KINDS.get(name) if name else None
     if name in OTHER_TASKS:
         task = OTHER_TASKS[name].load(request)
@@ -154,7 +159,10 @@ def load_labelled(request: TaskRequest) -> UnsplitTask:
         raise BadInput("give either --task (with --data if it needs it), or your own files with --train among them.")
     if request.train:
         raw = own_files(
-            *(request.train, request.validation, request.test), columns=request.columns, role=request.validation_role
+            *(request.train, request.validation, request.test),
+            columns=request.columns,
+            role=request.validation_role,
+            few=request.few,
         )
         return number_labels(raw, request.regression, request.labels)
     name = request.name or DEFAULT_TASK

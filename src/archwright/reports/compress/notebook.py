@@ -66,7 +66,7 @@ def text_table(table: ReportTable) -> str:
     from rich.console import Console
 
     written = StringIO()
-    Console(file=written, width=WIDTH, color_system=None).print(table)
+    Console(file=written, width=WIDTH, color_system=None, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in written.getvalue().rstrip().splitlines())
 
 
