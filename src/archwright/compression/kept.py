@@ -19,12 +19,13 @@ from archwright.data.tasks.task import Task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.data.text.vocabulary import Vocabulary
 from archwright.data.windows import Windows
+from archwright.devices import resolve_device
 from archwright.errors import Failed
 from archwright.networks.load import stock_config
 from archwright.store import RunFolder, atomic_folder
 from archwright.store.arrays import read_arrays, write_arrays
 from archwright.training.checkpoint_head import HeadMatch
-from archwright.training.task_data import TaskData, resolve_device
+from archwright.training.task_data import TaskData
 
 FOLDER = "kept"
 SPLITS = ("validation", "test")

@@ -43,15 +43,15 @@ def measure_generation(
     is taken off again before the next. The time for reading the prompt is not in it: that is what latency is about.
     """
     check_generates(model)
-    rng = np.random.default_rng(seed)
+    rng, clock = np.random.default_rng(seed), clock or device_clock(device)
     inputs = {k: x.to(device) for k, x in random_inputs(model, batch=batch, length=length, rng=rng).items()}
     sentinel = next(iter(specs), None)
     sessions = []
     for names in split_sessions(list(specs)):
         with torch.inference_mode():
             calls = {name: one_token(extract_for_timing(model, specs[name], device), inputs) for name in names}
-            timed = {"rounds": rounds, "rng": rng, "sentinel": sentinel, "clock": clock or device_clock(device)}
-            sessions.append(time_calls(calls, **timed, title="latency per written token"))
+            title = "latency per written token"
+            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, title=title))
     return merge_sessions(sessions, sentinel)
 
 

@@ -181,7 +181,7 @@ def measure_latency(
     wall clock, read when the device is done. More than 16 are timed in several sessions, all with the sentinel, whose
     median makes them comparable. `seconds` is for all sessions together.
     """
-    rng = np.random.default_rng(seed)
+    rng, clock = np.random.default_rng(seed), clock or device_clock(device)
     inputs = {k: x.to(device) for k, x in random_inputs(model, batch=batch, length=length, rng=rng).items()}
     sentinel = next(iter(specs), None)
     sessions, groups = [], split_sessions(list(specs))
@@ -192,8 +192,7 @@ def measure_latency(
             networks[sentinel] = first.to(device).eval()
         calls = prepare_calls(networks, inputs, prepare)
         with torch.inference_mode():
-            timed = {"rounds": rounds, "rng": rng, "sentinel": sentinel, "clock": clock or device_clock(device)}
-            sessions.append(time_calls(calls, **timed, seconds=share))
+            sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, seconds=share))
     return merge_sessions(sessions, sentinel)
 
 
