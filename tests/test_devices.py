@@ -1,5 +1,6 @@
 """Devices other than the CPU, as far as a machine without a GPU can tell: fake ones, and bfloat16 on the CPU."""
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -157,3 +158,13 @@ def test_targets_of_regression_keep_their_digits() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = task_loss(torch.zeros(2, 1, dtype=torch.bfloat16), targets)
     assert float(loss) == pytest.approx(float((targets**2).mean()), rel=1e-6)
+
+
+def test_compiled_products_are_not_kept_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, usual = devices.KERNEL_CACHE
+    monkeypatch.setenv(name, "7")
+    devices.limit_kernel_cache()
+    assert os.environ[name] == "7"
+    monkeypatch.delenv(name)
+    devices.limit_kernel_cache()
+    assert os.environ[name] == usual

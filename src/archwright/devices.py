@@ -10,6 +10,8 @@ from archwright.errors import BadInput
 if TYPE_CHECKING:
     import torch
 
+KERNEL_CACHE = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+"""How many compiled products oneDNN keeps; by itself 1,024."""
 AT_ONCE = ("cpu", "meta")
 """Devices whose operations are done when their call returns."""
 
@@ -22,6 +24,12 @@ def resolve_device(name: str, option: str = "--device") -> "torch.device":
     if device.type == "cuda" and not torch.cuda.is_available():
         raise BadInput(f"{option} cuda needs a CUDA device that torch can use, and there is none; choose cpu.")
     return device
+
+
+def limit_kernel_cache() -> None:
+    """Before the first product on a CPU: a super-network multiplies matrices of ever new sizes, and what is compiled
+    for each would fill gigabytes without being used again. A value of the user's stays."""
+    os.environ.setdefault(*KERNEL_CACHE)
 
 
 def synchronize(device: "torch.device") -> None:

@@ -30,7 +30,7 @@ from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import write_config
-from archwright.devices import deterministic_algorithms
+from archwright.devices import deterministic_algorithms, limit_kernel_cache
 from archwright.reports.compress.page import render_compress_page
 from archwright.search import SAMPLERS
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
@@ -49,6 +49,7 @@ def run_compression(
     config: CompressConfig, task_data: TaskData | None = None, *, lender: Path | None = None
 ) -> FinishedRun:
     """The finished run, now or from an earlier time; a lender is a run of the same options but for the method."""
+    limit_kernel_cache()
     config = resolve_space(config)
     method = METHODS[config.supernet.method]
     if task_data is None:
