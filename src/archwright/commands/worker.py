@@ -8,7 +8,6 @@ import torch
 from archwright.compression.methods import load_evaluator
 from archwright.compression.search import join_search, wait_for_file
 from archwright.configs.compress import WorkerConfig
-from archwright.parallel.parent import end_with_parent
 from archwright.store import existing_run, report_database_loss
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ class WorkerResult:
 
 def worker(config: WorkerConfig) -> WorkerResult:
     """Evaluates trials until the run has as many as it wants, or the command that started this worker ends."""
-    end_with_parent()
     join = config.join
     torch.set_num_threads(max(1, join.threads))
     folder = existing_run(config.run.run)
