@@ -60,7 +60,7 @@ ROOMS = {
     "registry": Room(frozenset({"errors"}), frozenset()),
     "environment": Room(frozenset({"__version__"}), frozenset({"torch", "transformers"})),
     "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
-    "cli": room("commands configs store reports", "rich"),
+    "cli": room("commands configs parallel store reports", "rich"),
     "commands": room(f"compression scoring discovery designing training {BELOW}", TORCH),
     "compression": room(f"training {BELOW}", f"{TORCH} plotly"),
     "designing": room(f"training scoring {BELOW}", TORCH),

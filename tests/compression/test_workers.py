@@ -8,7 +8,7 @@ import pytest
 
 from archwright.compression.methods import load_evaluator
 from archwright.objectives.error import measure_rows
-from archwright.search import config_of
+from archwright.search import config_of, settle_trials
 from archwright.search.heartbeat import WORKER
 from archwright.search.history import RETRY_OF
 from archwright.store import RunFolder
@@ -112,7 +112,8 @@ def test_workers_end_with_the_command_that_started_them(
         assert (command.returncode, err) == (-signal.SIGKILL, "")
     else:
         assert (command.returncode, err.partition(";")[0]) == (130, "archwright: interrupted") and err.count("\n") == 1
-        assert all(trial.state.is_finished() for trial in study_of(out).trials)
+        settle_trials(study := study_of(out))  # knows at once of what a worker had no time to give back
+        assert all(trial.state.is_finished() for trial in study.trials)
 
 
 def test_a_worker_of_a_finished_run_has_nothing_to_do(run: Any) -> None:

@@ -194,6 +194,9 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
+    def time(self) -> float:
+        return time.time()
+
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
@@ -258,6 +261,20 @@ def test_a_worker_beats_in_its_own_trials_only() -> None:
         living.beat()
     assert study.trials[own].user_attrs[HEARTBEAT] == 2
     assert HEARTBEAT not in study.trials[other].user_attrs
+
+
+def test_an_interrupted_worker_gives_its_trial_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = open_study(None, MIXED)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt), Heartbeat(study) as living:
+        own, other = running(study, living.id), running(study, "other")
+        raise KeyboardInterrupt
+    assert [study.trials[number].state.name for number in (own, other)] == ["FAIL", "RUNNING"]
+    with pytest.raises(KeyboardInterrupt), Heartbeat(study) as living:
+        number = running(study, living.id)
+        monkeypatch.setattr(study, "tell", None)  # as if the database were gone
+        raise KeyboardInterrupt
+    assert has_ended(study.trials[number])  # which the next command sees
 
 
 def test_a_search_that_goes_on_waits_until_it_knows_who_lives(clock: Clock, ended: str, caplog: Any) -> None:

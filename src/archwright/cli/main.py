@@ -11,6 +11,7 @@ from archwright.cli.parser import COMPLETION, Arguments, check_command, help_pag
 from archwright.commands import COMMANDS, Command, check, load, run_command
 from archwright.configs.yaml_file import config_text
 from archwright.logs import logger, write_logs
+from archwright.parallel.parent import end_with_parent
 from archwright.progress import quiet as no_progress
 from archwright.version import __version__
 
@@ -21,6 +22,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     """The exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     words = sys.argv[1:] if argv is None else list(argv)
     with interrupt_on_sigterm():
+        end_with_parent()  # before libraries are loaded, which takes seconds
         return exit_code(lambda: answer(words, COMMANDS if commands is None else commands))
 
 

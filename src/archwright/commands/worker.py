@@ -9,7 +9,6 @@ from archwright.compression.methods import load_evaluator
 from archwright.compression.search import join_search, wait_for_file
 from archwright.configs.compress import WorkerConfig
 from archwright.devices import deterministic_algorithms, limit_kernel_cache
-from archwright.parallel.parent import end_with_parent
 from archwright.store import existing_run, report_database_loss
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ class WorkerResult:
 
 def worker(config: WorkerConfig) -> WorkerResult:
     """Evaluates trials until the run has as many as it wants, or the command that started this worker ends."""
-    end_with_parent()
     limit_kernel_cache()
     join = config.join
     torch.set_num_threads(max(1, join.threads))

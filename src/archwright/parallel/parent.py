@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 
 PIPE = "ARCHWRIGHT_PARENT"
 """Environment variable with the reading end."""
-GRACE_SECONDS = 10.0
-"""What a child has for putting things in order: its trial is given back, half-written files are deleted."""
+GRACE_SECONDS = 5.0
+"""What a child has for putting things in order: its trial is given back, half-written files are deleted. One that is
+killed after them leaves both to the next command."""
 
 
 class ChildProcess:
@@ -43,7 +44,7 @@ class ChildProcess:
         """Returns when it has ended, which it does by itself after `let_go`; one that cannot is killed."""
         try:
             self._process.wait(timeout=2 * GRACE_SECONDS)
-        except subprocess.TimeoutExpired:  # stopped by a debugger, or still loading libraries
+        except subprocess.TimeoutExpired:  # stopped by somebody
             self._process.kill()
             self._process.wait()
 

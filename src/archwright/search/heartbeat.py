@@ -112,9 +112,18 @@ class Heartbeat(HeartbeatMonitor):
     ) -> None:
         self._ended.set()
         self._thread.join(timeout=LAST_BEAT_SECONDS)
-        if self._file is not None:
+        with suppress(Exception):  # where the store is gone the file stays, and tells others that this worker ended
+            if error is not None:
+                self.give_back()
             lock_file(self.id).unlink(missing_ok=True)
+        if self._file is not None:
             self._file.close()
+
+    def give_back(self) -> None:
+        """Frees a trial that an interrupt has caught between two lines, before anybody answered for it."""
+        for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if worker_id(trial) == self.id:
+                self._study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
     def beat(self) -> None:
         """Counts up in one's own running trials, looks at those of the others."""
