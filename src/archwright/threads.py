@@ -37,14 +37,22 @@ def choose_threads(requested: int, processes: int = 1, *, note: Path | None = No
         threads, why = int(environment), "OMP_NUM_THREADS says so"
     elif current not in default_threads():
         threads, why = current, "torch.set_num_threads was called before"
-    elif note is not None and note.exists():
-        threads, why = int(json.loads(note.read_text())["threads"]), "the run began with so many"
+    elif noted := noted_threads(note):
+        threads, why = noted, "the run began with so many"
     else:
         threads, why = fastest_threads(max(1, available_cores() // processes))
         level = logging.WARNING  # shown without -v: nobody chose it, and it decides how long the command takes
     logger.log(level, "%d thread%s: %s", threads, "" if threads == 1 else "s", why)
     torch.set_num_threads(threads)
     return threads
+
+
+def noted_threads(note: Path | None) -> int | None:
+    """What a run noted; None of a damaged note, which whoever works in the folder complains about."""
+    try:
+        return None if note is None else int(json.loads(note.read_text())["threads"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 @contextmanager

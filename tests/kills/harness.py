@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from archwright.cli.main import main
+
 EVENTS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 HIDDEN = (".lock",)
@@ -85,8 +87,6 @@ def run_apart(words: list[str], folder: Path, die_at: int | None, log: Path) -> 
         os.dup2(out, 1)
         os.dup2(out, 2)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-        from archwright.cli.main import main
-
         counter = EventCounter(folder, die_at)
         code = main(words)
         sys.stdout.flush()
@@ -99,18 +99,12 @@ def run_apart(words: list[str], folder: Path, die_at: int | None, log: Path) -> 
 
 def run_scenario(scenario: Scenario, folder: Path, points: list[int] | None) -> dict[str, Any]:
     """Events of the command and the faults of kills at these of them; without points at all of them."""
-    begun, whole, log = folder / "begun", folder / "whole", folder / "log"
+    begun, whole, warm, log = (folder / name for name in ("begun", "whole", "warm", "log"))
     begun.mkdir(parents=True)
-    prepare = os.fork()
-    if not prepare:
-        try:
-            scenario.prepare(begun)
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(prepare, 0)[1]) == 0, "the scenario cannot be prepared"
-    shutil.copytree(begun, whole, symlinks=True)
+    scenario.prepare(begun)
+    for copy in (whole, warm):
+        shutil.copytree(begun, copy, symlinks=True)
+    assert main(scenario.words(warm)) == 0  # all that it imports is there for the processes that are split off
     assert run_apart(scenario.words(whole), whole, None, log) == 0, log.read_text()
     events = log.with_suffix(".events").read_text().splitlines()
     expected = scenario.outcome(whole)

@@ -41,6 +41,8 @@ TRAIN: dict[str, Any] = {
     "tokenizer": "words",
     "steps": 3,
     "batch_size": 4,
+    "max_length": 16,
+    "validation_rows": 20,
     "checkpoint_seconds": 0.0,
     "threads": 1,
     "quiet": True,

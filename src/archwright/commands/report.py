@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archwright.checksums import CHECKSUM, has_checksum
 from archwright.compression.studies.protocol import compare_runs
 from archwright.configs import compress as o
 from archwright.errors import BadInput
@@ -68,7 +69,7 @@ def read_document(file: Path) -> dict[str, Any]:
     """A result that can be compared."""
     try:
         document = json.loads(file.read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"RUN must be JSON as archwright writes it, got {file}, which is not ({error}).") from error
     schema = str(document.get("schema")) if isinstance(document, dict) else str(None)
     needed = KEYS.get(schema.rpartition("/")[0])
@@ -76,4 +77,6 @@ def read_document(file: Path) -> dict[str, Any]:
         raise BadInput(f"RUN must have one of the schemas {', '.join(KEYS)}, got {file} with {schema}.")
     if lacking := [key for key in needed if key not in document]:
         raise BadInput(f"{file} is damaged: it has no {lacking[0]!r}; run its `archwright compress` command again.")
-    return dict(document)
+    if not has_checksum(document):
+        raise BadInput(f"{file} is damaged: its checksum is another one; run its `archwright compress` command again.")
+    return {key: value for key, value in document.items() if key != CHECKSUM}
