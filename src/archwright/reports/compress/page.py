@@ -13,6 +13,7 @@ from archwright.reports.compress.summary import (
     loss,
     loss_interval,
     member_commands,
+    run_words,
     selection_words,
     shared_error,
     total_words,
@@ -34,6 +35,12 @@ from archwright.reports.numbers import (
 from archwright.reports.page import Card, Section, plot, render_page, section
 from archwright.reports.tables import table
 
+LIMITS = {
+    "share": {"nonembedding_parameters", "parameters"},
+    "latency": {"latency_ms"},
+    "int8": {"int8_file_bytes"},
+}
+"""Sliders, and the costs that they are about."""
 COEFFICIENTS = {"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}
 OPTIONS = ("model", "family", "task", "metric", "space", "strategy", "sampler", "order", "seed")
 LATENCY = {"batch": "batch", "tokens": "length", "runtime": "runtime", "threads": "threads", "rounds": "rounds"}
@@ -119,12 +126,22 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
             "result": result,
             "latency_setup": latency_setup(result),
             "commands": [member_commands(result, member) for member in result["front"]],
+            "select": f"archwright select {run_words(result)}",
+            "costs": front_costs(result),
             "error": {name: getattr(errors, name) for name in shown},
         },
         template="compress.html",
         context=context,
-        scripts=("network.js", "front.js", "compress.js"),
+        scripts=("network.js", "front.js", "parallel.js", "compress.js"),
     )
+
+
+def front_costs(result: Mapping[str, Any]) -> list[str]:
+    """The limits that the run's own front answers to, by the names of the sliders; `select` looks further for others."""
+    objectives = {*(result.get("objectives") or ("nonembedding_parameters",))}
+    bands = (result.get("selection") or {}).get("bands_of")
+    costs = {bands} if bands else objectives
+    return [name for name, keys in LIMITS.items() if costs & keys]
 
 
 def cards(result: Mapping[str, Any]) -> list[Card]:

@@ -134,22 +134,27 @@ const sizes = (wide) => ({ heads: result.heads || 1, units: result.units || 1, w
 function showChosen() {
   const member = front[state.chosen];
   const panel = byId("chosen");
-  if (!member) return panel.replaceChildren(el("h3", {}, "No sub-network to choose from"));
-  panel.replaceChildren(
-    el("h3", {}, `Sub-network of trial ${text(member.trial)}`), comparison(member),
-    layerPicture(member.keep || [], sizes(true)), ...Object.values(member.commands).map(command),
-  );
+  if (!member) panel.replaceChildren(el("h3", {}, front.length ? "No sub-network within these limits" : "No sub-network to choose from"));
+  else {
+    const there = (data.site || {}).network;
+    panel.replaceChildren(
+      el("h3", {}, `Sub-network of trial ${text(member.trial)}`), comparison(member),
+      ...(layers(member).length ? [layerPicture(layers(member), sizes(true))] : []),
+      ...(there ? [el("p", { class: "actions" }, el("a", { class: "button", href: there.replace("TRIAL", member.trial) }, "Look closer, try it, export"))] : []),
+      ...Object.values(member.commands).map(command),
+    );
+  }
   for (const node of document.querySelectorAll("[data-member]")) {
     node.setAttribute(node.dataset.says, String(Number(node.dataset.member) === state.chosen));
   }
 }
 
 function startGallery() {
-  byId("layers").append(...front.map((member) => {
+  byId("layers").replaceChildren(...front.map((member) => {
     const card = el("button", { class: "member", type: "button", "data-member": member.index, "data-says": "aria-pressed", "aria-pressed": "false" },
       el("strong", {}, `Trial ${text(member.trial)}`),
       el("small", {}, `${percent(member.nonembedding_share)} kept, ${measure.word} ${measure.show(member.validation_error, 1)}`),
-      layerPicture(member.keep || [], sizes(false)));
+      layerPicture(layers(member), sizes(false)));
     card.addEventListener("click", () => choose(member.index));
     return card;
   }));
@@ -200,7 +205,7 @@ function numberRow(n) {
   choosing.addEventListener("click", () => choose(n.index));
   const cells = COLUMNS.slice(1).map((column) => el("td", {}, column.show(n)));
   return el("tr", { "data-member": n.index, "data-says": "aria-selected", "aria-selected": "false" },
-    el("td", {}, choosing), cells, el("td", {}, commandLine(n.commands.export)));
+    el("td", {}, choosing), cells, el("td", {}, n.commands.export ? commandLine(n.commands.export) : DASH));
 }
 
 function baseRow(name, n) {
@@ -208,6 +213,7 @@ function baseRow(name, n) {
 }
 
 function startTable() {
+  byId("numbers").replaceChildren();
   const body = el("tbody", {}, baseRow("original", original), result.supernet ? baseRow("super-network", supernet) : [], front.map(numberRow));
   const heads = COLUMNS.map((column) => el("th", { scope: "col" }, sorter(column, body)));
   byId("numbers").append(el("thead", {}, el("tr", {}, heads, el("th", { scope: "col" }, "Export"))), body);
