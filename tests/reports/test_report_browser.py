@@ -88,7 +88,9 @@ def test_slider_gives_the_best_within_the_budget(show: Show, result: dict[str, A
         fitting = [member for member in result["front"] if member["nonembedding_share"] <= share]
         best = min(fitting, key=lambda member: float(member["validation_error"]))
         assert page.locator("#chosen h3").inner_text().endswith(f"trial {best['trial']}")
-        assert f"archwright select minilm-sst2 --params {100 * share:g}%" in page.locator("#budget-command").inner_text()
+        assert (
+            f"archwright select minilm-sst2 --params {100 * share:g}%" in page.locator("#budget-command").inner_text()
+        )
     page.focus("#limit-share")
     page.keyboard.press("Home")
     assert "No sub-network of the front fits" in page.locator("#budget-answer").inner_text()

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from archwright.errors import BadInput, Failed
-from archwright.store.run import RunFolder
+from archwright.store.run import RunFolder, without_password
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -35,6 +36,50 @@ def open_study(
         )
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise Failed(f"the trials in {journal} are damaged ({error}); delete it to search from the start.") from error
+
+
+def read_study(run: RunFolder, url: str | None) -> "Study | None":
+    """The run's study to look at: nothing is created or changed; None when there is none yet."""
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+    from sqlalchemy.exc import SQLAlchemyError
+
+    journal, name = run.path / "study.journal", f"archwright-{run.identity}"
+    if url is None and not journal.exists():
+        return None
+    try:
+        if url is None:
+            lock: Any = JournalLock(journal)  # taken only by those who write
+            backend = JournalFileBackend(str(journal), lock)
+            return optuna.load_study(study_name=name, storage=optuna.storages.JournalStorage(backend))
+        return optuna.load_study(study_name=name, storage=database_to_read(url))
+    except KeyError:
+        return None
+    except (SQLAlchemyError, OSError, ValueError, optuna.exceptions.StorageInternalError) as error:
+        where = "its journal" if url is None else without_password(url).split("@")[-1]
+        raise Failed(f"the study of this run cannot be read ({where}: {type(error).__name__}).") from error
+
+
+def database_to_read(url: str) -> "BaseStorage":
+    """The database at this address, opened such that it refuses to be written; a missing file is not made."""
+    import optuna
+
+    address, options = url.replace("postgresql://", "postgresql+psycopg://", 1), {}
+    if url.startswith("sqlite:///"):
+        path = Path(url.removeprefix("sqlite:///"))
+        if not path.is_file():
+            raise FileNotFoundError(f"{path.name} is gone")
+        address = f"sqlite:///file:{quote(str(path.resolve()))}?mode=ro&uri=true"
+    elif url.startswith("postgresql"):
+        options = {"options": "-c default_transaction_read_only=on", "connect_timeout": 5}
+    else:
+        raise ValueError("neither SQLite nor PostgreSQL")
+    return optuna.storages.RDBStorage(
+        address,
+        engine_kwargs={"pool_pre_ping": True, "connect_args": options},
+        skip_compatibility_check=True,
+        skip_table_creation=True,
+    )
 
 
 def check_store(url: str | None) -> None:

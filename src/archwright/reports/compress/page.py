@@ -32,7 +32,7 @@ from archwright.reports.numbers import (
     number,
     percent,
 )
-from archwright.reports.page import Card, Section, plot, render_page, section
+from archwright.reports.page import Card, Section, Site, plot, render_page, section
 from archwright.reports.tables import table
 
 LIMITS = {
@@ -72,7 +72,7 @@ QUANTIZATION = (
 )
 
 
-def render_compress_page(result: Mapping[str, Any]) -> str:
+def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None) -> str:
     """A page that opens from disk without any network: front, layers, numbers and how they were made.
 
     `result` is the content of a `compress --json` file, schema "archwright/compress/1"; any number may be None.
@@ -91,6 +91,7 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         tested=f" The members of the front cover {tested:.4f} on test rows." if tested is not None else "",
     )
     drift = number(latency, "sentinel_drift")
+    is_live = site is not None and "live" in site.data
     context = {
         "task_note": result.get("task_note"),
         "selection_note": f"C{selection_words(result)[1:]}." if result.get("selection") else "",
@@ -100,7 +101,7 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         "symbols": [(name, shape) for name, shape in SYMBOLS.items() if name not in absent],
         "nonembedding": count(number(result["original"], "nonembedding_parameters")),
         "progress_note": progress,
-        "has_progress": any(value is not None for value in result.get("hypervolume_over_time") or ()),
+        "has_progress": is_live or any(value is not None for value in result.get("hypervolume_over_time") or ()),
         "options": {name: fact(result.get(name)) for name in OPTIONS}
         | {"objectives": fact(result.get("objectives") or ()) or DASH, "trials": str(len(trials))},
         "seconds": duration(number(result, "seconds")),
@@ -132,12 +133,13 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         },
         template="compress.html",
         context=context,
-        scripts=("network.js", "front.js", "parallel.js", "compress.js"),
+        scripts=("picture.js", "network.js", "front.js", "parallel.js", "compress.js"),
+        site=site,
     )
 
 
 def front_costs(result: Mapping[str, Any]) -> list[str]:
-    """The limits that the run's own front answers to, by the names of the sliders; `select` looks further for others."""
+    """Sliders that the run's own front answers to; for limits of other costs `select` looks among all trials."""
     objectives = {*(result.get("objectives") or ("nonembedding_parameters",))}
     bands = (result.get("selection") or {}).get("bands_of")
     costs = {bands} if bands else objectives

@@ -194,7 +194,7 @@ function drawKept() {
   });
   Plotly.react("kept-plot", [
     bar("heads", mean(0, result.heads), { color: style("--accent") }),
-    bar("units", mean(1, result.units), { color: style("--original"), pattern: { shape: "/", size: 6, solidity: 0.35, fgcolor: style("--card") } }),
+    bar("units", mean(1, result.units), { color: style("--original") }),
   ], layout, QUIET);
 }
 
