@@ -54,9 +54,11 @@ def read_study(run: RunFolder, url: str | None) -> "Study | None":
             return optuna.load_study(study_name=name, storage=optuna.storages.JournalStorage(backend))
         return optuna.load_study(study_name=name, storage=database_to_read(url))
     except KeyError:
+        if url is None and journal.stat().st_size:
+            raise Failed("the journal of this run does not have its study; it is damaged or of another run.") from None
         return None
     except (SQLAlchemyError, OSError, ValueError, optuna.exceptions.StorageInternalError) as error:
-        where = "its journal" if url is None else without_password(url).split("@")[-1]
+        where = "its journal" if url is None else without_password(url).split("@")[-1].split("/")[-1]
         raise Failed(f"the study of this run cannot be read ({where}: {type(error).__name__}).") from error
 
 

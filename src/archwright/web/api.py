@@ -15,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from archwright.compression.budgets.limits import BUDGETS, costs_of_front, parse_limits
-from archwright.compression.run import Selection, load_run
+from archwright.compression.run import FinishedRun, Selection, load_run
 from archwright.errors import BadInput, Failed
 from archwright.reports.page import replace_infinite
-from archwright.web.folder import FINISHED, NotFound, state_of
+from archwright.store import RunFolder
+from archwright.web.folder import DAMAGED, FINISHED, UNEXPECTED, NotFound, state_of
 from archwright.web.jobs import Jobs
 from archwright.web.live import Channel, LiveRuns, event
 from archwright.web.models import ModelProcess
@@ -125,7 +126,7 @@ class Api:
         budget = {key: request.query_params[key] for key in BUDGET_NAMES if key in request.query_params}
 
         def choose() -> dict[str, Any]:
-            finished = load_run(run.path)
+            finished = self.finished(run)
             options: dict[str, Any] = dict(budget)
             if "latency_ms" in options:
                 options["latency_ms"] = decimal_number(options["latency_ms"], "latency_ms")
@@ -146,35 +147,52 @@ class Api:
 
         return answer(await run_in_threadpool(choose))
 
-    async def network(self, request: Request) -> Response:
+    async def find_member(self, request: Request) -> tuple[RunFolder, int, Selection]:
+        """The run, the trial and the member of its front that a request is about; one line where there is none."""
         run, trial = self.folder.run(request.path_params["name"]), request.path_params["trial"]
-        return answer(select_document(await run_in_threadpool(lambda: load_run(run.path).member(trial))))
+        return run, trial, await run_in_threadpool(lambda: self.finished(run).member(trial))
+
+    def finished(self, run: RunFolder) -> FinishedRun:
+        state, reason = state_of(run)
+        if state == DAMAGED:
+            raise Failed(f"this run is damaged: {reason}")
+        if state != FINISHED:
+            raise BadInput(f"the run must be finished, this one is {state}.")
+        found = load_run(run.path)
+        try:
+            [(entry["trial"], entry["config"]) for entry in found.front]
+        except UNEXPECTED as error:
+            raise Failed(
+                f"this run is damaged: result.json is not what was written ({type(error).__name__})."
+            ) from error
+        return found
+
+    async def network(self, request: Request) -> Response:
+        _, _, member = await self.find_member(request)
+        return answer(select_document(member))
 
     async def inspect(self, request: Request) -> Response:
         """Classes and texts; measured once per server and result."""
-        run, trial = self.folder.run(request.path_params["name"]), request.path_params["trial"]
-        await run_in_threadpool(lambda: load_run(run.path).member(trial))
+        run, trial, _ = await self.find_member(request)
         key = (str(run.path), trial, (run.path / "result.json").stat().st_mtime_ns)
         if key not in self._inspected:
             self._inspected[key] = await run_in_threadpool(self.models.ask, "inspect", run.path, trial)
         return answer(self._inspected[key])
 
     async def try_text(self, request: Request) -> Response:
-        run, trial = self.folder.run(request.path_params["name"]), request.path_params["trial"]
         asked = await read_body(request, {"text": str, "pair": str})
-        await run_in_threadpool(lambda: load_run(run.path).member(trial))
+        run, trial, _ = await self.find_member(request)
         more = {"text": asked.get("text", ""), "pair_text": asked.get("pair", "")}
         return answer(await run_in_threadpool(lambda: self.models.ask("try", run.path, trial, **more)))
 
     async def export(self, request: Request) -> Response:
         """Starts an export as a job."""
-        name, trial = request.path_params["name"], request.path_params["trial"]
-        run = self.folder.run(name)
+        name = request.path_params["name"]
         asked = await read_body(request, {"to": str, "int8": bool})
         to, int8 = asked.get("to", ""), bool(asked.get("int8", False))
         if to not in FORMATS:
             raise BadInput(f"to must be one of {', '.join(FORMATS)}, got {to!r}.")
-        await run_in_threadpool(lambda: load_run(run.path).member(trial))
+        run, trial, _ = await self.find_member(request)
         words = ["export", str(run.path), "--trial", str(trial), "--to", to, *(["--int8"] if int8 else [])]
         about = {"run": name, "trial": trial, "to": to, "int8": int8}
         about["download"] = address("download", f"trial-{trial}-{to}", name)

@@ -5,6 +5,7 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,10 @@ SPARKS = 60
 """Points of a small curve."""
 SECRET = ("store",)
 """Options that are never shown."""
+
+
+UNEXPECTED = (KeyError, TypeError, AttributeError, ValueError, IndexError)
+"""What reading a document raises that has the right schema and another shape."""
 
 
 class NotFound(Exception):
@@ -94,6 +99,14 @@ class ServedFolder:
                 if name.endswith(".json") and not path.is_symlink() and schema_of(path) == command:
                     found[self.name_of(path)] = path
         return found
+
+    def read_documents(self, command: str) -> dict[str, dict[str, Any]]:
+        """The documents of this command that are whole."""
+        read = {}
+        for name in self.documents(command):
+            with suppress(Failed, NotFound, OSError):
+                read[name] = self.document(name, command)
+        return read
 
     def document(self, name: str, *commands: str) -> dict[str, Any]:
         """The document of this name, if it is one of these commands."""
@@ -203,7 +216,10 @@ def summarize(folder: ServedFolder, name: str) -> dict[str, Any]:
     if state == DAMAGED:
         return row
     stat = (run.path / ("result.json" if state == FINISHED else "run.json")).stat()
-    row |= dict(describe(run, state, stat.st_mtime_ns))
+    try:
+        row |= dict(describe(run, state, stat.st_mtime_ns))
+    except UNEXPECTED as error:
+        return row | {"state": DAMAGED, "reason": f"its files are not what was written there ({type(error).__name__})."}
     if state != FINISHED:
         row |= {"progress": read_progress(run) if state == RUNNING else None, "resume": resume_command(run)}
     return row

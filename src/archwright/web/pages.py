@@ -22,7 +22,7 @@ from archwright.reports.train import render_train_page
 from archwright.store import RunFolder
 from archwright.version import __version__
 from archwright.web.comparing import compare_sections
-from archwright.web.folder import DAMAGED, FINISHED, ServedFolder, shown_options, state_of, summarize
+from archwright.web.folder import DAMAGED, FINISHED, UNEXPECTED, ServedFolder, shown_options, state_of, summarize
 from archwright.web.live import LiveRuns
 from archwright.web.proxies import proxy_sections
 
@@ -100,7 +100,7 @@ class Pages:
             return render_train_page(result, site=site)
         try:
             return render_compress_page(self.placed(result, run), site=self.run_site(name, state))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except UNEXPECTED as error:
             return self.damaged(name, f"result.json is not what was written there ({type(error).__name__}).")
 
     def run_site(self, name: str, state: str, **live: Any) -> Site:
@@ -146,7 +146,7 @@ class Pages:
         try:
             result = self.placed(run.note("result"), run)
             member = next((each for each in result["front"] if each["trial"] == trial), None)
-        except (KeyError, TypeError, Failed) as error:
+        except (*UNEXPECTED, Failed) as error:
             return self.damaged(name, f"result.json is not what was written there ({type(error).__name__}).")
         if member is None:
             return None
@@ -237,11 +237,7 @@ class Pages:
         return dict(self.folder.run(name).note("result") or {})
 
     def proxies(self) -> str:
-        documents = {
-            name: self.folder.document(name, "rank", "discover")
-            for command in ("rank", "discover")
-            for name in self.folder.documents(command)
-        }
+        documents = self.folder.read_documents("rank") | self.folder.read_documents("discover")
         links = {name: address("proxies", name) for name in documents}
         return render_page(
             "Proxies",
@@ -263,8 +259,7 @@ class Pages:
 
     def architectures(self) -> str:
         rows, links = [], {}
-        for name in self.folder.documents("design"):
-            document = self.folder.document(name, "design")
+        for name, document in self.folder.read_documents("design").items():
             links[name] = address("architecture", name)
             rows.append([name, *(fact(document.get(key)) for key in ("space", "sampler", "score", "parameters"))])
         head = ("document", "space", "sampler", "score", "parameters")
