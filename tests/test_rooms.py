@@ -244,7 +244,19 @@ def test_good_imports_are_not_complained_about(tmp_path: Path) -> None:
     assert complaints(plant(tmp_path, files)) == []
 
 
-HEAVY = ("starlette", "uvicorn", "torch", "transformers", "optuna", "numpy", "scipy", "onnx", "plotly", "tokenizers", "sqlalchemy")
+HEAVY = (
+    "starlette",
+    "uvicorn",
+    "torch",
+    "transformers",
+    "optuna",
+    "numpy",
+    "scipy",
+    "onnx",
+    "plotly",
+    "tokenizers",
+    "sqlalchemy",
+)
 
 
 def heavy_after(code: str) -> set[str]:

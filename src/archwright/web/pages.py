@@ -72,6 +72,7 @@ class Pages:
             template="runs.html",
             context={"example": "archwright compress --out runs/first"},
             data={"runs": rows},
+            scripts=("picture.js",),
             plotly=False,
             site=self.site("Runs", "runs.js", allow_start=self.allow_start),
         )
@@ -288,6 +289,7 @@ class Pages:
             template="start.html",
             context={"options": self.start_options},
             data={"options": [option["name"] for option in self.start_options]},
+            scripts=("picture.js",),
             plotly=False,
             site=self.site("Start", "start.js", root=shlex.quote(str(self.folder.root))),
         )

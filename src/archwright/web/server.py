@@ -16,6 +16,7 @@ from archwright.web.app import create_app
 from archwright.web.folder import open_folder
 from archwright.web.security import Access, choose_access
 
+BACKLOG = 2048
 SHUTDOWN = 3
 """Seconds that open connections have when the server ends."""
 
@@ -91,6 +92,7 @@ def bind(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # whoever opens the printed address at once waits until the server runs
     except (OSError, OverflowError) as error:
         listening.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:

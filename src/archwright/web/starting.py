@@ -36,7 +36,7 @@ def form_options(names: Sequence[str]) -> list[dict[str, Any]]:
                 "flag": option.flag,
                 "help": docs.get(name, ""),
                 "choices": list(option.choices()),
-                "default": "" if default in (None, (), False) else str(default),
+                "default": "" if default is None or default is False or default == () else str(default),
                 "kind": option.type.__name__,
             }
         )

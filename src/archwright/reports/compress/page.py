@@ -60,6 +60,11 @@ PROGRESS = (
     "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the "
     "rows of the search; higher is better. It ended at {volume} after {trials} trials with {sampler}.{tested}"
 )
+LIVE = "The search is not finished; what it has found so far is shown below."
+LIVE_PROGRESS = (
+    "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the rows "
+    "of the search; higher is better."
+)
 FIDELITY = (
     "{k} sub-networks drawn at random, each once with the weights it inherits from the super-network and once trained "
     "by itself from the pre-trained weights. The more alike both rank them, the more the search can be trusted: 1 is "
@@ -100,7 +105,7 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
         "embedding_notes": embedding_lines(result),
         "symbols": [(name, shape) for name, shape in SYMBOLS.items() if name not in absent],
         "nonembedding": count(number(result["original"], "nonembedding_parameters")),
-        "progress_note": progress,
+        "progress_note": LIVE_PROGRESS.format(against=errors.against) if is_live else progress,
         "has_progress": is_live or any(value is not None for value in result.get("hypervolume_over_time") or ()),
         "options": {name: fact(result.get(name)) for name in OPTIONS}
         | {"objectives": fact(result.get("objectives") or ()) or DASH, "trials": str(len(trials))},
@@ -120,14 +125,14 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
         f"{result['model']}, shrunk for {result['task']}",
         study_sections(result),
         command=f"archwright compress · run {fact(result.get('run'))}",
-        lead=headline(result),
+        lead=LIVE if is_live else headline(result),
         schema=f"{fact(result.get('schema'))}, archwright {fact(result.get('archwright'))}",
-        cards=cards(result),
+        cards=[] if is_live else cards(result),
         data={
             "result": result,
             "latency_setup": latency_setup(result),
             "commands": [member_commands(result, member) for member in result["front"]],
-            "select": f"archwright select {run_words(result)}",
+            "select": "" if is_live else f"archwright select {run_words(result)}",
             "costs": front_costs(result),
             "error": {name: getattr(errors, name) for name in shown},
         },

@@ -116,7 +116,7 @@ function errorSpread(networks) {
   const ends = error().loss && measure.volume ? networks.map((n) => error().loss(n) || {}) : [];
   if (!ends.some(({ low, high }) => known(low) && known(high))) return null;
   const reach = (end, sign) => ends.map((interval) => (known(interval[end]) && known(interval.value) ? Math.max(sign * (interval[end] - interval.value), 0) : 0));
-  return { type: "data", symmetric: false, thickness: 1, width: 2, array: reach("high", 1), arrayminus: reach("low", -1) };
+  return { type: "data", symmetric: false, thickness: 0.8, width: 2, array: reach("high", 1), arrayminus: reach("low", -1) };
 }
 
 // Blue to yellow, as dark as its neighbours in grey too: viridis.

@@ -49,7 +49,7 @@ function showChosen() {
   const panel = byId("chosen");
   if (!member) panel.replaceChildren(el("h3", {}, front.length ? "No sub-network within these limits" : "No sub-network to choose from"));
   else {
-    const there = (data.site || {}).network;
+    const there = (data.site || {}).state === "finished" ? data.site.network : null;
     panel.replaceChildren(
       el("h3", {}, `Sub-network of trial ${text(member.trial)}`), comparison(member),
       ...(layers(member).length ? [layerPicture(layers(member), sizes(true))] : []),
