@@ -1,4 +1,4 @@
-# make setup | demo | test | test-all | lint | bench | docs.  PYTHON=python3.12 chooses another interpreter.
+# make setup | demo | test | test-all | lint | bench | docs | screenshots.  PYTHON=python3.12 chooses another interpreter.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -12,8 +12,9 @@ RUN_READY := .venv/.ready-run
 TEST_READY := .venv/.ready-test
 DOCS_READY := .venv/.ready-docs
 DEMO := runs/demo
+RUNS ?= runs
 
-.PHONY: help setup demo test test-all lint bench docs browser
+.PHONY: help setup demo test test-all lint bench docs browser screenshots
 
 help:
 	@echo "make setup     install everything into .venv (quick when nothing changed)"
@@ -23,6 +24,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make bench     speed of archwright itself, as ratios measured in one run"
 	@echo "make docs      the documentation as a site in site/; fails on a dead link"
+	@echo "make screenshots  every page of archwright serve, of the runs below RUNS=$(RUNS)"
 
 setup: $(TEST_READY)
 
@@ -52,6 +54,7 @@ demo: $(RUN_READY)
 	$(BIN)/archwright select $(DEMO) --params 50% --to compact
 	@echo
 	@echo "Everything is in $(DEMO): open $(DEMO)/report.html in a browser to see the trade-off."
+	@echo "The live page, to choose by sliders, try both networks and export: $(BIN)/archwright serve $(dir $(DEMO)) --open"
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -78,6 +81,9 @@ $(DOCS_READY): $(RUN_READY)
 docs: $(DOCS_READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
+
+screenshots: setup browser
+	$(BIN)/python -m scripts.make_screenshots $(RUNS) docs/figures/serve
 
 # The browser test drives Chromium; without one it is skipped, and this says so.
 browser:

@@ -94,6 +94,11 @@ API = {
     "select": Api("SelectResult", "commands.select", "Returns the pick, its neighbours and what was written."),
     "export": Api("ExportResult", "compression.export", "Returns the folder of the checkpoint and its parity report."),
     "report": Api("ReportResult", "commands.report", "Returns the page and its numbers."),
+    "serve": Api(
+        "ServeResult",
+        "commands.serve",
+        "Runs until it is interrupted; in a notebook or console it returns at once, with its address and `close()`.",
+    ),
     "score": Api("ScoreTable", "commands.score", "Returns one row of scores per architecture."),
     "rank": Api("RankResult", "commands.rank", "Returns one row per proxy: how well it orders trained architectures."),
     "discover": Api(

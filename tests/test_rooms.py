@@ -61,7 +61,8 @@ ROOMS = {
     "environment": Room(frozenset({"__version__"}), frozenset({"torch", "transformers"})),
     "random_streams": Room(frozenset(), frozenset({"numpy", "torch"})),
     "cli": room("commands configs parallel store reports", "rich"),
-    "commands": room(f"compression scoring discovery designing training {BELOW}", TORCH),
+    "commands": room(f"web compression scoring discovery designing training {BELOW}", TORCH),
+    "web": room("compression configs reports statistics store", "starlette uvicorn numpy optuna"),
     "compression": room(f"training {BELOW}", f"{TORCH} plotly"),
     "designing": room(f"training scoring {BELOW}", TORCH),
     "discovery": room(f"scoring {BELOW}", TORCH),
@@ -248,7 +249,19 @@ def test_good_imports_are_not_complained_about(tmp_path: Path) -> None:
     assert complaints(plant(tmp_path, files)) == []
 
 
-HEAVY = ("torch", "transformers", "optuna", "numpy", "scipy", "onnx", "plotly", "tokenizers", "sqlalchemy")
+HEAVY = (
+    "starlette",
+    "uvicorn",
+    "torch",
+    "transformers",
+    "optuna",
+    "numpy",
+    "scipy",
+    "onnx",
+    "plotly",
+    "tokenizers",
+    "sqlalchemy",
+)
 
 
 def heavy_after(code: str) -> set[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from archwright.commands.report import ReportResult
     from archwright.commands.score import ScoreTable
     from archwright.commands.select import SelectResult
+    from archwright.commands.serve import ServeResult
     from archwright.commands.train import TrainResult
     from archwright.compression.export import ExportResult
     from archwright.compression.objects import RowsInMemory, Saved
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Callback", "__version__", "compress", "design", "discover", "export", "open_run", "rank", "report", "score",
-    "select", "train"
+    "select", "serve", "train"
 ]
 
 
@@ -345,6 +346,25 @@ def report(
     seed: Of the bootstrap samples for average ranks.
     """
     return _run("report", locals())
+
+
+def serve(
+    runs: str | Path = "runs", *, host: str = "127.0.0.1", port: int = 8321, token: str | None = None,
+    names: Sequence[str] = (), allow_start: bool = False, open: bool = False,
+) -> "ServeResult":
+    """The local web page: runs, Pareto fronts, sub-networks to try and export, proxies, architectures.
+
+    Runs until it is interrupted; in a notebook or console it returns at once, with its address and `close()`.
+
+    runs: Folder with runs below it.
+    host: Address to listen on.
+    port: Port to listen on.
+    token: What a browser must know.
+    names: Further host names that the page is known by, as behind a proxy.
+    allow_start: Whether runs may be started, stopped and resumed on the page.
+    open: Whether to open the page in a browser.
+    """
+    return _run("serve", locals())
 
 
 def score(

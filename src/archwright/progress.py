@@ -1,11 +1,14 @@
 """How far a long piece of work has come: a bar with the time left on a terminal, plain lines elsewhere."""
 
+import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -15,8 +18,11 @@ DELAY = 2.0
 """Seconds of work before anything is shown."""
 PAUSE = 5.0
 """Seconds between two plain lines."""
+RECORD_PAUSE = 0.5
+"""Seconds between two records."""
 
 _quiet_blocks = 0  # of the whole process, like the stderr it is about: threads started inside are silent too
+_record_file: Path | None = None  # of the whole process too: one command works in one run folder
 
 
 class Bar(Protocol):
@@ -38,6 +44,21 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
+def record_progress(path: Path) -> Iterator[None]:
+    """Progress blocks inside also write how far they are into this file, for other processes that watch.
+
+    The file is gone when the block ends well or badly; a killed process leaves it.
+    """
+    global _record_file
+    before, _record_file = _record_file, path
+    try:
+        yield
+    finally:
+        _record_file = before
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
 def progress(description: str, total: float | None, unit: str = "steps") -> Iterator[Bar]:
     """A bar of `total` units (None: unknown), shown on stderr once the work takes longer than two seconds.
 
@@ -52,6 +73,8 @@ def progress(description: str, total: float | None, unit: str = "steps") -> Iter
         bar = _Lines(description, total, unit)
     else:
         bar = _Terminal(description, total, unit)
+    if _record_file is not None:
+        bar = _Recorded(bar, _record_file, description, total, unit)
     bar.start()
     try:
         yield bar
@@ -73,6 +96,39 @@ class _Silent:
 
     def stop(self) -> None:
         pass
+
+
+class _Recorded:
+    """A bar that also writes a small JSON file, whole or not at all; a file that cannot be written is no reason to end.
+
+    `begun` and `at` are seconds since 1970, so that another process can tell the time left and how old the record is.
+    """
+
+    def __init__(self, bar: _Shown, path: Path, description: str, total: float | None, unit: str) -> None:
+        self.bar, self.path, self.next, self.done = bar, path, 0.0, 0.0
+        self.facts = {"description": description, "total": total, "unit": unit, "begun": time.time()}
+
+    def start(self) -> None:
+        self.bar.start()
+        self.write()
+
+    def advance(self, n: float = 1, **numbers: float) -> None:
+        self.bar.advance(n, **numbers)
+        self.done += n
+        if time.monotonic() >= self.next:
+            self.write()
+
+    def stop(self) -> None:
+        self.bar.stop()
+
+    def write(self) -> None:
+        self.next = time.monotonic() + RECORD_PAUSE
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid():08d}")
+        try:
+            beside.write_text(json.dumps({**self.facts, "done": self.done, "at": time.time()}))
+            os.replace(beside, self.path)
+        except OSError:
+            beside.unlink(missing_ok=True)
 
 
 class _Lines:

@@ -73,20 +73,110 @@ def test_arrow_keys_walk_the_front(show: Show, result: dict[str, Any]) -> None:
     assert page.locator("#chosen h3").inner_text().endswith(f"trial {result['front'][-1]['trial']}")
 
 
+def slide(page: Any, limit: str, place: int) -> None:
+    page.evaluate(
+        "([limit, place]) => { const slider = document.getElementById(`limit-${limit}`);"
+        " slider.value = place; slider.dispatchEvent(new Event('input')); }",
+        [limit, place],
+    )
+
+
 def test_slider_gives_the_best_within_the_budget(show: Show, result: dict[str, Any]) -> None:
     page = show(render_compress_page(result))
     for share in (0.3, 0.6):
-        page.evaluate(
-            "(share) => { const slider = document.getElementById('budget');"
-            " slider.value = Math.round(share / 1.05 * 1000); slider.dispatchEvent(new Event('input')); }",
-            share,
-        )
+        slide(page, "share", round(1000 * share))
         fitting = [member for member in result["front"] if member["nonembedding_share"] <= share]
         best = min(fitting, key=lambda member: float(member["validation_error"]))
         assert page.locator("#chosen h3").inner_text().endswith(f"trial {best['trial']}")
-    page.focus("#budget")
+        assert (
+            f"archwright select minilm-sst2 --params {100 * share:g}%" in page.locator("#budget-command").inner_text()
+        )
+    page.focus("#limit-share")
     page.keyboard.press("Home")
-    assert "fits none" in page.locator("#budget-answer").inner_text()
+    assert "No sub-network of the front fits" in page.locator("#budget-answer").inner_text()
+
+
+def test_a_largest_loss_gives_the_smallest_that_is_good_enough(show: Show, result: dict[str, Any]) -> None:
+    """Alone it asks for the smallest; all pictures dim what is outside, and unlimited nothing is."""
+    page = show(render_compress_page(result))
+    page.click("#limits-reset")
+    assert page.locator("[data-outside]").count() == 0
+    slide(page, "loss", 100)
+    line = page.locator("#budget-command code").inner_text()
+    most = float(line.rsplit(" ", 1)[1].rstrip("%")) / 100
+    base = result["original"]["validation_error"]
+    good = [member for member in result["front"] if member["validation_error"] - base <= most + 1e-12]
+    assert page.locator("#chosen h3").inner_text().endswith(f"trial {good[0]['trial']}")
+    assert page.locator(".member[data-outside]").count() == len(result["front"]) - len(good)
+    wait_until(page, "document.getElementById('front-plot').data[2].marker.opacity.filter((o) => o < 1).length > 0")
+    assert page.evaluate("document.getElementById('front-plot').data[0].marker.opacity.some((o) => o < 0.2)")
+
+
+def test_a_limit_that_the_front_is_not_about_says_so(show: Show, result: dict[str, Any]) -> None:
+    page = show(render_compress_page(result))
+    assert page.locator("#budget-note").inner_text() == ""
+    slide(page, "latency", 500)
+    assert "--latency-ms" in page.locator("#budget-command").inner_text()
+    assert "looks among all trials" in page.locator("#budget-note").inner_text()
+
+
+def test_brushes_and_sliders_work_together(show: Show, result: dict[str, Any]) -> None:
+    """With the keyboard; a brush dims the front, and the sentence below counts what is left."""
+    page = show(render_compress_page(result))
+    page.click("#limits-reset")
+    total = len(result["trials"])
+    wait_until(page, f"document.getElementById('parallel-says').textContent.startsWith('{total} of {total} ')")
+    page.focus("[data-axis=error]")
+    for _ in range(16):
+        page.keyboard.press("ArrowDown")
+    errors = [trial["validation_error"] for trial in result["trials"]]
+    most = max(errors) - 16 * (max(errors) - min(errors)) / 20
+    left = sum(error <= most + 1e-12 for error in errors)
+    wait_until(page, f"document.getElementById('parallel-says').textContent.startsWith('{left} of {total} ')")
+    outside = sum(member["validation_error"] > most for member in result["front"])
+    assert page.locator(".member[data-outside]").count() == outside > 0
+    page.keyboard.press("Escape")
+    assert page.locator("[data-outside]").count() == 0
+
+
+def test_a_brush_is_drawn_with_the_mouse(show: Show, result: dict[str, Any]) -> None:
+    page = show(render_compress_page(result))
+    page.click("#limits-reset")
+    handle = page.locator("[data-axis=share]")
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + 16, box["y"] + 280)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 16, box["y"] + 180, steps=4)
+    page.mouse.up()
+    wait_until(page, "document.querySelectorAll('.member[data-outside]').length > 0")
+    assert "all" not in handle.get_attribute("aria-label").split(".")[0]
+
+
+def test_heads_and_units_kept_follow_the_sliders(show: Show, result: dict[str, Any]) -> None:
+    page = show(render_compress_page(result))
+    page.click("#limits-reset")
+    bars = "document.getElementById('kept-plot').data"
+    mean = sum(member["keep"][0][0] for member in result["front"]) / len(result["front"]) / result["heads"]
+    wait_until(page, f"{bars} && Math.abs({bars}[0].y[0] - {mean}) < 1e-9")
+    slide(page, "share", 200)
+    small = [member for member in result["front"] if member["nonembedding_share"] <= 0.2]
+    mean = sum(member["keep"][0][0] for member in small) / len(small) / result["heads"]
+    wait_until(page, f"Math.abs({bars}[0].y[0] - {mean}) < 1e-9")
+
+
+def test_hypervolume_over_seconds(show: Show, result: dict[str, Any]) -> None:
+    page = show(render_compress_page(result))
+    pick(page, "progress-over", "seconds")
+    assert page.evaluate("document.getElementById('progress-plot').data[0].x.at(-1)") == result["trials"][-1]["seconds"]
+
+
+def test_tried_points_hide_and_show_their_time(show: Show, result: dict[str, Any]) -> None:
+    page = show(render_compress_page(result))
+    pick(page, "tried", "time")
+    assert page.evaluate("document.getElementById('front-plot').data[0].marker.color.length") > 10
+    pick(page, "tried", "none")
+    assert page.evaluate("document.getElementById('front-plot').data[0].x.length") == 0
 
 
 def test_axes_switch(show: Show, result: dict[str, Any]) -> None:
@@ -98,7 +188,10 @@ def test_axes_switch(show: Show, result: dict[str, Any]) -> None:
     assert page.locator("#front-plot .errorbar").count() > 0
     pick(page, "y-axis", "test")
     assert axis_title(page, "yaxis") == "Test error"
-    assert "Latency at most" in page.locator("#budget-label").inner_text()
+    pick(page, "y-axis", "flops")
+    assert "FLOPs" in axis_title(page, "yaxis")
+    pick(page, "view", "log")
+    assert page.evaluate("document.getElementById('front-plot').layout.xaxis.type") == "log"
 
 
 def test_a_heading_sorts_the_table(show: Show, result: dict[str, Any]) -> None:

@@ -114,6 +114,13 @@ COMMANDS: dict[str, Command] = {
         "archwright.configs.design:DesignConfig",
         example="archwright design --space nlu-small --proxy w_pca --json out.json",
     ),
+    "serve": Command(
+        "the local web page: runs, Pareto fronts, sub-networks to try and export, proxies, architectures",
+        "archwright.commands.serve:serve",
+        "archwright.configs.serve:ServeConfig",
+        positional=("runs",),
+        example="archwright serve runs --open",
+    ),
     "worker": Command(
         "join a run on a shared store from another process or machine",
         "archwright.commands.worker:worker",

@@ -19,7 +19,7 @@ from archwright.compression.finetuning import finetune_original
 from archwright.compression.kept import keep_inputs
 from archwright.compression.methods import METHODS, space_for
 from archwright.compression.order import measure_order
-from archwright.compression.result import build_result
+from archwright.compression.result import build_result, describe_search
 from archwright.compression.run import FinishedRun, load_run
 from archwright.compression.search import delete_unused_networks, run_search
 from archwright.compression.selection import BANDS, RESCORED
@@ -31,6 +31,7 @@ from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import write_config
 from archwright.devices import deterministic_algorithms, limit_kernel_cache
+from archwright.progress import record_progress
 from archwright.reports.compress.page import render_compress_page
 from archwright.search import SAMPLERS
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
@@ -67,7 +68,7 @@ def run_compression(
     if run.is_complete(settings):
         run.sweep()  # a kill may have come after the last file
         return tell_finished(load_run(run.path))
-    with run.lock(), deterministic_algorithms(config.output.deterministic):
+    with run.lock(), record_progress(run.progress), deterministic_algorithms(config.output.deterministic):
         run.renew(settings)
         run.note_once("threads", {"threads": threads})
         write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))
@@ -86,6 +87,7 @@ def run_compression(
         deadline = search_deadline(context, original, start=start, rescored=rescored)
         del original  # the memory is needed; with --start original it has become the super-network
         evaluator = method.build_evaluator(context)
+        run.note("about", describe_search(evaluator))
         with report_database_loss():
             with run.phase("search"):
                 study = run_search(evaluator, deadline=deadline)

@@ -12,7 +12,7 @@ from archwright.compression.budgets import minutes
 from archwright.compression.budgets.targets import TARGETS
 from archwright.compression.checkpoint_size import describe_embeddings
 from archwright.compression.context import RunContext
-from archwright.compression.evaluator import SubnetEvaluator
+from archwright.compression.evaluator import SCALED, SubnetEvaluator
 from archwright.compression.export import ExportedNetwork
 from archwright.compression.methods import METHODS
 from archwright.compression.selection import BANDS, SURELY, Finalist, choose_members, cost_of_bands, find_finalists
@@ -124,6 +124,21 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "heads": whole.heads,
         "units": whole.units,
         **describe_embeddings(context.task_data, config.model),
+    }
+
+
+def describe_search(evaluator: SubnetEvaluator) -> dict[str, Any]:
+    """What somebody needs who watches the study of a running search: what it is about, and what its numbers mean.
+
+    `nonembedding_parameters` are of the whole network; `vocabulary` is there when objectives are scaled perplexities.
+    """
+    task = evaluator.context.task_data.task
+    scaled = task.metric == "perplexity" and evaluator.context.run.note(SCALED)
+    return {
+        **describe_run(evaluator),
+        "trials": evaluator.trials,
+        "nonembedding_parameters": evaluator.whole_layers,
+        "vocabulary_size": task.vocabulary if scaled else None,
     }
 
 
@@ -399,13 +414,17 @@ def trial_rows(evaluator: SubnetEvaluator, trials: list[FrozenTrial]) -> list[di
     start = min(trial.datetime_start for trial in done if trial.datetime_start)
     rows = []
     for trial in done:
-        error = evaluator.trial_error(trial)
+        error, spec = evaluator.trial_error(trial), space.build(config_of(space.choices, trial))
+        kept = sizes(spec)
         rows.append(
             {
                 "trial": trial.number,
                 "values": [error, *trial.values[1:]],
                 ERROR: error,
-                "nonembedding_share": evaluator.share(space.build(config_of(space.choices, trial))),
+                "nonembedding_share": evaluator.share(spec),
+                "layers": sum(1 for heads, units in kept if heads or units),
+                "heads": sum(heads for heads, _ in kept),
+                "units": sum(units for _, units in kept),
                 "seconds": (ends[trial.number] - start).total_seconds(),
             }
         )

@@ -20,7 +20,7 @@ from archwright.reports.figures.panels import (
     scatter,
 )
 from archwright.reports.numbers import DASH, millions, milliseconds, number, significant
-from archwright.reports.page import Picture, Section, facts, plot, render_page, section, text
+from archwright.reports.page import Picture, Section, Site, facts, plot, render_page, section, text
 from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
@@ -89,7 +89,7 @@ def design_title(document: Document) -> str:
     return f"{document.get('space') or DASH}: {names} by {document.get('sampler')} search"
 
 
-def render_design_page(document: Document) -> str:
+def render_design_page(document: Document, *, site: Site | None = None) -> str:
     """A page that opens from disk without any network; sections whose data is missing are left out."""
     leanings = (document.get("blocks") or {}).get("population_leanings") or {}
     scored = f"{document.get('distinct', 0):,} different designs scored without training any."
@@ -101,6 +101,7 @@ def render_design_page(document: Document) -> str:
         cards=[(name, value, "") for name, value in design_facts(document).items()],
         schema=str(document.get("schema", DASH)),
         explore=True,
+        site=site,
     )
 
 

@@ -1,16 +1,17 @@
-"""Pages that open from disk without any network: sections of plots, tables, facts and text in one HTML file.
+"""Pages of sections with plots, tables, facts and text: one HTML file that opens from disk, or a page of `serve`.
 
 Every report is a function from its document to a list of sections; `render_page` puts them into the one template
 (templates/page.html) with the scripts and styles of static/. Text reaches the page escaped by the template, or as JSON
 that the scripts turn into text, never into markup. Plots and other things that follow a reader's choices are
-`Interactive`: the scripts draw them where the template left a place.
+`Interactive`: the scripts draw them where the template left a place. A page that is served (`Site`) is made of the same
+parts; it links to scripts and styles, and to the other pages, instead of holding them.
 """
 
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, ClassVar
@@ -35,6 +36,19 @@ class Interactive:
 
     drawing: str
     data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a served page stands: the other pages, and the address below which scripts and styles are."""
+
+    links: Sequence[tuple[str, str, bool]]
+    """Words, address, and whether it is the page that is shown."""
+    assets: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Further JSON for the scripts, as `data.site`."""
+    scripts: tuple[str, ...] = ()
+    """Scripts of served pages only, after all others."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +149,14 @@ def render_page(
     scripts: Sequence[str] = (),
     explore: bool = False,
     plotly: bool = True,
+    site: Site | None = None,
 ) -> str:
     """One HTML file.
 
     `command` stands above the title, `schema` (of the document, with a version if it has one) in the last line, `tab`
     is the title of the window if it differs. None among the sections is a section whose data is missing. `data` is
     further JSON for `scripts`, which come after base.js and blocks.js; `context` is for a template of its own.
-    `explore`: the page has clouds of architectures, or plots to save.
+    `explore`: the page has clouds of architectures, or plots to save. `site`: the page is served.
     """
     shown = [each for each in sections if each]
     blocks = {place: block for each in shown for place, block in each.interactive.items()}
@@ -155,11 +170,15 @@ def render_page(
             lead=lead,
             cards=cards,
             sections=shown,
-            footer=f"{schema}. This file needs no network." if schema else "",
-            data=embed({"blocks": blocks, **(data or {})}),
-            styles=("base.css", *styles, *(("explore.css",) if explore else ())),
-            scripts=("base.js", "blocks.js", *scripts, *(("explore.js",) if explore else ())),
+            footer=f"{schema}.{'' if site else ' This file needs no network.'}" if schema else "",
+            data=embed({"blocks": blocks, **(data or {}), **({"site": site.data} if site else {})}),
+            styles=("base.css", *styles, *(("explore.css",) if explore else ()), *(("site.css",) if site else ())),
+            scripts=(
+                *("base.js", "blocks.js", *scripts, *(("explore.js",) if explore else ())),
+                *(site.scripts if site else ()),
+            ),
             plotly=plotly,
+            site=site,
             **(context or {}),
         )
     )
@@ -171,15 +190,30 @@ def template_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("archwright.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.globals["source"] = source
+    environment.globals |= {"source": source, "script_bundle": script_bundle, "bundle_name": bundle_name}
     return environment
 
 
 def source(name: str) -> Markup:
     """A script or style, such that nothing in it ends the element it stands in."""
+    return Markup(re.sub(r"</(script|style)", r"<\\/\1", read_asset(name), flags=re.IGNORECASE))
+
+
+def read_asset(name: str) -> str:
+    """The text of a script or style of ours, or of plotly's script."""
     folder = files("plotly") / "package_data" if name == PLOTLY else files("archwright.reports") / "static"
-    code = folder.joinpath(name).read_text("utf-8")
-    return Markup(re.sub(r"</(script|style)", r"<\\/\1", code, flags=re.IGNORECASE))
+    return folder.joinpath(name).read_text("utf-8")
+
+
+def script_bundle(names: Sequence[str]) -> Markup:
+    """The scripts of a page as one that leaves no names behind, and that starts the blocks at its end."""
+    code = "\n".join(source(name) for name in names)
+    return Markup(f'(() => {{\n"use strict";\n{code}\nstartBlocks();\n}})();')
+
+
+def bundle_name(names: Sequence[str], end: str) -> str:
+    """What a served page calls its scripts or styles together: base+blocks.js."""
+    return "+".join(name.removesuffix(end) for name in names) + end
 
 
 def embed(value: Any) -> Markup:

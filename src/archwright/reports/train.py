@@ -6,7 +6,7 @@ from typing import Any
 
 from archwright.reports.figures.panels import Figure, Panel, assign_styles, figure, level, line
 from archwright.reports.numbers import DASH, significant
-from archwright.reports.page import Section, facts, plot, render_page, section
+from archwright.reports.page import Section, Site, facts, plot, render_page, section
 from archwright.reports.tables import table
 
 Document = Mapping[str, Any]
@@ -84,7 +84,7 @@ def settling_words(study: Document) -> str:
     return "settled only at the end" if end is None else f"settled from {end:,} steps on"
 
 
-def render_train_page(document: Document) -> str:
+def render_train_page(document: Document, *, site: Site | None = None) -> str:
     """A page that opens from disk: what was measured, and how it was made."""
     if document.get("columns"):
         title, lead = f"GLUE: {len(document['tasks'])} tasks", ". ".join(average_lines(document))
@@ -102,6 +102,7 @@ def render_train_page(document: Document) -> str:
         lead=f"{lead}.",
         schema=str(document.get("schema", DASH)),
         explore=True,
+        site=site,
     )
 
 

@@ -49,7 +49,8 @@ class CheckedJournal(BaseJournalBackend):
         self._path, self._lock = path, JournalLock(path)
         self._offsets = [0]
         """Where the lines that were read begin, and where the next one will."""
-        path.touch()
+        if not path.exists():
+            path.touch()
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
         with open(self._path, "rb") as file:

@@ -64,6 +64,11 @@ class RunFolder:
     def report(self) -> Path:
         return self.path / "report.html"
 
+    @property
+    def progress(self) -> Path:
+        """How far the command that works in this folder has come; gone when it ends."""
+        return self.path / "progress.json"
+
     def recovered_network(self, trial: int) -> Path:
         return self.path / RECOVERED / f"trial-{trial}"
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
 from archwright.errors import BadInput, Failed
 from archwright.store.address import hide_secrets, without_password
@@ -29,6 +30,49 @@ def open_study(
         sampler=sampler,
         directions=list(directions),
         load_if_exists=True,
+    )
+
+
+def read_study(run: RunFolder, url: str | None) -> "Study | None":
+    """The run's study to look at: nothing is created or changed; None when there is none yet."""
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    journal, name = run.path / "study.journal", f"archwright-{run.identity}"
+    if url is None and not journal.exists():
+        return None
+    try:
+        if url is None:
+            return optuna.load_study(study_name=name, storage=storage(None, journal))
+        return optuna.load_study(study_name=name, storage=database_to_read(url))
+    except KeyError:
+        if url is None and journal.stat().st_size:
+            raise Failed("the journal of this run does not have its study; it is damaged or of another run.") from None
+        return None
+    except (SQLAlchemyError, OSError, ValueError, optuna.exceptions.StorageInternalError) as error:
+        where = "its journal" if url is None else without_password(url).split("@")[-1].split("/")[-1]
+        raise Failed(f"the study of this run cannot be read ({where}: {type(error).__name__}).") from error
+
+
+def database_to_read(url: str) -> "BaseStorage":
+    """The database at this address, opened such that it refuses to be written; a missing file is not made."""
+    import optuna
+
+    address, options = url.replace("postgresql://", "postgresql+psycopg://", 1), {}
+    if url.startswith("sqlite:///"):
+        path = Path(url.removeprefix("sqlite:///"))
+        if not path.is_file():
+            raise FileNotFoundError(f"{path.name} is gone")
+        address = f"sqlite:///file:{quote(str(path.resolve()))}?mode=ro&uri=true"
+    elif url.startswith("postgresql"):
+        options = {"options": "-c default_transaction_read_only=on", "connect_timeout": 5}
+    else:
+        raise ValueError("neither SQLite nor PostgreSQL")
+    return optuna.storages.RDBStorage(
+        address,
+        engine_kwargs={"pool_pre_ping": True, "connect_args": options},
+        skip_compatibility_check=True,
+        skip_table_creation=True,
     )
 
 

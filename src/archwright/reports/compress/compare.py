@@ -9,7 +9,7 @@ from archwright.reports.figures.fronts import ERRORS, SIZES, fronts_panel, plot_
 from archwright.reports.figures.panels import Figure, assign_styles, figure, protocol_styles
 from archwright.reports.figures.paper import bins_panel, volume_curves
 from archwright.reports.numbers import DASH, decimal, duration, error_format, number, percent
-from archwright.reports.page import Card, Section, facts, notice, plot, plots, render_page, section
+from archwright.reports.page import Card, Section, Site, facts, notice, plot, plots, render_page, section
 from archwright.reports.tables import ReportTable, table
 from archwright.reports.text_plot import Canvas
 
@@ -43,7 +43,9 @@ PROGRESS = (
 )
 
 
-def render_compare_page(comparison: Comparison, protocol: Mapping[str, Any] | None = None) -> str:
+def render_compare_page(
+    comparison: Comparison, protocol: Mapping[str, Any] | None = None, *, site: Site | None = None
+) -> str:
     """A page that opens from disk: all fronts in one picture, hypervolumes, size bins, progress, and how it was made.
 
     `comparison` has the schema "archwright/compare/1"; `protocol` (schema "archwright/protocol/1") adds the size bins.
@@ -55,6 +57,7 @@ def render_compare_page(comparison: Comparison, protocol: Mapping[str, Any] | No
         lead=compare_headline(comparison),
         cards=cards(comparison),
         schema=f"{comparison['schema']}, archwright {comparison.get('archwright', DASH)}",
+        site=site,
     )
 
 

@@ -13,6 +13,7 @@ from archwright.reports.compress.summary import (
     loss,
     loss_interval,
     member_commands,
+    run_words,
     selection_words,
     shared_error,
     total_words,
@@ -31,9 +32,15 @@ from archwright.reports.numbers import (
     number,
     percent,
 )
-from archwright.reports.page import Card, Section, plot, render_page, section
+from archwright.reports.page import Card, Section, Site, plot, render_page, section
 from archwright.reports.tables import table
 
+LIMITS = {
+    "share": {"nonembedding_parameters", "parameters"},
+    "latency": {"latency_ms"},
+    "int8": {"int8_file_bytes"},
+}
+"""Sliders, and the costs that they are about."""
 COEFFICIENTS = {"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}
 OPTIONS = ("model", "family", "task", "metric", "space", "strategy", "sampler", "order", "seed")
 LATENCY = {"batch": "batch", "tokens": "length", "runtime": "runtime", "threads": "threads", "rounds": "rounds"}
@@ -53,6 +60,11 @@ PROGRESS = (
     "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the "
     "rows of the search; higher is better. It ended at {volume} after {trials} trials with {sampler}.{tested}"
 )
+LIVE = "The search is not finished; what it has found so far is shown below."
+LIVE_PROGRESS = (
+    "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the "
+    "rows of the search; higher is better."
+)
 FIDELITY = (
     "{k} sub-networks drawn at random, each once with the weights it inherits from the super-network and once trained "
     "by itself from the pre-trained weights. The more alike both rank them, the more the search can be trusted: 1 is "
@@ -65,7 +77,7 @@ QUANTIZATION = (
 )
 
 
-def render_compress_page(result: Mapping[str, Any]) -> str:
+def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None) -> str:
     """A page that opens from disk without any network: front, layers, numbers and how they were made.
 
     `result` is the content of a `compress --json` file, schema "archwright/compress/1"; any number may be None.
@@ -84,6 +96,7 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         tested=f" The members of the front cover {tested:.4f} on test rows." if tested is not None else "",
     )
     drift = number(latency, "sentinel_drift")
+    is_live = site is not None and "live" in site.data
     context = {
         "task_note": result.get("task_note"),
         "selection_note": f"C{selection_words(result)[1:]}." if result.get("selection") else "",
@@ -92,8 +105,8 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         "embedding_notes": embedding_lines(result),
         "symbols": [(name, shape) for name, shape in SYMBOLS.items() if name not in absent],
         "nonembedding": count(number(result["original"], "nonembedding_parameters")),
-        "progress_note": progress,
-        "has_progress": any(value is not None for value in result.get("hypervolume_over_time") or ()),
+        "progress_note": LIVE_PROGRESS.format(against=errors.against) if is_live else progress,
+        "has_progress": is_live or any(value is not None for value in result.get("hypervolume_over_time") or ()),
         "options": {name: fact(result.get(name)) for name in OPTIONS}
         | {"objectives": fact(result.get("objectives") or ()) or DASH, "trials": str(len(trials))},
         "seconds": duration(number(result, "seconds")),
@@ -112,19 +125,30 @@ def render_compress_page(result: Mapping[str, Any]) -> str:
         f"{result['model']}, shrunk for {result['task']}",
         study_sections(result),
         command=f"archwright compress · run {fact(result.get('run'))}",
-        lead=headline(result),
+        lead=LIVE if is_live else headline(result),
         schema=f"{fact(result.get('schema'))}, archwright {fact(result.get('archwright'))}",
-        cards=cards(result),
+        cards=[] if is_live else cards(result),
         data={
             "result": result,
             "latency_setup": latency_setup(result),
             "commands": [member_commands(result, member) for member in result["front"]],
+            "select": "" if is_live else f"archwright select {run_words(result)}",
+            "costs": front_costs(result),
             "error": {name: getattr(errors, name) for name in shown},
         },
         template="compress.html",
         context=context,
-        scripts=("network.js", "front.js", "compress.js"),
+        scripts=("picture.js", "network.js", "front.js", "parallel.js", "compress.js"),
+        site=site,
     )
+
+
+def front_costs(result: Mapping[str, Any]) -> list[str]:
+    """Sliders that the run's own front answers to; for limits of other costs `select` looks among all trials."""
+    objectives = {*(result.get("objectives") or ("nonembedding_parameters",))}
+    bands = (result.get("selection") or {}).get("bands_of")
+    costs = {bands} if bands else objectives
+    return [name for name, keys in LIMITS.items() if costs & keys]
 
 
 def cards(result: Mapping[str, Any]) -> list[Card]:

@@ -218,9 +218,14 @@ def export_options(result: Mapping[str, Any]) -> str:
     return str(result.get("export_options") or "--to compact")
 
 
+def run_words(result: Mapping[str, Any]) -> str:
+    """The folder of a run for a command line, quoted for a shell."""
+    return shlex.quote(str(result.get("folder") or result.get("run", "RUN")))
+
+
 def member_commands(result: Mapping[str, Any], member: Mapping[str, Any]) -> dict[str, str]:
     """The command lines that pick and export this member, quoted for a shell."""
-    run = shlex.quote(str(result.get("folder") or result.get("run", "RUN")))
+    run = run_words(result)
     export = f"archwright export {run} --trial {shlex.quote(str(member.get('trial')))} {export_options(result)}"
     share = number(member, "nonembedding_share")
     if share is None:

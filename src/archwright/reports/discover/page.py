@@ -19,7 +19,7 @@ from archwright.reports.figures.panels import (
     scatter,
 )
 from archwright.reports.numbers import DASH, decimal, estimate, number, shorten
-from archwright.reports.page import Block, Card, Section, facts, plot, render_page, section
+from archwright.reports.page import Block, Card, Section, Site, facts, plot, render_page, section
 from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
@@ -81,7 +81,7 @@ def discover_headline(document: Document) -> str:
     return f"{space}: the best ranks rows kept away with Spearman {estimate(best[0].get('held_out'))}."
 
 
-def render_discover_page(document: Document) -> str:
+def render_discover_page(document: Document, *, site: Site | None = None) -> str:
     """A page that opens from disk without any network; sections whose data is missing are left out."""
     best: Sequence[Formula] = document.get("best") or ()
     counts = {"Formulas": "formulas_total", "Different": "formulas_canonical", "Usable": "formulas_valid"}
@@ -97,6 +97,7 @@ def render_discover_page(document: Document) -> str:
         cards=cards,
         schema=str(document.get("schema", DASH)),
         explore=True,
+        site=site,
     )
 
 

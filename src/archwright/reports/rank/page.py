@@ -9,6 +9,7 @@ from archwright.reports.page import (
     Card,
     Interactive,
     Section,
+    Site,
     facts,
     plot,
     plots,
@@ -88,7 +89,7 @@ PARITY = (
 )
 
 
-def render_rank_page(document: Document) -> str:
+def render_rank_page(document: Document, *, site: Site | None = None) -> str:
     """A page that opens from disk without any network, from a document of schema "archwright/rank/1".
 
     Any number may be None; sections whose data is missing are left out.
@@ -103,6 +104,7 @@ def render_rank_page(document: Document) -> str:
         schema=str(document.get("schema", DASH)),
         data={"axes": axes, "points": rank_points(document)},
         explore=True,
+        site=site,
     )
 
 

@@ -1,15 +1,28 @@
 // Starts the page of a compression; the plots follow when plotly, further down, has been read.
 function drawProgress() {
   const values = result.hypervolume_over_time || [];
+  const seconds = trials.map((trial) => trial.seconds);
+  const timed = overTime() && seconds.length === values.length;
   const line = {
-    type: "scatter", mode: "lines", x: values.map((_, index) => index + 1), y: values, line: { shape: "hv", width: 2, color: style("--accent") },
-    hovertemplate: "after %{x} trials: %{y:.4f}<extra></extra>",
+    type: "scatter", mode: "lines", x: timed ? seconds : values.map((_, index) => index + 1), y: values, line: { shape: "hv", width: 2, color: style("--accent") },
+    hovertemplate: `after %{x:.4~g} ${timed ? "s" : "trials"}: %{y:.4f}<extra></extra>`,
   };
   const layout = frame({
-    hovermode: "x", xaxis: axis({ title: heading("Trials"), rangemode: "tozero" }),
+    hovermode: "x", xaxis: axis({ title: heading(timed ? "Seconds of the search" : "Trials"), rangemode: "tozero" }),
     yaxis: axis({ title: heading("Hypervolume"), nticks: 6 }),
   });
   Plotly.react("progress-plot", [line], layout, QUIET);
+}
+
+const overTime = () => byId("progress-over")?.querySelector("input:checked")?.value === "seconds";
+
+function startProgress() {
+  if (!byId("progress-over")) return;
+  const inputs = ["trials", "seconds"].map((word) => el("input", { type: "radio", name: "progress-over", value: word }));
+  inputs[0].checked = true;
+  inputs[1].disabled = !trials.some((trial) => known(trial.seconds));
+  for (const input of inputs) input.addEventListener("change", drawProgress);
+  byId("progress-over").append(...inputs.map((input) => el("label", {}, input, el("span", {}, input.value))));
 }
 
 function drawPredicted() {
@@ -31,13 +44,18 @@ function drawAll() {
   drawFront();
   if (byId("progress-plot")) drawProgress();
   drawPredicted();
+  drawParallel();
+  drawKept();
 }
 
 startGallery();
 startTable();
+startParallel();
+startProgress();
 startFront();
 document.addEventListener("DOMContentLoaded", () => {
   drawAll();
+  addEventListener("resize", drawParallel);
   byId("front-plot").on("plotly_click", ({ points: [point] }) => { if (known(point.customdata)) choose(point.customdata); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 });

@@ -1,0 +1,103 @@
+"""A screenshot of every page of `archwright serve`, in light and dark, 1,400 and 400 pixels wide.
+
+python -m scripts.make_screenshots RUNS_DIR FOLDER [--all]
+
+Without --all only the wide light ones are made, and of the run one that is dark and one as narrow as a phone.
+"""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from archwright.commands import COMMANDS
+from archwright.web.folder import FINISHED, open_folder, summarize
+from archwright.web.server import prepare_server
+
+CHROMIUM = "/usr/bin/chromium"
+WIDTHS = (1400, 400)
+TEXT = "A lovely film, with bright music and a story that stays."
+PATIENCE = 240_000
+
+
+@contextmanager
+def served(runs: Path) -> Iterator[str]:
+    prepared = prepare_server(runs, host="127.0.0.1", port=0, token=None, start_options=COMMANDS["compress"].first)
+    thread = prepared.start()
+    try:
+        yield prepared.address.rstrip("/")
+    finally:
+        prepared.stop()
+        thread.join(timeout=10)
+
+
+def page_addresses(runs: Path) -> dict[str, str]:
+    """Every page by name, as far as the folder has something to show on it."""
+    folder = open_folder(runs)
+    rows = [summarize(folder, name) for name in folder.run_names()]
+    done = [row for row in rows if row["state"] == FINISHED and row.get("front")]
+    pages = {"runs": "/", "proxies": "/proxies", "architectures": "/architectures", "start": "/start"}
+    if done:
+        real = next((row for row in done if (folder.root / row["name"] / "original").is_dir()), done[0])
+        trials = [trial for share, _, trial in real["front"] if share and share <= 0.7] or [real["front"][0][2]]
+        pages |= {"run": f"/run/{quote(real['name'])}", "network": f"/network/{trials[-1]}/{quote(real['name'])}"}
+        chosen = "&".join(f"run={quote(row['name'])}" for row in done[:3])
+        both = "&".join(f"network={trial}:{quote(real['name'])}" for trial in trials[-2:])
+        pages["compare"] = f"/compare?{chosen}&{both}"
+    waiting = [row for row in rows if row["state"] not in (FINISHED, "damaged")]
+    pages |= {"live": f"/run/{quote(waiting[0]['name'])}"} if waiting else {}
+    for name in list(folder.documents("design"))[:1]:
+        pages["architecture"] = f"/architecture/{quote(name)}"
+    for name in list(folder.documents("rank"))[:1]:
+        pages["ranking"] = f"/proxies/{quote(name)}"
+    return pages
+
+
+def take(page: Any, name: str, file: Path) -> None:
+    if name == "network":
+        page.fill("#try-text", TEXT)
+        page.click("#try-button")
+        page.locator("#answers .answer").first.wait_for(timeout=PATIENCE)
+        page.click("#inspect-button")
+        page.locator("#confusions table, #inspect-says:has-text('not')").first.wait_for(timeout=PATIENCE)
+    page.wait_for_timeout(1200)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(file), full_page=True, animations="disabled")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", nargs="*", default=())
+    options = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    with served(options.runs) as address, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        for name, path in page_addresses(options.runs).items():
+            if options.only and name not in options.only:
+                continue
+            for width in WIDTHS:
+                for scheme in ("light", "dark"):
+                    wide_light = width == WIDTHS[0] and scheme == "light"
+                    sample = name == "run" and (width == WIDTHS[0]) != (scheme == "light")
+                    if not (options.all or wide_light or sample):
+                        continue
+                    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+                    page = context.new_page()
+                    page.set_default_timeout(PATIENCE)
+                    page.on("console", lambda message, name=name: print(name, message.text))
+                    page.on("pageerror", lambda error, name=name: print(name, error))
+                    page.goto(address + path)
+                    end = "" if wide_light else f"-{width}-{scheme}"
+                    take(page, name, options.folder / f"{name}{end}.png")
+                    context.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

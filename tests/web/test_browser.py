@@ -1,0 +1,237 @@
+"""The live page in a real browser, served by a real server."""
+
+import hashlib
+import io
+import re
+import tarfile
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archwright.store import RunFolder
+from tests.reports.conftest import PATIENCE, browser, check_width, synthetic, wait_until
+from tests.web.conftest import HOSTILE
+from tests.web.served import serving, tell, write_finished, write_search
+
+__all__ = ["browser"]
+pytestmark = pytest.mark.browser
+Open = Callable[..., Any]
+AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.10.2.tgz"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("served")
+    write_finished(root / "one", synthetic(60))
+    write_finished(root / "two", synthetic(30) | {"model": "another"}, seed=4)
+    write_finished(root / HOSTILE.replace("/", ""), synthetic(20) | {"model": HOSTILE, "task": HOSTILE})
+    write_search(root / "search", trials=9)
+    (root / "broken").mkdir()
+    (root / "broken" / "run.json").write_text('{"id": "x", "opt')
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(root: Path) -> Iterator[str]:
+    with serving(root) as server:
+        yield server.address.rstrip("/")
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Open]:
+    """Opens a page; the test fails on whatever it complains about, and on any request to elsewhere."""
+    complaints: list[str] = []
+    contexts = []
+
+    def visit(path: str, **options: Any) -> Any:
+        contexts.append(browser.new_context(viewport={"width": 1200, "height": 900}, **options))
+        contexts[-1].set_default_timeout(PATIENCE)
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
+        ours = (f"{address}/", "data:", "blob:")
+        page.on("request", lambda request: request.url.startswith(ours) or complaints.append(request.url))
+        page.goto(address + path)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def names(page: Any) -> list[str]:
+    return [row.get_attribute("data-run") for row in page.locator("#list [data-run]").all()]
+
+
+def test_runs_are_searched_sorted_and_ticked(visit: Open) -> None:
+    page = visit("/")
+    assert len(names(page)) == 5
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert names(page) == sorted(names(page), key=str.lower)
+    page.fill("#search", "another")
+    assert names(page) == ["two"]
+    page.fill("#search", "")
+    page.get_by_label("Compare one").check()
+    assert page.locator("#compare").is_disabled()
+    page.get_by_label("Compare two").check()
+    page.click("#compare")
+    page.wait_for_url("**/compare?run=one&run=two")
+    assert page.locator("#fronts-0-plot .main-svg").first.is_visible()
+
+
+def test_states_are_words_not_only_colours(visit: Open) -> None:
+    page = visit("/")
+    states = {row.get_attribute("data-run"): row.inner_text() for row in page.locator("#list [data-run]").all()}
+    assert "damaged" in states["broken"] and "stopped" in states["search"] and "finished" in states["one"]
+    assert "archwright compress --options" in states["search"]
+
+
+def test_the_budget_of_the_list_gives_another_network(visit: Open) -> None:
+    page = visit("/")
+    best = page.locator("[data-run=one] td").nth(5)
+    before = best.inner_text()
+    page.focus("#within")
+    page.keyboard.press("Home")
+    assert best.inner_text() != before
+
+
+def test_hostile_names_are_text(visit: Open) -> None:
+    page = visit("/")
+    page.get_by_role("link", name=HOSTILE.replace("/", "")).click()
+    assert HOSTILE in page.locator("h1").inner_text()
+    page.locator("#chosen a.button").click()
+    assert HOSTILE.replace("/", "") in page.locator(".contents").inner_text()
+
+
+def test_the_sliders_agree_with_select(visit: Open, address: str) -> None:
+    """What the page answers is what the command answers for the line that it shows."""
+    page = visit("/run/one")
+    for place in (100, 300, 450, 700, 900):
+        page.evaluate(
+            "(place) => { const slider = document.getElementById('limit-share');"
+            " slider.value = place; slider.dispatchEvent(new Event('input')); }",
+            place,
+        )
+        line = page.locator("#budget-command code").inner_text()
+        params = re.search(r"--params (\S+)", line)
+        assert params
+        answer = page.request.get(f"{address}/api/select/one", params={"params": params[1]}).json()
+        if "error" in answer:
+            assert "No sub-network" in page.locator("#budget-answer").inner_text()
+        else:
+            assert page.locator("#chosen h3").inner_text() == f"Sub-network of trial {answer['selected']['trial']}"
+
+
+def test_a_running_search_updates_without_a_reload(visit: Open, root: Path) -> None:
+    run = write_search(root / "growing", trials=5)
+    with run.lock():
+        page = visit("/run/growing")
+        assert "running" in page.locator("#status").inner_text()
+        page.evaluate("window.kept = true")
+        tell(run, 4)
+        wait_until(page, "document.getElementById('status').dataset.trials === '9'")
+        wait_until(page, "document.getElementById('progress-plot').data[0].y.length === 9")
+        lines = "document.getElementById('front-plot').data"
+        wait_until(page, f"{lines}[0].x.length + {lines}[2].x.length === 9")
+        assert page.evaluate("window.kept") is True
+    wait_until(page, "document.getElementById('status').textContent.startsWith('stopped')")  # killed, or ended badly
+    assert "archwright compress --options" in page.locator("#status").inner_text()
+    with page.expect_navigation():
+        finish(run)
+    page.locator("#numbers tbody tr").nth(2).wait_for()
+    assert page.evaluate("window.kept") is None
+
+
+def finish(run: RunFolder) -> None:
+    run.note("result", synthetic(9) | {"run": "growing"})
+    run.note("finished", {"trials": 9})
+
+
+def test_the_list_shows_a_new_run_by_itself(visit: Open, root: Path) -> None:
+    page = visit("/")
+    assert "late" not in names(page)
+    write_search(root / "late", trials=3)
+    page.locator("[data-run=late]").wait_for()
+
+
+def test_progress_is_shown_while_it_lasts(visit: Open, root: Path) -> None:
+    from archwright.progress import progress, record_progress
+
+    run = write_search(root / "working", trials=2)
+    with run.lock(), record_progress(run.progress), progress("training the super-network", 8, "steps") as bar:
+        bar.advance(2)
+        page = visit("/run/working")
+        wait_until(page, "document.getElementById('status').textContent.includes('training the super-network')")
+        assert page.locator("#status progress").count() == 1
+    assert not run.progress.exists()
+
+
+def test_a_damaged_run_says_so(visit: Open) -> None:
+    page = visit("/run/broken")
+    assert "This run is damaged" in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("path", ["/", "/run/one", "/run/search", "/compare?run=one&run=two", "/proxies"])
+def test_narrow_windows_do_not_scroll_sideways(visit: Open, path: str) -> None:
+    check_width(visit(path), 400)
+
+
+def test_the_page_works_with_the_keyboard_alone(visit: Open) -> None:
+    page = visit("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "one":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/run/one")
+    page.focus("#limit-share")
+    before = page.locator("#chosen h3").inner_text()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#chosen h3").inner_text() != before
+
+
+def test_dark_mode_is_dark(visit: Open) -> None:
+    page = visit("/", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The accessibility checker, fetched once; the tests are skipped where the package index cannot be reached."""
+    kept = Path(tempfile.gettempdir()) / f"archwright-{hashlib.sha256(AXE.encode()).hexdigest()[:12]}.js"
+    if not kept.exists():
+        try:
+            with urllib.request.urlopen(AXE, timeout=30) as answer:
+                packed = answer.read()
+        except OSError as error:
+            pytest.skip(f"the accessibility tests need {AXE}: {error}")
+        with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+            member = files.extractfile("package/axe.min.js")
+            assert member is not None
+            kept.write_bytes(member.read())
+    return kept.read_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/run/one", "/run/search", "/network/TRIAL/one", "/compare?run=one&run=two"])
+def test_axe_finds_no_serious_fault(visit: Open, axe: str, path: str, scheme: str) -> None:
+    trial = synthetic(60)["front"][2]["trial"]
+    page = visit(path.replace("TRIAL", str(trial)), color_scheme=scheme)
+    page.wait_for_timeout(600)
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    serious = [
+        (fault["id"], fault["nodes"][0]["html"][:160], fault["nodes"][0]["failureSummary"][:300])
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert serious == []

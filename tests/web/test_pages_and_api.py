@@ -1,0 +1,255 @@
+"""What pages and JSON say of runs that are finished, running, stopped or damaged."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from archwright.compression.run import load_run
+from archwright.errors import BadInput
+from archwright.web.folder import ServedFolder, open_folder, state_of
+from tests.reports.pages import headline, page_data, page_text
+from tests.web.served import tell, write_finished, write_search
+
+ORIGIN = {"origin": "http://127.0.0.1:8321"}
+
+
+def rows_of(client: TestClient) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in client.get("/api/runs").json()["runs"]}
+
+
+def test_the_list_has_every_run_and_its_state(client: TestClient) -> None:
+    rows = rows_of(client)
+    assert len(rows) == 3
+    assert rows["one"]["state"] == "finished" and rows["one"]["trials"] == 40
+    assert rows["search"]["state"] == "stopped" and rows["search"]["trials"] == 12
+    assert rows["search"]["resume"].startswith("archwright compress --options ")
+    assert page_data(client.get("/").text)["runs"] == client.get("/api/runs").json()["runs"]
+
+
+def test_a_folder_without_runs_says_what_to_do(tmp_path: Path) -> None:
+    assert open_folder(tmp_path).run_names() == []
+    with pytest.raises(BadInput, match="must be a folder with runs"):
+        open_folder(tmp_path / "missing")
+
+
+def test_the_page_of_a_run_is_its_report(client: TestClient, result: dict[str, Any]) -> None:
+    page = client.get("/run/one").text
+    data = page_data(page)
+    assert data["result"]["front"] == json.loads(json.dumps(result["front"]))
+    assert data["site"]["network"] == "/network/TRIAL/one"
+    assert "no worse than the original" in headline(page)
+
+
+def test_results_are_given_as_they_were_written(client: TestClient, folder: Path) -> None:
+    assert client.get("/api/run/one").json() == json.loads((folder / "one" / "result.json").read_text())
+
+
+def test_a_search_in_the_middle_is_shown_as_far_as_it_is(client: TestClient, folder: Path) -> None:
+    document = client.get("/api/run/search").json()
+    assert document["schema"] == "archwright/compress/1" and len(document["trials"]) == 12
+    errors = [row["validation_error"] for row in document["trials"]]
+    assert min(member["validation_error"] for member in document["front"]) == min(errors)
+    assert document["hypervolume_over_time"] == sorted(document["hypervolume_over_time"])
+    assert 0 < document["trials"][0]["nonembedding_share"] <= 1
+    tell(open_folder(folder).run("search"), 3)
+    assert len(client.get("/api/run/search").json()["trials"]) == 15
+    assert client.get("/run/search").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "budget", [{"params": f"{share}%"} for share in (5, 20, 35, 50, 80)] + [{"max_loss": "2%"}], ids=str
+)
+def test_select_answers_as_the_command_does(client: TestClient, folder: Path, budget: dict[str, Any]) -> None:
+    answer = client.get("/api/select/one", params=budget)
+    try:
+        pick = load_run(folder / "one").select(**budget)
+    except BadInput as error:
+        assert answer.status_code == 400 and answer.json()["error"] == str(error)
+        return
+    assert answer.json()["schema"] == "archwright/select/1"
+    assert answer.json()["selected"]["trial"] == pick.entry["trial"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("", "a budget is needed"),
+        ("params=lots", "--params"),
+        ("latency_ms=4", "not what this front is about"),
+        ("latency_ms=x", "must be a number"),
+        ("max_loss=7", "--max-loss"),
+    ],
+)
+def test_a_budget_that_cannot_be_answered_says_why(client: TestClient, query: str, words: str) -> None:
+    answer = client.get(f"/api/select/one?{query}")
+    assert answer.status_code == 400 and words in answer.json()["error"]
+
+
+def damage(run: Path, kind: str) -> None:
+    if kind == "cut result":
+        text = (run / "result.json").read_text()
+        (run / "result.json").write_text(text[: len(text) // 2])
+    elif kind == "other result":
+        (run / "result.json").write_text('{"schema": "archwright/compress/1", "front": [1, 2]}')
+    elif kind == "no schema":
+        (run / "result.json").write_text("[]")
+    elif kind == "binary result":
+        (run / "result.json").write_bytes(b"\xff\xfe\x00")
+    elif kind == "cut options":
+        (run / "run.json").write_text('{"id": "x", "opt')
+    elif kind == "empty options":
+        (run / "run.json").write_text("")
+    elif kind == "odd options":
+        (run / "run.json").write_text('{"id": 3, "options": [1]}')
+    elif kind == "folder for result":
+        (run / "result.json").unlink()
+        (run / "result.json").mkdir()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("cut result", "other result", "no schema", "binary result", "cut options", "empty options", "odd options"),
+        "folder for result",
+    ],
+)
+def test_a_damaged_run_shows_as_such_and_breaks_nothing(client: TestClient, folder: Path, kind: str) -> None:
+    damage(folder / "one", kind)
+    for path in ("/run/one", "/network/14/one", "/api/run/one"):
+        answer = client.get(path)
+        assert "Traceback" not in answer.text and str(folder) not in answer.text
+    for path in ("/compare?run=one", "/", "/api/runs"):
+        assert client.get(path).status_code == 200
+    assert "damaged" in page_text(client.get("/run/one").text)
+    assert client.get("/run/search").status_code == 200
+    answer = client.post("/api/export/14/one", json={"to": "hf"}, headers=ORIGIN)
+    assert answer.status_code in (400, 404, 500) and "error" in answer.json()
+    assert client.get("/api/jobs").json()["jobs"] == []
+
+
+@pytest.mark.parametrize("content", ["not json\n", '{"op_code": 0}\n', "\x00\x00"])
+def test_a_damaged_study_gives_a_reason(client: TestClient, folder: Path, content: str) -> None:
+    (folder / "search" / "study.journal").write_text(content)
+    page = client.get("/run/search")
+    assert page.status_code == 200
+    assert "study" in page_data(page.text)["site"]["live"]["reason"] or content.startswith("\x00")
+
+
+def test_a_journal_that_ends_in_the_middle_of_a_line_is_left_alone(client: TestClient, folder: Path) -> None:
+    """The page never writes: what a killed search has left half-written stays for the search to mend."""
+    journal = folder / "search" / "study.journal"
+    journal.write_bytes(journal.read_bytes() + b'{"op_code": 4, "wor')
+    before = journal.read_bytes()
+    assert len(client.get("/api/run/search").json()["trials"]) == 12
+    assert journal.read_bytes() == before
+
+
+def test_a_study_whose_database_is_gone_gives_a_reason(client: TestClient, folder: Path, tmp_path: Path) -> None:
+    database = tmp_path / "study.db"
+    run = write_search(folder / "stored", store=f"sqlite:///{database}")
+    tell(run, 4, f"sqlite:///{database}")
+    assert len(client.get("/api/run/stored").json()["trials"]) == 4
+    database.rename(tmp_path / "moved.db")
+    write_search(folder / "later", store=f"sqlite:///{database}")
+    reason = page_data(client.get("/run/later").text)["site"]["live"]["reason"]
+    assert "cannot be read" in reason and str(tmp_path) not in reason
+    assert not database.exists()  # looking makes no database
+
+
+def test_looking_changes_no_file(client: TestClient, folder: Path) -> None:
+    def files() -> dict[str, tuple[int, bytes]]:
+        return {str(p): (p.stat().st_mtime_ns, p.read_bytes()) for p in sorted(folder.rglob("*")) if p.is_file()}
+
+    before = files()
+    for path in ("/", "/run/one", "/run/search", "/network/14/one", "/compare?run=one", "/api/runs", "/api/run/search"):
+        client.get(path)
+    assert files() == before
+
+
+def test_compared_runs_stand_side_by_side(client: TestClient, folder: Path, result: dict[str, Any]) -> None:
+    write_finished(folder / "two", {**result, "task": "other"}, sampler="random", seed=7)
+    trial = result["front"][0]["trial"]
+    page = client.get(f"/compare?run=one&run=two&network={trial}:one&network={trial}:two").text
+    words = page_text(page)
+    assert "different models or tasks" in words
+    assert "sampler nsga2 random" in words and "seed 0 7" in words
+    pictures = next(block for block in page_data(page)["blocks"].values() if block["kind"] == "pictures")
+    assert [picture["title"] for picture in pictures["pictures"]] == [f"one, trial {trial}", f"two, trial {trial}"]
+
+
+def test_a_sub_network_has_its_page(client: TestClient, result: dict[str, Any]) -> None:
+    trial = result["front"][1]["trial"]
+    page = client.get(f"/network/{trial}/one").text
+    assert page_data(page)["member"]["keep"] == result["front"][1]["keep"]
+    assert "archwright export" in json.dumps(page_data(page)["commands"])
+    assert client.get("/network/99999/one").status_code == 404
+    assert client.get(f"/network/{trial}/search").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"to": "zip"}, "to must be one of"),
+        ({"to": "hf", "out": "/tmp/x"}, "the body must be an object"),
+        ({"to": 3}, "to must be str"),
+        ([], "the body must be an object"),
+    ],
+    ids=str,
+)
+def test_an_export_that_makes_no_sense_is_refused(
+    client: TestClient, result: dict[str, Any], body: Any, words: str
+) -> None:
+    trial = result["front"][1]["trial"]
+    answer = client.post(f"/api/export/{trial}/one", json=body, headers=ORIGIN)
+    assert answer.status_code == 400 and words in answer.json()["error"]
+
+
+def test_what_is_not_json_is_refused(client: TestClient) -> None:
+    answer = client.post("/api/try/1/one", content=b"\xff", headers=ORIGIN)
+    assert answer.status_code == 400 and answer.json()["error"] == "the body must be JSON."
+
+
+def test_without_leave_nothing_can_be_started(client: TestClient) -> None:
+    assert client.get("/start").status_code == 404
+    for path in ("/api/start", "/api/command", "/api/resume/search", "/api/stop/search"):
+        assert client.post(path, json={}, headers=ORIGIN).status_code in (404, 405)
+
+
+def test_assets_are_ours_only(client: TestClient) -> None:
+    assert client.get("/assets/x/base+blocks.js").status_code == 200
+    assert client.get("/assets/x/plotly.min.js").headers["cache-control"].endswith("immutable")
+    for name in ("nothing.js", "base.py", "base+../page.js", "base", "page.html", "+".join(["base"] * 30) + ".js"):
+        assert client.get(f"/assets/x/{name}").status_code == 404
+
+
+def test_documents_of_proxies_and_designs_are_found(client: TestClient, folder: Path) -> None:
+    from tests.reports.rank_documents import rank_document
+
+    document = rank_document(60)
+    (folder / "rank.json").write_text(json.dumps(document))
+    (folder / "broken.json").write_text('{"schema": "archwright/rank/1", "rows": [')
+    words = page_text(client.get("/proxies").text)
+    assert str(document["benchmark"]) in words and "Leaderboard" in words
+    assert client.get("/proxies/rank.json").status_code == 200
+    assert client.get("/proxies/one/result.json").status_code == 404
+
+
+def test_a_run_that_vanishes_is_not_found(client: TestClient, folder: Path) -> None:
+    shutil.rmtree(folder / "one")
+    assert client.get("/run/one").status_code == 404
+    assert "one" not in rows_of(client)
+
+
+def test_states(folder: Path) -> None:
+    served = ServedFolder(folder.resolve())
+    run = served.run("search")
+    assert state_of(run) == ("stopped", "")
+    with run.lock():
+        assert state_of(run) == ("running", "")
+        with pytest.raises(BadInput), run.lock():  # asking did not take it away
+            pass
+    assert state_of(run) == ("stopped", "")
