@@ -133,16 +133,19 @@ class RunFolder:
 
     def sweep(self) -> None:
         """Deletes what is half-written, unless others than the command that has the lock may be writing it."""
+        if not self.half_written and not (self.path / JOINED).exists():
+            return
         with suppress(BlockingIOError), lock_joined(self.path / JOINED, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            self._delete_half_written()
+            for left in self.half_written:  # looked for again: nobody can join any more
+                if left.is_dir() and not left.is_symlink():
+                    shutil.rmtree(left)
+                else:
+                    left.unlink(missing_ok=True)
             (self.path / JOINED).unlink(missing_ok=True)
 
-    def _delete_half_written(self) -> None:
-        for left in (*self.path.glob(BESIDE), *self.path.glob(HALF_WRITTEN)):
-            if left.is_dir() and not left.is_symlink():
-                shutil.rmtree(left)
-            else:
-                left.unlink()
+    @property
+    def half_written(self) -> list[Path]:
+        return [*self.path.glob(BESIDE), *self.path.glob(HALF_WRITTEN)]
 
     def renew(self, options: Mapping[str, Any]) -> None:
         """Notes the options of a resumed run, for the workers that join it."""
