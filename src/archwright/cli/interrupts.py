@@ -43,7 +43,7 @@ def interrupt_on_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def interrupt(number: int, *_: Any) -> NoReturn:
