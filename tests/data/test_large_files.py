@@ -58,7 +58,7 @@ def test_a_task_of_a_large_file(rows: Path) -> None:
 def test_a_mistake_in_a_row_that_is_not_drawn_is_found(rows: Path) -> None:
     with open(rows, "a") as file:
         file.write(" ,x,good,1\n")
-    with pytest.raises(BadInput, match="line 402 of .* has no text"):
+    with pytest.raises(BadInput, match=r"line 402 of .* has no text"):
         parse_file(rows, Columns(), FewRows(20, 0))
 
 
