@@ -34,7 +34,7 @@ def worker(config: WorkerConfig) -> WorkerResult:
     torch.set_num_threads(max(1, join.threads))
     folder = existing_run(config.run.run)
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
-    evaluator = load_evaluator(folder, device=join.device, training=True)
+    evaluator = load_evaluator(folder, device=join.device)
     with report_database_loss():
         trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)
