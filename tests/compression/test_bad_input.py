@@ -227,7 +227,7 @@ def test_a_loss_that_is_no_number(capfd: Any, tmp_path: Path, given: dict[str, A
     assert {path.name for path in (tmp_path / "run").iterdir()} <= WRITTEN
 
 
-WRITTEN = {".lock", "config.yaml", "plan.json", "run.json", "seconds.json", "threads.json"}
+WRITTEN = {".lock", "config.yaml", "digests.json", "kept", "plan.json", "run.json", "seconds.json", "threads.json"}
 GRADIENT = torch.zeros((), requires_grad=True)
 
 

@@ -31,7 +31,7 @@ def export(config: o.ExportConfig) -> ExportResult:
     if network.trial is None:
         raise BadInput(f"--trial is needed for {source}, a run of compress: a number of its front, -1 is the original.")
     run, trial, recovered = load_run(source), network.trial, network.recovered
-    evaluator = load_evaluator(run.folder)  # a damaged folder is noticed before a wrong trial
+    evaluator = load_evaluator(run.folder, training=False)  # a damaged folder is noticed before a wrong trial
     subnet = None if recovered or trial == ORIGINAL else run.member(trial).config
     return export_subnet(evaluator, trial, subnet, to=to, folder=config.target.out, int8=int8, recovered=recovered)
 

@@ -103,11 +103,11 @@ def select(config: o.SelectConfig) -> SelectResult:
     trial, recovered, exported = pick.entry["trial"], None, None
     if recovery.recover_epochs:
         with run.folder.lock():
-            evaluator = load_evaluator(run.folder, device=run.folder.settings["device"], training=True)
+            evaluator = load_evaluator(run.folder, device=run.folder.settings["device"])
             recovered = recover(evaluator, pick.config, trial, recovery)
     if export.to is not None:
         exported = export_subnet(
-            *(load_evaluator(run.folder), trial, pick.config),
+            *(load_evaluator(run.folder, training=False), trial, pick.config),
             to=export.to,
             folder=config.target.out,
             int8=export.int8,

@@ -37,7 +37,7 @@ def worker(config: WorkerConfig) -> WorkerResult:
     folder = existing_run(config.run.run)
     wait_for_file(folder.path / "ready.json", join.wait_minutes)
     with report_database_loss():
-        evaluator = load_evaluator(folder, device=join.device, training=True)
+        evaluator = load_evaluator(folder, device=join.device)
         with deterministic_algorithms(evaluator.context.config.output.deterministic):
             trials = join_search(evaluator, wait_minutes=join.wait_minutes)
     return WorkerResult(str(config.run.run), trials)

@@ -109,10 +109,10 @@ class RunContext:
         return errors
 
 
-def load_context(folder: RunFolder, *, device: str = "cpu", training: bool = False) -> RunContext:
+def load_context(folder: RunFolder, *, device: str = "cpu", training: bool = True) -> RunContext:
     """The context of a run that has begun; the device may be another one.
 
-    Of a finished run from its folder alone, unless `training`: training rows and pre-trained weights are not in it.
+    Without `training` that of a finished run comes from its folder alone, which has no training rows.
     """
     config = from_settings({**folder.settings, **own_inputs(folder)})
     if has_kept_inputs(folder) and not training:

@@ -202,14 +202,14 @@ class Selection:
         """The sub-network as a network of its own."""
         from archwright.compression.methods import load_evaluator
 
-        return load_evaluator(self.run.folder).extract(self.config)
+        return load_evaluator(self.run.folder, training=False).extract(self.config)
 
     def save_pretrained(self, folder: str | Path, to: str = "compact") -> dict[str, Any]:
         """Writes a checkpoint and returns its parity report."""
         from archwright.compression.export import export_subnet
         from archwright.compression.methods import load_evaluator
 
-        evaluator = load_evaluator(self.run.folder)
+        evaluator = load_evaluator(self.run.folder, training=False)
         return export_subnet(evaluator, self.entry["trial"], self.config, to=to, folder=Path(folder)).as_json()
 
 

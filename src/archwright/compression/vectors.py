@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from archwright.compression.context import RunContext
 from archwright.data.batching import Batch, Encoded, evaluation_batches
+from archwright.errors import Failed
 from archwright.logs import logger
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -37,6 +38,8 @@ def teach_vectors(context: RunContext, original: PrunedNetwork | None = None) ->
     """
     file = context.run.path / FILE
     if not file.exists():
+        if not context.task_data.trains:
+            raise Failed(f"{context.run.path} has lost its {FILE}; run its `archwright compress` command again.")
         original = original or load_saved_network(context.run.original).to(context.task_data.device)
         with context.run.phase("vectors"):
             rows = affordable_vectors(context, original)

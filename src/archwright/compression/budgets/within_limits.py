@@ -65,7 +65,7 @@ def select_within(run: RunFolder, result: Mapping[str, Any], limits: Limits) -> 
 
     What is measured for it is noted in the run folder.
     """
-    choice = BudgetChoice(load_evaluator(run), result, limits)
+    choice = BudgetChoice(load_evaluator(run, training=False), result, limits)
     with report_database_loss():
         finalists = choice.finalists()
     errors = choice.rescore(finalists)
@@ -85,7 +85,7 @@ def select_within(run: RunFolder, result: Mapping[str, Any], limits: Limits) -> 
 
 def measure_original_memory(run: RunFolder) -> float:
     """Bytes, as --memory counts them; measured once per run."""
-    return float(memory_bytes({MEMORY: read_original_memory(load_evaluator(run))}) or 0.0)
+    return float(memory_bytes({MEMORY: read_original_memory(load_evaluator(run, training=False))}) or 0.0)
 
 
 def read_original_memory(evaluator: SubnetEvaluator) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def space_for(name: str, space: str | None) -> str:
     return space or method.spaces[0]
 
 
-def load_evaluator(folder: "RunFolder", *, device: str = "cpu", training: bool = False) -> "SubnetEvaluator":
-    """The evaluator of a run that has begun, rebuilt from its folder; with `training` also from its data and model."""
+def load_evaluator(folder: "RunFolder", *, device: str = "cpu", training: bool = True) -> "SubnetEvaluator":
+    """The evaluator of a run that has begun; without `training` that of a finished run, from its folder alone."""
     from archwright.compression.context import load_context  # loads torch
 
     context = load_context(folder, device=device, training=training)

@@ -83,7 +83,7 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
         result = join_results(run, config, {method: finished.result for method, finished in runs.items()})
         if QUANTIZED in names:
             first = runs[methods[0]]
-            result[QUANTIZED] = study_quantization(load_evaluator(first.folder), first.result)
+            result[QUANTIZED] = study_quantization(load_evaluator(first.folder, training=False), first.result)
         run.note("result", result)
         write_atomic(run.report, render_compare_page(result, compare_runs([result])))
     return MethodComparison(run, result)

@@ -41,18 +41,22 @@ class FewRows:
 
         Every row draws a number; those with the smallest stay, as many as have KEPT characters, or `self.rows`.
         """
-        rng, kept, characters, total = np.random.default_rng((self.seed, LARGE_FILES)), [], 0, -1
+        rng, characters, total = np.random.default_rng((self.seed, LARGE_FILES)), 0, 0
+        kept: list[tuple[float, int, tuple[str, ...]]] = []
         labels: set[str] = set()
-        for total, row in enumerate(rows):
-            labels.add(row[0])
+        for row in rows:
+            if len(labels) <= MOST_CLASSES:
+                labels.add(row[0])
             heappush(kept, (-rng.random(), total, row))
-            characters += sum(map(len, row))
+            total += 1
+            characters += sum(len(text) for text in row)
             while characters > KEPT and len(kept) > self.rows:
-                characters -= sum(map(len, heappop(kept)[2]))
+                characters -= sum(len(text) for text in heappop(kept)[2])
         chosen = [row for _, _, row in sorted(kept, key=lambda entry: entry[1])]
-        if len(missing := labels - {row[0] for row in chosen}) and len(labels) <= MOST_CLASSES:
+        missing = labels - {row[0] for row in chosen}
+        if missing and len(labels) <= MOST_CLASSES:
             logger.warning("%s: no row with %s is among those that were drawn", source, quote_all(sorted(missing)))
-        return chosen, total + 1
+        return chosen, total
 
 
 MOST_CLASSES = 1000
@@ -245,13 +249,10 @@ def leave_out_empty(lines: Iterable[Line], columns: Columns, path: Path) -> Iter
 def collect(lines: Iterable[Line], columns: Columns, source: str, few: FewRows | None = None) -> Examples:
     """Examples from named values; with `few` a random part of them."""
     names = [name for name in (columns.text, columns.pair, *columns.choices) if name is not None]
-    rows = ((label_of(line, columns.label, source), *(text_of(line, name, source) for name in names)) for line in lines)
-    total = None
-    if few is not None:
-        kept, total = few.draw(rows, source)
-        rows = iter(kept)
-    labels, *texts = map(list, zip(*rows, strict=True)) if (rows := list(rows)) else ([], *([] for _ in names))
-    by_name = dict(zip(names, texts, strict=True))
+    read = ((label_of(line, columns.label, source), *(text_of(line, name, source) for name in names)) for line in lines)
+    rows, total = (list(read), None) if few is None else few.draw(read, source)
+    labels = [row[0] for row in rows]
+    by_name = {name: [row[place] for row in rows] for place, name in enumerate(names, start=1)}
     pairs = None if columns.pair is None else by_name[columns.pair]
     choices = {column: by_name[column] for column in columns.choices}
     return Examples(source, by_name[columns.text], pairs, labels, choices, total)
