@@ -62,8 +62,8 @@ PROGRESS = (
 )
 LIVE = "The search is not finished; what it has found so far is shown below."
 LIVE_PROGRESS = (
-    "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the rows "
-    "of the search; higher is better."
+    "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the "
+    "rows of the search; higher is better."
 )
 FIDELITY = (
     "{k} sub-networks drawn at random, each once with the weights it inherits from the super-network and once trained "
