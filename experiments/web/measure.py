@@ -4,8 +4,8 @@
 
 First paint: largest contentful paint in Chromium with 5,000 trials, of a finished run and of a running search, median
 of 5 visits of a browser that has visited no page before. Live: seconds from a told trial until the page shows it,
-median of 10. Load: so many viewers of a running search for so long, in turns with as long a time without any; failed requests,
-and how many trials the search told per second of the clock and of its own processor time with and without them.
+median of 10. Load: so many viewers of a running search for so long, in turns with as long a time without any; failed
+requests, and how many trials the search told per second of the clock and of its own processor time in both.
 """
 
 import argparse
