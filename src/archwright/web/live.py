@@ -81,6 +81,7 @@ class LiveRun:
             share = trial.values[place] / whole if whole and place is not None else None
             error = self.unscale(trial.values[0])
             start = self.rows[0]["begun"] if self.rows else trial.datetime_start
+            end = trial.datetime_complete
             params = {name: value for name, value in trial.params.items() if isinstance(value, int | float)}
             self.rows.append(
                 {
@@ -88,7 +89,7 @@ class LiveRun:
                     "values": [error, *trial.values[1:]],
                     "validation_error": error,
                     "nonembedding_share": share,
-                    "seconds": (trial.datetime_complete - start).total_seconds() if start else None,
+                    "seconds": (end - start).total_seconds() if start and end else None,
                     "params": params if len(params) <= 6 else None,
                     "begun": start,
                 }
