@@ -2,15 +2,16 @@
 
 python -m scripts.make_screenshots RUNS_DIR FOLDER [--all]
 
-Without --all only the wide light ones are made, and of the run one that is dark and one as narrow as a phone.
+Without --all only the wide light ones are made, and of the run one that is dark and one as narrow as a phone; they are
+made small for the repository. With it all pages are taken whole, for looking at them.
 """
 
 import argparse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from archwright.commands import COMMANDS
 from archwright.web.folder import FINISHED, open_folder, summarize
@@ -20,6 +21,8 @@ CHROMIUM = "/usr/bin/chromium"
 WIDTHS = (1400, 400)
 TEXT = "A lovely film, with bright music and a story that stays."
 PATIENCE = 240_000
+TALLEST, WIDEST, COLOURS = 1900, 1000, 96
+"""Pixels and colours of a committed picture."""
 
 
 @contextmanager
@@ -31,6 +34,11 @@ def served(runs: Path) -> Iterator[str]:
     finally:
         prepared.stop()
         thread.join(timeout=10)
+
+
+def hold(runs: Path, path: str) -> AbstractContextManager[None]:
+    """A stopped run as if its search were running."""
+    return open_folder(runs).run(unquote(path.removeprefix("/run/"))).lock()
 
 
 def page_addresses(runs: Path) -> dict[str, str]:
@@ -67,6 +75,18 @@ def take(page: Any, name: str, file: Path) -> None:
     page.screenshot(path=str(file), full_page=True, animations="disabled")
 
 
+def shrink(file: Path) -> None:
+    """Small enough for the repository: the upper part, in fewer pixels and colours."""
+    from PIL import Image
+
+    with Image.open(file) as whole:
+        picture = whole.convert("RGB").crop((0, 0, whole.width, min(whole.height, TALLEST)))
+    scale = min(1.0, WIDEST / picture.width)
+    picture = picture.resize((round(picture.width * scale), round(picture.height * scale)), Image.Resampling.LANCZOS)
+    method = Image.Quantize.MAXCOVERAGE  # keeps the few pixels of an accent in their colour
+    picture.quantize(COLOURS, method, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", type=Path)
@@ -94,7 +114,11 @@ def main() -> None:
                     page.on("pageerror", lambda error, name=name: print(name, error))
                     page.goto(address + path)
                     end = "" if wide_light else f"-{width}-{scheme}"
-                    take(page, name, options.folder / f"{name}{end}.png")
+                    file = options.folder / f"{name}{end}.png"
+                    with hold(options.runs, path) if name == "live" else nullcontext():
+                        take(page, name, file)
+                    if not options.all:
+                        shrink(file)
                     context.close()
         browser.close()
 

@@ -71,8 +71,8 @@ class Api:
             return len(live.rows), news["state"], news["reason"], json.dumps(news["progress"])
 
         def news(after: int) -> tuple[dict[str, Any], int]:
-            live = self.live.get(run)
-            return live.news(after), len(live.rows)
+            told = self.live.get(run, update=False).news(after)
+            return told, after + len(told["trials"])
 
         async def stream(channel: Channel) -> AsyncIterator[bytes]:
             known = after
@@ -80,7 +80,10 @@ class Api:
                 if found is None:
                     yield b": still here\n\n"
                     continue
-                told, known = await run_in_threadpool(news, known)
+                try:
+                    told, known = await run_in_threadpool(news, known)
+                except (OSError, Failed):
+                    return  # the run was deleted; who asks again is told so
                 yield event("news", told)
 
         return self.events(f"run {name}", look, stream)

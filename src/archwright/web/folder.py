@@ -180,7 +180,7 @@ def parse_once(path: Path, changed: int, size: int) -> bool:
 
 def hide_path(words: str, run: RunFolder) -> str:
     """A message without the place of the run on this machine."""
-    return without_password(words.replace(f"{run.path}/", "").replace(str(run.path), run.path.name))
+    return str(without_password(words.replace(f"{run.path}/", "").replace(str(run.path), run.path.name)))
 
 
 def read_progress(run: RunFolder) -> dict[str, Any] | None:

@@ -44,6 +44,8 @@ class LiveRun:
         self._best: list[tuple[float, float]] = []  # points that none of the others dominates
         self._study: Study | None = None
         self._about: dict[str, Any] = {}
+        self._front: list[dict[str, Any]] = []
+        self._front_of = 0  # rows that it is the front of
         self._lock = threading.Lock()
 
     def update(self) -> None:
@@ -79,6 +81,7 @@ class LiveRun:
             share = trial.values[place] / whole if whole and place is not None else None
             error = self.unscale(trial.values[0])
             start = self.rows[0]["begun"] if self.rows else trial.datetime_start
+            end = trial.datetime_complete
             params = {name: value for name, value in trial.params.items() if isinstance(value, int | float)}
             self.rows.append(
                 {
@@ -86,7 +89,7 @@ class LiveRun:
                     "values": [error, *trial.values[1:]],
                     "validation_error": error,
                     "nonembedding_share": share,
-                    "seconds": (trial.datetime_complete - start).total_seconds() if start else None,
+                    "seconds": (end - start).total_seconds() if start and end else None,
                     "params": params if len(params) <= 6 else None,
                     "begun": start,
                 }
@@ -112,13 +115,15 @@ class LiveRun:
 
     def front(self) -> list[dict[str, Any]]:
         """Rows that no other beats in error and size (where it is not known, in the first cost), smallest first."""
-        places = [(self._size(row), row["validation_error"], at) for at, row in enumerate(self.rows)]
-        front, best = [], math.inf
-        for _, error, at in sorted(place for place in places if place[0] is not None):
-            if error < best:
-                front.append(self.rows[at])
-                best = error
-        return front
+        if len(self.rows) != self._front_of:  # fifty watchers ask for the same
+            places = [(self._size(row), row["validation_error"], at) for at, row in enumerate(self.rows)]
+            front, best = [], math.inf
+            for _, error, at in sorted(place for place in places if place[0] is not None):
+                if error < best:
+                    front.append(self.rows[at])
+                    best = error
+            self._front, self._front_of = front, len(places)
+        return self._front
 
     def _size(self, row: dict[str, Any]) -> float | None:
         values = row["values"]
@@ -166,7 +171,7 @@ class LiveRun:
             "progress": read_progress(self.run) if state == RUNNING else None,
             "planned_trials": self._about.get("trials") or self.run.settings.get("trials"),
             "after": after,
-            "trials": [public(row) for row in self.rows[after:]],
+            "trials": [public(row) for row in self.rows[after : len(self.volumes)]],
             "hypervolume_over_time": self.volumes[after:],
             "front": [row["trial"] for row in self.front()],
             "seconds_by_phase": self.run.seconds,
@@ -193,15 +198,16 @@ class LiveRuns:
     def __init__(self, most: int = 64) -> None:
         self._most, self._runs, self._lock = most, dict[tuple[str, str], LiveRun](), threading.Lock()
 
-    def get(self, run: RunFolder) -> LiveRun:
-        """Up to date."""
+    def get(self, run: RunFolder, *, update: bool = True) -> LiveRun:
+        """Up to date, or as it was when somebody looked last."""
         with self._lock:
             key = (str(run.path), run.identity)
             live = self._runs.pop(key, None) or LiveRun(run)
             self._runs[key] = live
             while len(self._runs) > self._most:
                 self._runs.pop(next(iter(self._runs)))
-        live.update()
+        if update:
+            live.update()
         return live
 
 
@@ -218,7 +224,10 @@ class Channel:
 
     async def _watch(self) -> None:
         while self._listeners:
-            found = await asyncio.to_thread(self._look)
+            try:
+                found = await asyncio.to_thread(self._look)
+            except Exception as error:  # a run that was deleted: its listeners find out when they look themselves
+                found = repr(error)
             if found != self.latest:
                 async with self._changed:
                     self.latest, self.version = found, self.version + 1

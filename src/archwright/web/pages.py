@@ -11,10 +11,17 @@ from urllib.parse import quote
 from archwright.errors import Failed
 from archwright.reports.compress.compare import render_compare_page
 from archwright.reports.compress.page import render_compress_page
-from archwright.reports.compress.summary import error_words, export_options, loss_words, member_table, run_words
+from archwright.reports.compress.summary import (
+    error_words,
+    export_options,
+    latency_setup,
+    loss_words,
+    member_table,
+    run_words,
+)
 from archwright.reports.design import render_design_page
 from archwright.reports.discover.page import render_discover_page
-from archwright.reports.numbers import error_format, fact, number, percent
+from archwright.reports.numbers import error_format, fact, milliseconds, number, percent
 from archwright.reports.page import PLOTLY, Block, Site, notice, read_asset, render_page, script_bundle, section, text
 from archwright.reports.rank.page import render_rank_page
 from archwright.reports.tables import table
@@ -183,6 +190,8 @@ class Pages:
                 "run_address": address("run", name),
                 "formats": {**FORMATS, "onnx-int8": "ONNX, 8 bit"},
                 "usual": options,
+                "latency": milliseconds(*(number(member, "latency_ms", key) for key in ("median", "low", "high"))),
+                "setup": latency_setup(result),
                 "select": select,
             },
             data={

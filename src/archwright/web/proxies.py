@@ -53,7 +53,10 @@ def leaderboard_section(ranks: Mapping[str, Document]) -> Section:
         low = [value - (number(own[p], "spearman_low") or value) for value, p in zip(values, here, strict=True)]
         high = [(number(own[p], "spearman_high") or value) - value for value, p in zip(values, here, strict=True)]
         spread = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1.2, "width": 3}
-        look = {"marker": marker(styles[benchmark], 8), "error_x": {**spread, "color": styles[benchmark].colour}}
+        look: dict[str, Any] = {
+            "marker": marker(styles[benchmark], 8),
+            "error_x": {**spread, "color": styles[benchmark].colour},
+        }
         hover = {"hovertemplate": "%{y}: %{x:.3f}<extra>%{fullData.name}</extra>"}
         traces.append(scatter(values, here, **look, **hover, **group(benchmark)))
     panel = Panel("", traces, "Spearman, higher is better", axis_title("", automargin=True))
