@@ -249,7 +249,7 @@ def warn_overlap(splits: Mapping[str, Split], given: Sequence[str]) -> str:
 def warn_contradictions(task: UnsplitTask) -> str:
     """That the same text has several classes, where that is so for more than a few rows."""
     rows = task.train
-    if not (task.labels and isinstance(rows, Rows)):
+    if task.kind != "classification" or not isinstance(rows, Rows):
         return ""
     classes: dict[tuple[str, ...], set[int]] = {}
     texts = list(zip(*rows.columns, strict=True))
