@@ -1,4 +1,4 @@
-"""The ready callbacks, with fakes of the packages that they write to, and without the packages."""
+"""The ready callbacks: with fakes of the packages that they write to, with these themselves, and without them."""
 
 import sys
 from importlib.util import find_spec
@@ -101,11 +101,57 @@ def test_a_missing_package_is_one_line(package: str, monkeypatch: pytest.MonkeyP
         MISSING[package]()
 
 
+def require_real(package: str) -> None:
+    if find_spec(package) is None:
+        pytest.skip(f"no {package} here")
+
+
+TOLD = {"training_the_super-network/loss": 0.5, "search/validation_error": 0.25, **FINAL}
+
+
 def test_a_real_tensorboard(tmp_path: Path) -> None:
-    if find_spec("tensorboard") is None:
-        pytest.skip("no tensorboard here")
+    require_real("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     tell(TensorBoard(tmp_path))
-    assert list(tmp_path.glob("events.out.*"))
+    events = EventAccumulator(str(tmp_path)).Reload()
+    scalars = {name: events.Scalars(name)[-1] for name in events.Tags()["scalars"]}
+    assert {name: scalar.value for name, scalar in scalars.items()} == pytest.approx(TOLD)
+    assert (scalars["training_the_super-network/loss"].step, scalars["search/validation_error"].step) == (3, 7)
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_a_real_mlflow(active: bool, tmp_path: Path) -> None:
+    require_real("mlflow")
+    import mlflow
+
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    if active:
+        mlflow.start_run()
+    callback = MLflow(run_name="mine")
+    run_id = mlflow.active_run().info.run_id
+    tell(callback)
+    assert (mlflow.active_run() is not None) == active
+    mlflow.end_run()
+    run = mlflow.get_run(run_id)
+    assert run.info.status == "FINISHED" and run.data.metrics == pytest.approx(TOLD)
+    assert run.data.params == {"model": "bert", "task": "rows"}
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_a_real_wandb(active: bool, tmp_path: Path) -> None:
+    require_real("wandb")
+    import wandb
+
+    options = {"mode": "offline", "dir": str(tmp_path), "settings": wandb.Settings(silent=True)}
+    if active:
+        wandb.init(**options)
+    callback = WandB(project="mine", **options)
+    tell(callback)
+    assert (wandb.run is not None) == active
+    wandb.finish()
+    (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")  # what would be uploaded
+    assert all(name.encode() in file.read_bytes() for name in TOLD)
 
 
 def test_an_error_of_a_callback_ends_the_run() -> None:

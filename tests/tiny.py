@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
+    AlbertConfig,
     AutoModelForSequenceClassification,
     BertConfig,
     CamembertConfig,
@@ -123,6 +124,9 @@ DECODERS: Mapping[str, PreTrainedConfig] = {
 }
 """Every family; with and without grouped queries, sliding windows, tied embeddings, biases and a free head size."""
 STOCK: Mapping[str, PreTrainedConfig] = {**ENCODERS, **DECODERS}
+SHARED_LAYER: Mapping[str, PreTrainedConfig] = {"albert": AlbertConfig(**SIZE, **ROOM, embedding_size=6)}
+"""One layer that is run at every place, and from which the same goes everywhere: for tests of its own."""
+CONFIGS: Mapping[str, PreTrainedConfig] = {**STOCK, **SHARED_LAYER}
 BY_QUERIES = {name for name in DECODERS if name.endswith("-queries")}
 LM = "lm"
 
@@ -219,7 +223,7 @@ def tiny(
 ) -> PrunedNetwork:
     """A new tiny super-network in float64 and evaluation mode; without a pooling its family's own."""
     grouping = "queries" if name in BY_QUERIES else "groups"
-    config = supernet_config(STOCK[name], kind=kind, labels=labels, pooling=pooling, grouping=grouping)
+    config = supernet_config(CONFIGS[name], kind=kind, labels=labels, pooling=pooling, grouping=grouping)
     with torch.random.fork_rng(devices=[]):
         model = network_class(config.kind)(config)
     randomise(model, seed)
@@ -235,7 +239,7 @@ def shared_tiny(name: str, pooling: str | None = None, kind: str = "classificati
 def tiny_batch(name: str = "bert", *, seed: int = 0, texts: int = 3, length: int = 7, labels: int = 3) -> TinyBatch:
     """Random tokens of different lengths, padded, with token types where the family knows them."""
     rng = np.random.default_rng((seed, texts, length))
-    config = STOCK[name]
+    config = CONFIGS[name]
     lengths = np.append(rng.integers(2, length + 1, size=texts - 1), length)
     mask = torch.tensor(np.arange(length) < lengths[:, None]).long()
     ids = torch.tensor(rng.integers(3, config.vocab_size, size=(texts, length)))
@@ -249,7 +253,7 @@ def tiny_batch(name: str = "bert", *, seed: int = 0, texts: int = 3, length: int
 def text_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7) -> TinyBatch:
     """Random tokens without padding; the targets are the next tokens, and the last token has none."""
     rng = np.random.default_rng((seed, texts, length, 1))
-    ids = torch.tensor(rng.integers(3, STOCK[name].vocab_size, size=(texts, length)))
+    ids = torch.tensor(rng.integers(3, CONFIGS[name].vocab_size, size=(texts, length)))
     nothing = torch.full((texts, 1), -100)
     return TinyBatch(
         {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, torch.cat([ids[:, 1:], nothing], dim=1)
@@ -291,7 +295,7 @@ def label_set_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7
 def pair_batch(name: str, *, seed: int = 0, texts: int = 3, length: int = 7) -> TinyBatch:
     """Pairs of texts, padded; the targets are vectors of both."""
     batch = choice_batch(name, seed=seed, texts=texts, choices=2, length=length)
-    width = getattr(STOCK[name], "hidden_size", None) or STOCK[name].dim
+    width = getattr(CONFIGS[name], "hidden_size", None) or CONFIGS[name].dim
     rng = np.random.default_rng((seed, texts, length, 2))
     return TinyBatch(batch.inputs, torch.tensor(rng.normal(size=(texts, 2, width))))
 
@@ -318,9 +322,9 @@ def stock_classifier(
 ) -> PreTrainedModel:
     """A randomly trained stock classifier of the family, or another stock network with a head, in evaluation mode."""
     names = dict(enumerate(labels)) or {0: "score"}
-    values = {**STOCK[name].to_dict(), **changes, "id2label": names, "label2id": {v: k for k, v in names.items()}}
+    values = {**CONFIGS[name].to_dict(), **changes, "id2label": names, "label2id": {v: k for k, v in names.items()}}
     with torch.random.fork_rng(devices=[]):
-        model = auto.from_config(type(STOCK[name]).from_dict(values))
+        model = auto.from_config(type(CONFIGS[name]).from_dict(values))
     randomise(model, seed)
     return model.eval()
 

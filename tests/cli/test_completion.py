@@ -1,7 +1,11 @@
-"""`archwright completion`: the scripts know every command and option, and bash completes with its own."""
+"""`archwright completion`: the scripts know every command and option, and each shell completes with its own."""
 
+import os
+import pty
+import select
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -72,6 +76,69 @@ def test_bash_completes(words: list[str], wanted: set[str], scripts: dict[str, P
     command = ["bash", "-c", ANSWER, "bash", str(scripts["bash"]), "archwright", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == wanted and done.stderr == ""
+
+
+@pytest.mark.parametrize(("words", "wanted"), COMPLETED.values(), ids=COMPLETED)
+def test_fish_completes(words: list[str], wanted: set[str], scripts: dict[str, Path], tmp_path: Path) -> None:
+    """Its own command says what it would offer; where we have nothing it offers files, of which there is one."""
+    if shutil.which("fish") is None:
+        pytest.skip("no fish here")
+    (tmp_path / "rows.csv").touch()
+    script = f"source {scripts['fish']}; complete -C '{' '.join(['archwright', *words])}'"
+    home = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = ["fish", "--no-config", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=home)
+    offered = {line.partition("\t")[0] for line in done.stdout.splitlines()}
+    assert offered == (wanted or ({"rows.csv"} if "--train" in words else set())) and done.stderr == ""
+
+
+TYPED = {
+    "a command": ("archwright sel\t", ["select"]),
+    "a shell": ("archwright completion f\t", ["completion", "fish"]),
+    "an option": ("archwright compress --text-p\t", ["compress", "--text-pair-column"]),
+    "a switch and its opposite": ("archwright compress --no-skip\t", ["compress", "--no-skip-empty"]),
+    "an option of another command": ("archwright worker --text-p\t", ["worker", "--text-p"]),
+    "a choice": ("archwright compress --preset p\t", ["compress", "--preset", "paper"]),
+    "a file": ("archwright compress --train ro\t", ["compress", "--train", "rows.csv"]),
+}
+
+
+@pytest.mark.parametrize("loaded", ["evaluated", "from a folder"])
+def test_zsh_completes_what_is_typed(loaded: str, scripts: dict[str, Path], tmp_path: Path) -> None:
+    """A real terminal: a tab is typed, and a function in place of the program says which words it got."""
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh here")
+    (tmp_path / "rows.csv").touch()
+    shutil.copy(scripts["zsh"], tmp_path / "_archwright")
+    begin = {
+        "evaluated": "source ./_archwright",
+        "from a folder": "fpath=($PWD $fpath); autoload -Uz compinit; compinit -u",
+    }
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "HOME": str(tmp_path)})
+    try:
+        say = 'archwright() { print -r -- "<got" "$@" "got>" }'
+        os.write(terminal, f'{begin[loaded]}; {say}; print "<got" ready "got>"\n'.encode())
+        assert read_words(terminal) == ["ready"]
+        for line, words in TYPED.values():
+            os.write(terminal, f"{line}\n".encode())
+            assert read_words(terminal) == words
+    finally:
+        os.write(terminal, b"exit\n")
+        os.close(terminal)
+        os.waitpid(child, 0)
+
+
+def read_words(terminal: int) -> list[str]:
+    """The words that the function printed, which end with `got>` on a line of its own."""
+    text, end = "", time.monotonic() + 300
+    while "got>\r\n" not in text:
+        assert time.monotonic() < end, text
+        if select.select([terminal], [], [], 1)[0]:
+            text += os.read(terminal, 65536).decode(errors="replace")
+    return text.rpartition("<got ")[2].partition(" got>\r\n")[0].split()
 
 
 @pytest.mark.parametrize("words", [[], ["csh"], ["bash", "zsh"]], ids=str)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AlbertConfig, AlbertModel, GPT2Config, GPT2Model
+from transformers import GPT2Config, GPT2Model, T5Config, T5EncoderModel
 
 import archwright as aw
 from archwright.errors import BadInput
@@ -16,10 +16,10 @@ from tests.compression.runs import POSITIONS, QUICK, ended, refusal, saved_model
 
 
 @pytest.fixture
-def albert(tmp_path: Path) -> Path:
-    folder = tmp_path / "albert"
-    size = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": 1}
-    AlbertModel(AlbertConfig(vocab_size=50, embedding_size=8, **size)).save_pretrained(folder)
+def t5(tmp_path: Path) -> Path:
+    folder = tmp_path / "t5"
+    size = {"d_model": 8, "d_kv": 4, "num_heads": 2, "d_ff": 8, "num_layers": 1}
+    T5EncoderModel(T5Config(vocab_size=50, **size)).save_pretrained(folder)
     return folder
 
 
@@ -126,8 +126,9 @@ def test_texts_longer_than_the_model(capfd: Any, tmp_path: Path, bert: Path) -> 
     assert "--max-length" in line and str(POSITIONS) in line
 
 
-def test_another_family(capfd: Any, tmp_path: Path, albert: Path, rows: Path) -> None:
-    line = refused(capfd, tmp_path, model=str(albert), train=rows)
+def test_another_family(capfd: Any, tmp_path: Path, t5: Path, rows: Path) -> None:
+    line = refused(capfd, tmp_path, model=str(t5), train=rows)
+    assert "t5" in line and "encoder and a decoder" in line
     assert all(word in line for word in ("albert", "bert", "distilbert", "gpt2", "llama", "mistral", "qwen2", "qwen3"))
 
 

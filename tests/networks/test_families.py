@@ -5,9 +5,9 @@ import pytest
 from archwright.networks.families import FAMILIES
 from archwright.networks.families.family import Family
 from tests.designed import DESIGNED, designed
-from tests.tiny import STOCK, shared_tiny
+from tests.tiny import CONFIGS, shared_tiny
 
-TINY = {config.model_type: name for name, config in (*DESIGNED.items(), *STOCK.items())}
+TINY = {config.model_type: name for name, config in (*DESIGNED.items(), *CONFIGS.items())}
 """A tiny network of every family."""
 
 

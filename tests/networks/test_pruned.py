@@ -18,6 +18,7 @@ from archwright.subnet.spec import LayerSpec, SubnetSpec
 from tests.designed import DESIGNED
 from tests.tiny import (
     BATCHES,
+    CONFIGS,
     DECODERS,
     ENCODERS,
     LABELS,
@@ -49,7 +50,7 @@ ASKED = [
 
 
 def test_every_family_is_tried() -> None:
-    assert {config.model_type for config in (*STOCK.values(), *DESIGNED.values())} == set(FAMILIES)
+    assert {config.model_type for config in (*CONFIGS.values(), *DESIGNED.values())} == set(FAMILIES)
 
 
 @pytest.mark.covering

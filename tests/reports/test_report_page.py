@@ -77,7 +77,7 @@ def test_an_original_that_knows_nothing_is_not_praised(result: dict[str, Any]) -
 
 def test_headline_says_when_nothing_is_near(result: dict[str, Any]) -> None:
     result["original"]["test_error"] = 0.01
-    assert "no sub-network stays within 2 points" in headline(result)
+    assert "The pick of half the size or less loses more than 2 points" in headline(result)
 
 
 def test_headline_without_test_set_uses_validation(result: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from archwright.subnet.importance import (
     losses_without,
     mask_scores,
     order_by_importance,
-    record_inputs,
+    record_effects,
     reorder,
     take_tokens,
 )
@@ -132,8 +132,7 @@ def test_pieces_of_a_text_are_squared_one_by_one() -> None:
     heads, units = mask_scores(model, [batch], task_loss, torch.square, span=3)
     down = model.placed_layers()[1].layer.get_submodule(model.placed_layers()[1].parts.down)
     with evaluating(model), torch.enable_grad():
-        activation, gradient = record_inputs(model, [down], batch, task_loss)[down]
-    effects = activation * gradient  # texts x tokens x units
+        effects = record_effects(model, [down], batch, task_loss)[down]  # texts x tokens x units
     pieces = torch.stack([effects[:, 0:3].sum(1), effects[:, 3:6].sum(1), effects[:, 6:].sum(1)])
     torch.testing.assert_close(units[1], pieces.square().sum((0, 1)) / 2)
     rows = mask_gradients(model, [batch], task_loss, span=3)

@@ -80,6 +80,7 @@ complete -o bashdefault -o default -F _archwright archwright
 
 
 def zsh_script(commands: Mapping[str, Command], options: Tables) -> str:
+    """For `eval`, also where nothing has begun the completions of zsh, and as a file _archwright in its fpath."""
     described = "\n".join(f"        {quoted(f'{name}:{command.summary}')}" for name, command in commands.items())
     return f"""#compdef archwright
 # archwright, completed by zsh: eval "$(archwright {COMPLETION} zsh)"
@@ -105,7 +106,12 @@ _archwright() {{
     fi
     if (( ${{#found}} )); then compadd -a found; else _files; fi
 }}
-compdef _archwright archwright
+if [[ "${{funcstack[1]}}" == _archwright ]]; then  # a file that zsh has just loaded in order to complete
+    _archwright "$@"
+else
+    (( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit }}
+    compdef _archwright archwright
+fi
 """
 
 

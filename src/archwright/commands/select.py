@@ -73,7 +73,8 @@ class SelectResult:
             )
             repair = self.recovery["repair"]
             start = "the weights it was searched with" if repair == "none" else f"weights after {repair} repair"
-            lines.append(f"recovered in {self.recovery['epochs']:g} epochs from {start}: {changes}")
+            epochs = self.recovery["epochs"]
+            lines.append(f"recovered in {epochs:g} epoch{'' if epochs == 1 else 's'} from {start}: {changes}")
         if self.export:
             lines += self.export.lines()
         else:

@@ -48,7 +48,7 @@ def finetune_original(context: RunContext) -> PrunedNetwork:
         return load_saved_network(run.original).to(task_data.device)
     steps = plan_steps(context, "original", lambda: original_steps(context))
     epochs = steps / task_data.steps_per_epoch(context.config.supernet.batch_size)
-    length = f"fine-tuning for {epochs:.3g} epochs" if steps else "not trained further"
+    length = f"fine-tuning for {epochs:.3g} epoch{'' if epochs == 1 else 's'}" if steps else "not trained further"
     logger.warning("%s; %s", task_data.head.note, length)
     network = load_checkpoint(task_data, context.original_model, context.config.supernet)
     with run.phase("original"):

@@ -31,9 +31,13 @@ from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import write_config
 from archwright.devices import deterministic_algorithms, limit_kernel_cache
+from archwright.errors import BadInput
+from archwright.networks.families import FAMILIES
+from archwright.networks.load import stock_config
 from archwright.progress import record_progress
 from archwright.reports.compress.page import render_compress_page
 from archwright.search import SAMPLERS
+from archwright.spaces.subnetwork import SPACES
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
 from archwright.tasks import TASK_KINDS
 from archwright.threads import choose_threads
@@ -55,7 +59,10 @@ def run_compression(
     method = METHODS[config.supernet.method]
     if task_data is None:
         task_data = load_data(config)
+        config = fit_space(config, task_data)
         config, task_data = fit_embeddings(config, task_data, config.output.out or default_folder(config, task_data))
+    else:
+        config = fit_space(config, task_data)
     validate(config, task_data)
     folder = config.output.out or default_folder(config, task_data)
     config, task_data = go_on_with_rows(config, folder, task_data)
@@ -128,6 +135,26 @@ def resolve_space(config: CompressConfig) -> CompressConfig:
             logger.warning("--preset %s: %s cannot serve the space large; --sampler random instead", *words)
         search = replace(search, sampler="random")
     return replace(config, supernet=replace(options, space=space), search=search)
+
+
+def fit_space(config: CompressConfig, task_data: TaskData) -> CompressConfig:
+    """The config with a space that the family can be searched in, where the usual one is not.
+
+    Of a layer that is run at every place the same heads and units go everywhere. BadInput where another space was asked
+    for, or the method takes other heads and units from every layer.
+    """
+    options, family = config.supernet, stock_config(task_data.source).model_type
+    if not FAMILIES[family].shared_layer or SPACES[str(options.space)].alike:
+        return config
+    able = [name for name in METHODS[options.method].spaces if SPACES[name].alike]
+    because = f"{family} runs one layer at every place, from which the same goes everywhere"
+    if not able:
+        methods = [name for name, method in METHODS.items() if any(SPACES[space].alike for space in method.spaces)]
+        raise BadInput(f"{because}, so --method must be {' or '.join(methods)}, got {options.method}.")
+    if options.space != METHODS[options.method].spaces[0]:
+        raise BadInput(f"{because}, so --space must be {' or '.join(able)}, got {options.space}.")
+    logger.warning("%s: --space %s", because, able[0])
+    return replace(config, supernet=replace(options, space=able[0]))
 
 
 def go_on_as_begun(config: CompressConfig, folder: Path) -> CompressConfig:

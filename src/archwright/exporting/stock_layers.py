@@ -104,7 +104,14 @@ def pad_zeros(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def check_first_norm(network: PrunedNetwork, blocks: list[Block]) -> None:
-    """A dead sub-layer borrows the norm before it; behind ELECTRA's projection there is none."""
+    """A dead sub-layer borrows the norm before it; behind ELECTRA's projection there is none, nor in a shared layer."""
+    shared = network.config.family.shared_layer
+    if shared and not (blocks and all(block.attention is not None and block.ffn is not None for block in blocks)):
+        heads, units = network.config.layers[0] if network.config.layers else (0, 0)
+        raise BadInput(
+            f"stock classes of {network.config.backbone['model_type']} always run heads and units of the shared layer, "
+            f"got {heads} heads and {units} units; export to compact."
+        )
     if blocks and blocks[0].attention is None and hasattr(network.backbone, "embeddings_project"):
         heads, units = network.config.layers[0]
         raise BadInput(
@@ -119,7 +126,7 @@ def norms_last_state(network: PrunedNetwork, blocks: list[Block]) -> State:
     parts = network.config.parts(0)
     state = other_tensors(network)
     norm = "embeddings_project" if hasattr(network.backbone, "embeddings_project") else family.embedding_norm
-    for place, block in enumerate(blocks):
+    for place, block in enumerate(blocks[:1] if family.shared_layer else blocks):
         root = f"{family.layers}.{place}"
         attention = attention_state(find_layer(network, block.attention), parts, network.config.whole(0).attention)
         ffn = ffn_state(find_layer(network, block.ffn), parts, width=width, units=most_units(network))
@@ -131,7 +138,7 @@ def norms_last_state(network: PrunedNetwork, blocks: list[Block]) -> State:
             state[f"{norm}.{leaf}"] = state[f"{norm}.{leaf}"] * SHRINK
         root = f"{family.layers}.{len(blocks)}"
         state |= {f"{root}.{name}": tensor for name, tensor in pooling_state(network, width).items()}
-    return state
+    return family.to_stock(state)
 
 
 def move_norm(state: State, before: str, norm: str, *, dead: bool) -> str:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ LADDER_SHARES = tuple(range(10, 100, 10))
 class SubnetSpace(ABC):
     """Sub-networks of one super-network."""
 
+    alike: ClassVar[bool] = False
+    """Whether all layers that are left keep the same, as a layer that is run at every place must."""
     name: str
     anatomy: Anatomy
     layer_order: tuple[int, ...]
@@ -55,6 +58,8 @@ class SubnetSpace(ABC):
 class SmallSpace(SubnetSpace):
     """Three numbers: layers, and heads and units that all of them share."""
 
+    alike = True
+
     @cached_property
     def choices(self) -> SubnetChoices:
         whole = self.anatomy
@@ -72,6 +77,8 @@ class SmallSpace(SubnetSpace):
 class StockSpace(SubnetSpace):
     """What stock Hugging Face classes can say: how many layers, and units that all of them share; all heads stay."""
 
+    alike = True
+
     @cached_property
     def choices(self) -> SubnetChoices:
         return {"layers": range(1, self.anatomy.layers + 1), "units": range(1, self.anatomy.units + 1)}
@@ -88,6 +95,8 @@ class StockSpace(SubnetSpace):
 class LayerSpace(SubnetSpace):
     """One switch per layer."""
 
+    alike = True
+
     @cached_property
     def choices(self) -> SubnetChoices:
         return {"layers": Bits(self.anatomy.layers)}
@@ -95,6 +104,14 @@ class LayerSpace(SubnetSpace):
     def build(self, config: Config) -> SubnetSpec:
         on = Bits(self.anatomy.layers).unpack(config["layers"])
         return tuple(whole if keep else GONE for whole, keep in zip(self.anatomy.full, on, strict=True))
+
+    def canonical(self, config: Config) -> Config:
+        """Of one layer that is run at every place only the number of times counts."""
+        if not self.anatomy.shared_layer:
+            return super().canonical(config)
+        switches = Bits(self.anatomy.layers)
+        times = int(switches.unpack(config["layers"]).sum())
+        return {"layers": switches.pack(np.arange(self.anatomy.layers) < times)}
 
 
 class MediumSpace(SubnetSpace):

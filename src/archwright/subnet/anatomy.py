@@ -32,6 +32,7 @@ def read_anatomy(config: PrunedConfig) -> Anatomy:
         embedding=cost(embedded.values()),
         projection=sum(linear.weight.numel() for linear in projections),
         output_head=output_head,
+        shared_layer=family.shared_layer,
     )
 
 

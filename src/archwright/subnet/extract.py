@@ -5,7 +5,7 @@ import copy
 import torch
 
 from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
-from archwright.subnet.slicing import slice_layer
+from archwright.subnet.slicing import left_once, slice_layer
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
 
 State = dict[str, torch.Tensor]
@@ -43,7 +43,7 @@ def extracted_state(model: PrunedNetwork, spec: SubnetSpec) -> State:
     state = clone_state({k: v for k, v in model.state_dict().items() if not k.startswith(root)})
     rows = zip(model.placed_layers(), spec, strict=True)
     left = [(placed, part) for placed, part in rows if any(map(count, part))]
-    for number, (placed, part) in enumerate(left):
+    for number, (placed, part) in enumerate(left_once(left)):
         for name, tensor in layer_state(placed, model.config, part).items():
             state[f"{root}{number}.{name}"] = tensor
     return state

@@ -48,13 +48,18 @@ def order_by_importance(
     remove_layers: bool = True,
     span: int | None = None,
 ) -> ImportanceOrder:
-    """Heads and units by their effect on the loss; layers by the loss without them, or by the sum of their scores."""
+    """Heads and units by their effect on the loss; layers by the loss without them, or by the sum of their scores.
+
+    A layer that is run at every place is run fewer times at the end.
+    """
     batches = list(batches)
     scores = mask_scores(model, batches, loss, reduce, span=span)
     ranked = [[row.sort(descending=True, stable=True) for row in part] for part in scores]
     heads, units = (tuple(tuple(row.indices.tolist()) for row in part) for part in ranked)
     head_scores, unit_scores = (tuple(tuple(row.values.tolist()) for row in part) for part in ranked)
-    if remove_layers:
+    if model.config.family.shared_layer:
+        layers = tuple(range(len(heads)))
+    elif remove_layers:
         layers = layer_order(model, batches, loss)
     else:
         sums = torch.stack([heads.sum() + units.sum() for heads, units in zip(*scores, strict=True)])
@@ -87,9 +92,8 @@ def mask_scores(
     ):
         for batch in batches:
             texts += len(batch.targets)
-            seen = record_inputs(model, list(owners), batch, loss)
-            for module, (activation, gradient) in seen.items():
-                effect = sum_texts(activation * gradient, len(batch.targets), span)
+            for module, effects in record_effects(model, list(owners), batch, loss).items():
+                effect = sum_texts(effects, len(batch.targets), span)
                 part = effect.new_zeros(len(effect), len(totals[module])).index_add_(1, owners[module], effect)
                 totals[module] += reduce(part).sum(0)
             bar.advance()
@@ -121,18 +125,25 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def record_inputs(
+def record_effects(
     model: PrunedNetwork, modules: list[nn.Module], batch: Any, loss: Loss
-) -> dict[nn.Module, tuple[torch.Tensor, torch.Tensor]]:
-    """What went into each module and the gradient of the loss with respect to it; the weights get no gradient."""
-    inputs: dict[nn.Module, torch.Tensor] = {}
+) -> dict[nn.Module, torch.Tensor]:
+    """What went into each module times the gradient of the loss with respect to it: rows x tokens x features.
+
+    Summed over the times that the module was run, as one mask over all of them has it; the weights get no gradient.
+    """
+    inputs: list[tuple[nn.Module, torch.Tensor]] = []
     with ExitStack() as undo:
-        for module in modules:
-            hook = module.register_forward_pre_hook(lambda m, args: inputs.__setitem__(m, args[0]))
+        for module in dict.fromkeys(modules):
+            hook = module.register_forward_pre_hook(lambda m, args: inputs.append((m, args[0])))
             undo.callback(hook.remove)
         value = loss(model(**batch.inputs).logits, batch.targets)
-    gradients = torch.autograd.grad(value * len(batch.targets), list(inputs.values()))
-    return {m: (x.detach(), g) for (m, x), g in zip(inputs.items(), gradients, strict=True)}
+    gradients = torch.autograd.grad(value * len(batch.targets), [x for _, x in inputs])
+    effects: dict[nn.Module, torch.Tensor] = {}
+    for (module, x), gradient in zip(inputs, gradients, strict=True):
+        effect = x.detach() * gradient
+        effects[module] = effects[module] + effect if module in effects else effect
+    return effects
 
 
 def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Loss) -> torch.Tensor:
@@ -232,7 +243,8 @@ def give_instead(states: torch.Tensor, layer: nn.Module, args: tuple[Any, ...], 
 @torch.no_grad()
 def reorder(model: PrunedNetwork, order: ImportanceOrder) -> None:
     """Put the best heads and units first, in place; the network computes the same up to the order of summation."""
-    for placed, heads, units in zip(model.placed_layers(), order.heads, order.units, strict=True):
+    rows = zip(model.placed_layers(), order.heads, order.units, strict=True)
+    for placed, heads, units in {row[0].layer: row for row in rows}.values():  # a shared layer once
         cut = slice_layer(model.config, placed, LayerSpec(heads, units))
         for path, features in cut.outputs.items():
             if not isinstance(features, int):  # a number: all of them, in the order they have

@@ -116,7 +116,10 @@ def subnetwork(model: PrunedNetwork, spec: SubnetSpec) -> Iterator[PrunedNetwork
 
 
 def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> list[tuple[PlacedLayer, LayerSpec]]:
-    """Take the layers that are gone out of the model and return the others, with what each keeps."""
+    """Take the layers that are gone out of the model and return the others, with what each keeps.
+
+    A layer that is run at several places keeps the same at all of them, and is returned once.
+    """
     claim(model, undo)
     family = model.config.family
     rows = zip(model.placed_layers(), spec, strict=True)
@@ -125,7 +128,17 @@ def remove_layers(model: PrunedNetwork, spec: SubnetSpec, undo: ExitStack) -> li
         swap(model.backbone, family.layers, nn.ModuleList([placed.layer for placed, _ in left]), undo)
     if family.causal:
         renumber(model, spec, left, undo)
-    return left
+    return left_once(left)
+
+
+def left_once(left: list[tuple[PlacedLayer, LayerSpec]]) -> list[tuple[PlacedLayer, LayerSpec]]:
+    """Every layer once, with what it keeps; an error where it should keep different things at different places."""
+    parts: dict[nn.Module, tuple[PlacedLayer, LayerSpec]] = {}
+    for placed, part in left:
+        _, first = parts.setdefault(placed.layer, (placed, part))
+        if part != first:
+            raise ValueError(f"a shared layer keeps the same wherever it is run, got {first} and {part}.")
+    return list(parts.values())
 
 
 def renumber(

@@ -128,6 +128,8 @@ class Anatomy:
     projection: int = 0
     """The numbers of it that multiply every token."""
     output_head: OutputHead = OutputHead()
+    shared_layer: bool = False
+    """Whether one layer is run at every place, so that its parameters count once."""
 
     @property
     def layers(self) -> int:
@@ -169,10 +171,17 @@ class Anatomy:
         return biases + self.output_head.norm * self.width
 
 
-def layers_cost(anatomy: Anatomy, spec: SubnetSpec) -> WeightCount:
-    """All layers; a sub-layer with nothing left has lost its norm too."""
+def run_cost(anatomy: Anatomy, spec: SubnetSpec) -> WeightCount:
+    """Weights of all layers that a token goes through; a sub-layer with nothing left has lost its norm too."""
     rows = zip(anatomy.full_layers, sizes(spec), strict=True)
     return sum((layer.cost(heads, units) for layer, (heads, units) in rows), WeightCount())
+
+
+def layers_cost(anatomy: Anatomy, spec: SubnetSpec) -> WeightCount:
+    """The same as they are stored: a layer that is run at several places is there once."""
+    if not anatomy.shared_layer:
+        return run_cost(anatomy, spec)
+    return next((anatomy.full_layers[0].cost(*size) for size in sizes(spec) if any(size)), WeightCount())
 
 
 def nonembedding_parameters(anatomy: Anatomy, spec: SubnetSpec) -> int:
@@ -188,7 +197,7 @@ def parameters(anatomy: Anatomy, spec: SubnetSpec) -> int:
 
 def flops(anatomy: Anatomy, spec: SubnetSpec, *, length: int) -> int:
     """Floating point operations (two per multiply-add) of one text of `length` tokens; norms and biases left out."""
-    per_token = layers_cost(anatomy, spec).matrices + anatomy.projection + anatomy.output_head.table * anatomy.width
+    per_token = run_cost(anatomy, spec).matrices + anatomy.projection + anatomy.output_head.table * anatomy.width
     rows = zip(anatomy.full_layers, sizes(spec), strict=True)
     mixing = sum(layer.mixing_flops(heads, units, length) for layer, (heads, units) in rows)
     return round(

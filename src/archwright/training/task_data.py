@@ -17,7 +17,7 @@ from archwright.data.public_data import resolve_model
 from archwright.data.tasks.grouping import NO_GROUP, group_rows
 from archwright.data.tasks.rows import TextRows
 from archwright.data.tasks.tables import read_once
-from archwright.data.tasks.task import Task, load_task
+from archwright.data.tasks.task import FEW, Task, load_task
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.data.text.vocabulary import Vocabulary, choose_vocabulary, prune_tokenizer
 from archwright.devices import resolve_device
@@ -282,11 +282,24 @@ def prepare_task_data(
     check_vocabulary(words, task.vocabulary, tokenizer or source)
     encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
     check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
+    for line in (*task.warnings, warn_cut(task, encoded["train"], data.max_length)):
+        if line:
+            logger.warning(line)
     return TaskData(
         *(source, task, words, head, encoded, seed, device),
         held_out=held_out is None or held_out > 0,
         class_weights=weights,
     )
+
+
+def warn_cut(task: Task, encoded: Encoded, max_length: int) -> str:
+    """That more than a few texts are so long that they are cut; questions and plain text have windows instead."""
+    if not isinstance(task.splits["train"], TextRows):
+        return ""
+    cut = int((encoded.lengths >= max_length).sum())
+    if cut <= FEW * len(encoded):
+        return ""
+    return f"{cut:,} of {len(encoded):,} training rows reach --max-length {max_length} and are cut there"
 
 
 def check_vocabulary(tokenizer: Any, rows: int, source: str) -> None:

@@ -77,7 +77,7 @@ def select_within(run: RunFolder, result: Mapping[str, Any], limits: Limits) -> 
         if limits.allow(entry):
             entry = choice.complete(pick, errors, entry)
             write_picked(run, entry)
-            return Pick(entry, choice.words(len(finalists)))
+            return Pick(entry, choice.words(len(finalists), refused=len(refused)))
         left.remove(pick)
         refused.append(entry)
     raise BadInput(choice.explain(refused, some_fit=bool(finalists)))
@@ -234,8 +234,8 @@ class BudgetChoice:
         latency = self.scale_latency(whole[LATENCY], measured[ORIGINAL][LATENCY]["median"])
         return {**whole, LATENCY: latency, "latency_rank": None, **entry}
 
-    def words(self, rescored: int) -> str:
-        """Who was considered, in one line."""
+    def words(self, rescored: int, *, refused: int = 0) -> str:
+        """Who was considered, and how many would have been taken but cost more when measured, in one line."""
         context = self.evaluator.context
         rows = sum(len(batch.rows) for batch in context.holdout_rows)
         judged = (
@@ -243,7 +243,9 @@ class BudgetChoice:
             if context.halves is not None
             else f"{rescored} are on their front by all {rows:,} validation rows"
         )
-        return f"considered: {len(self.fitting)} of {len(self.tried)} networks are within {self.limits.words}; {judged}"
+        fitting = f"{len(self.fitting)} of {len(self.tried)} networks are within {self.limits.words}"
+        larger = f"; measured, {refused} better {'one takes' if refused == 1 else 'ones take'} more" if refused else ""
+        return f"considered: {fitting}; {judged}{larger}"
 
     def explain(self, refused: Sequence[Mapping[str, Any]], *, some_fit: bool) -> str:
         """Why there is none, and the smallest costs there are: measured ones of `refused`, else as they are predicted.

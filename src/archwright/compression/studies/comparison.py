@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.context import from_settings, to_settings
 from archwright.compression.methods import METHODS, load_evaluator
-from archwright.compression.pipeline import default_folder, go_on_with_rows, load_data, resolve_space, run_compression
+from archwright.compression.pipeline import (
+    default_folder,
+    fit_space,
+    go_on_with_rows,
+    load_data,
+    resolve_space,
+    run_compression,
+)
 from archwright.compression.run import FinishedRun
 from archwright.compression.studies.protocol import compare_runs
 from archwright.compression.studies.quantization import study_quantization
@@ -66,10 +73,10 @@ def compare_methods(config: CompressConfig, names: tuple[str, ...]) -> MethodCom
     config, task_data = go_on_with_rows(config, folder, task_data)
     configs = {method: config_for_method(config, method) for method in methods}
     for method_config in configs.values():
-        validate(resolve_space(method_config), task_data)
+        validate(fit_space(resolve_space(method_config), task_data), task_data)
     settings = to_settings(config) | {"compare": list(names)}
     if not is_run(folder):
-        validate_new_run(resolve_space(configs[methods[0]]), task_data)
+        validate_new_run(fit_space(resolve_space(configs[methods[0]]), task_data), task_data)
     run = begin_run(folder, settings)
     with run.lock():
         run.renew(settings)

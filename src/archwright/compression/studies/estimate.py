@@ -28,7 +28,7 @@ from archwright.compression.finetuning import extract_trainable
 from archwright.compression.methods import METHODS
 from archwright.compression.methods.candidates import PRUNED, PRUNED_DECODERS, trained_specs
 from archwright.compression.order import sample_batches
-from archwright.compression.pipeline import default_folder, go_on_with_rows, load_data, resolve_space
+from archwright.compression.pipeline import default_folder, fit_space, go_on_with_rows, load_data, resolve_space
 from archwright.compression.selection import BANDS, RESCORED
 from archwright.compression.space import open_space
 from archwright.compression.supernet import supernet_step
@@ -140,6 +140,7 @@ def estimate_run(config: CompressConfig) -> RunEstimate:
             f"--dry-run needs a task with targets of its own, got {task_data.task.kind}, which learns the original's "
             "answers; time a run with few rows (--train-rows)."
         )
+    config = fit_space(config, task_data)
     folder = config.output.out or default_folder(config, task_data)
     config, task_data = fit_embeddings(config, task_data, folder)
     validate(config, task_data)

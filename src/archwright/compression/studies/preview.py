@@ -45,7 +45,9 @@ def preview_spaces(model: str, *, out: Path | None, seed: int) -> Preview:
     """Mask gallery (Figure 2), sizes of 500 samples per space (Figure 3), smallest size, share of the embeddings."""
     config = supernet_config(stock_config(checkpoint_of(model)), labels=LABELS)
     whole = read_anatomy(config)
-    spaces = {name: subnet_space(name, whole) for name in SPACES}
+    spaces = {
+        name: subnet_space(name, whole) for name, space in SPACES.items() if space.alike or not whole.shared_layer
+    }
     facts = {
         "schema": "archwright/preview/1",
         "model": model,

@@ -71,6 +71,13 @@ def class_order(raw: RawTask, forced: tuple[str, ...] | None) -> tuple[tuple[str
     names = sorted_labels(raw.train.labels) if raw.labels is None else raw.labels
     if len(set(raw.train.labels)) < 2:
         raise BadInput(f"{raw.train.source} has only the class {quote_all(set(raw.train.labels))}; two are needed.")
+    spellings = {name.casefold(): name for name in names}
+    if len(spellings) < len(names):
+        twice = next((spellings[name.casefold()], name) for name in names if spellings[name.casefold()] != name)
+        raise BadInput(
+            f"{raw.train.source} has labels that differ only in upper and lower case, {quote_all(twice)}; write them "
+            "alike."
+        )
     if forced is None or (set(forced) != set(names) and all(UNNAMED.fullmatch(label) for label in forced)):
         return names, {label: index for index, label in enumerate(names)}
     return forced, forced_ids(names, forced)

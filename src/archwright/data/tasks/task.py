@@ -1,6 +1,6 @@
 """A task: data in three splits, with label names, metric and a note on how it was split."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,7 +12,7 @@ from archwright.data.tasks.grouping import count_inside
 from archwright.data.tasks.hub import PREFIX, first_hub_row
 from archwright.data.tasks.labelled import BUILT_IN, load_named_task, number_labels
 from archwright.data.tasks.passages import load_passages
-from archwright.data.tasks.rows import Split, TextRows, UnsplitTask
+from archwright.data.tasks.rows import Rows, Split, TextRows, UnsplitTask
 from archwright.data.tasks.squad import ADDRESS, load_squad
 from archwright.data.tasks.table_files import first_row
 from archwright.data.tasks.tables import Columns, FewRows, own_files
@@ -21,6 +21,8 @@ from archwright.logs import logger
 from archwright.tasks import TASK_KINDS
 
 DEFAULT_TASK = "movie-reviews"
+FEW = 0.05
+"""Share of the rows up to which something odd about them is no news."""
 WIKITEXT = "https://huggingface.co/datasets/Salesforce/wikitext"
 
 
@@ -48,6 +50,8 @@ class Task:
     """Whether the order of the classes is the task's own, as in GLUE, and not that of their names."""
     metric_chosen: bool = False
     """Whether the user chose the metric, and not the task."""
+    warnings: tuple[str, ...] = ()
+    """Lines about rows with which an error says less than it seems."""
 
     @property
     def regression(self) -> bool:
@@ -237,16 +241,54 @@ def split_task(task: UnsplitTask, sizes: Mapping[str, int], seed: int, *, groupe
     percent = "/".join(f"{100 * share:.0f}" for share in [1 - sum(shares.values()), *shares.values()])
     cut = f"train split {percent} into {', '.join(['train', *shares])} {how}" if shares else ""
     note = "; ".join(filter(None, (cut, task.note, *(note_overlap(splits, name) for name in given))))
-    return Task(task.name, task.labels, task.metric, splits, note, task.positive, task.kind, numbered=task.numbered)
+    return Task(
+        *(task.name, task.labels, task.metric, splits, note, task.positive, task.kind),
+        numbered=task.numbered,
+        warnings=tuple(filter(None, (warn_overlap(splits, given), warn_contradictions(task), warn_joined(task)))),
+    )
 
 
-def note_overlap(splits: Mapping[str, Split], name: str) -> str:
-    """How many rows of a given file stand word for word in training rows; nothing is moved because of it."""
+def warn_overlap(splits: Mapping[str, Split], given: Sequence[str]) -> str:
+    """That rows of a given file are known from training, where they are not few."""
+    overlaps = [note for name in given if (note := note_overlap(splits, name, least=FEW))]
+    return f"{'; '.join(overlaps)}: their errors flatter every network" if overlaps else ""
+
+
+def warn_contradictions(task: UnsplitTask) -> str:
+    """That the same text has several classes, where that is so for more than a few rows."""
+    rows = task.train
+    if task.kind != "classification" or not isinstance(rows, Rows):
+        return ""
+    classes: dict[tuple[str, ...], set[int]] = {}
+    texts = list(zip(*rows.columns, strict=True))
+    for text, target in zip(texts, rows.targets.tolist(), strict=True):
+        classes.setdefault(text, set()).add(target)
+    contradicted = sum(len(classes[text]) > 1 for text in texts)
+    if contradicted <= FEW * len(texts):
+        return ""
+    return f"{contradicted:,} of {len(texts):,} training rows have a text that stands there with another label too"
+
+
+def warn_joined(task: UnsplitTask) -> str:
+    """That classes look like several labels in one."""
+    joined = [label for label in task.labels if "|" in label.strip("|")] if task.kind == "classification" else []
+    if not joined:
+        return ""
+    return f"labels such as {quote(joined[0])} are one class each; --task multi-label takes them apart"
+
+
+def note_overlap(splits: Mapping[str, Split], name: str, *, least: float = 0.0) -> str:
+    """How many rows of a given file stand word for word in training rows, if more than this share do.
+
+    Nothing is moved because of it.
+    """
     train, rows = splits["train"], splits[name]
     if not (isinstance(rows, TextRows) and isinstance(train, TextRows)):
         return ""
     inside = count_inside(rows.columns, train.columns)
-    return f"{inside} of {len(rows)} {name} rows stand word for word inside training rows" if inside else ""
+    if inside <= least * len(rows):
+        return ""
+    return f"{inside} of {len(rows)} {name} rows stand word for word inside training rows"
 
 
 def check_classes(task: Task, seed: int) -> Task:

@@ -13,6 +13,7 @@ FAMILIES: Registry[Family] = Registry(
         "mpnet": Lazy("archwright.networks.families.mpnet:MPNET"),
         "modernbert": Lazy("archwright.networks.families.modernbert:MODERNBERT"),
         "deberta-v2": Lazy("archwright.networks.families.deberta:DEBERTA"),
+        "albert": Lazy("archwright.networks.families.albert:ALBERT"),
         "electra": Lazy("archwright.networks.families.electra:ELECTRA"),
         "distilbert": Lazy("archwright.networks.families.distilbert:DISTILBERT"),
         "gpt2": Lazy("archwright.networks.families.gpt2:GPT2"),
@@ -28,8 +29,9 @@ FAMILIES: Registry[Family] = Registry(
     },
     group="archwright.families",
 )
+ENCODER_DECODER = "which is an encoder and a decoder with attention between them; pruning both is not built"
 UNSUPPORTED = {
-    "albert": "which runs one shared layer at every place, so that nothing can be removed from one layer alone",
+    **dict.fromkeys(("t5", "mt5", "umt5", "longt5", "bart", "mbart", "pegasus", "marian", "led"), ENCODER_DECODER),
     "gemma3": "which reads images too; its text network alone (gemma3_text) can be pruned",
 }
 """Families that look as if they could be pruned, and why they cannot."""

@@ -197,6 +197,8 @@ class Family(LayerParts):
     """
 
     layers: str
+    shared_layer: bool = False
+    """Whether one layer, with one set of weights, is run at every place."""
     head_dense: str
     """The first linear of the stock classification head, from the stock classifier; empty: there is none."""
     head_out: str

@@ -133,7 +133,7 @@ def error_words(result: Mapping[str, Any], member: Mapping[str, Any]) -> str:
 
 
 def headline(result: Mapping[str, Any]) -> str:
-    """The best sub-network of at most half the size, spoken plainly."""
+    """The pick of at most half the size, spoken plainly; rows that did not choose it may like another one better."""
     if not result["front"]:
         return "The search found no sub-network on the front yet."
     member = half_size_member(result)
@@ -149,8 +149,8 @@ def headline(result: Mapping[str, Any]) -> str:
     around = f" ({bounds(100 * interval[0], 100 * interval[1], 1)}, {interval[2]:,} rows)" if interval else ""
     amount, both = f"{abs(lost) * 100:.1f} {errors.unit}{around}", error_words(result, member)
     if lost > errors.near:
-        best = f"the best keeps {size} and loses {amount}, {both}"
-        return f"At half the size or less no sub-network stays within {errors.near_words}: {best}."
+        kept = f"it keeps {size} and loses {amount}, {both}"
+        return f"The pick of half the size or less loses more than {errors.near_words}: {kept}."
     if lost <= 0:
         sure = f"; its loss is {signed(lost * 100)} {errors.unit}{around}" if around else ""
         return f"A sub-network with {size} is no worse than the original: {both}{sure}."

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from archwright.networks.pruned import PrunedNetwork
-from archwright.subnet.importance import Loss, evaluating, record_inputs, sum_texts
+from archwright.subnet.importance import Loss, evaluating, record_effects, sum_texts
 from archwright.subnet.slicing import head_owners
 
 
@@ -77,16 +77,15 @@ def per_text(
     linears = [reader.linear for reader in readers if reader.linear is not None]
     with evaluating(network), torch.enable_grad():
         for batch in batches:
-            seen = record_inputs(network, linears, batch, loss)
+            effects = record_effects(network, linears, batch, loss)
             texts = len(batch.targets)
-            yield [reader.sum_parts(text_effects(reader, seen, texts, span)) for reader in readers]
+            yield [reader.sum_parts(text_effects(reader, effects, texts, span)) for reader in readers]
 
 
 def text_effects(
-    reader: Reader, seen: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]], texts: int, span: int | None = None
+    reader: Reader, effects: dict[nn.Module, torch.Tensor], texts: int, span: int | None = None
 ) -> torch.Tensor:
     """Texts (or pieces of them) x columns: the sum over the tokens of activation x gradient."""
     if reader.linear is None:
         return torch.zeros(texts, 0)
-    activation, gradient = seen[reader.linear]
-    return sum_texts(activation * gradient, texts, span)
+    return sum_texts(effects[reader.linear], texts, span)

@@ -13,6 +13,7 @@ from torch import nn
 
 from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
+from archwright.networks.families.albert import RepeatingEncoder
 from archwright.training.objectives.mlm import Headed
 
 ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -51,14 +52,16 @@ def encoder_layers(network: Any) -> list[RecordedLayer]:
     if hasattr(body, "roles"):
         return [RecordedLayer(roles.output, roles.mixed) for roles in body.roles().layers]
     kind = body.config.model_type
-    if kind == "albert":  # groups follow one another; the layers of each are run several times in a row
+    if kind == "albert" and not isinstance(
+        body.encoder, RepeatingEncoder
+    ):  # groups follow one another; the layers of each are run several times in a row
         groups = body.encoder.albert_layer_groups
         turns = body.config.num_hidden_layers // len(groups)
         layers = [layer for group in groups for _ in range(turns) for layer in group.albert_layers]
         return [RecordedLayer(layer, layer.attention.LayerNorm) for layer in layers]
     family = FAMILIES.get(kind)
     if family is None or family.norms_first:
-        known = ", ".join(sorted({"albert", *(name for name, other in FAMILIES.items() if not other.norms_first)}))
+        known = ", ".join(sorted(name for name, other in FAMILIES.items() if not other.norms_first))
         raise BadInput(f"layers of {kind!r} cannot be listened to; take an encoder of {known}.")
     return [
         RecordedLayer(layer, dict(layer.named_modules()).get(family.attention_norm))
