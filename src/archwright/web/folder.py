@@ -15,8 +15,9 @@ from archwright.errors import BadInput, Failed
 from archwright.reports.compress.summary import half_size_member, loss
 from archwright.reports.numbers import error_format, number
 from archwright.store import RunFolder, is_run
+from archwright.store.address import without_password
 from archwright.store.files import read_json
-from archwright.store.run import LOCK, without_password
+from archwright.store.run import LOCK
 
 RUNNING, FINISHED, STOPPED, DAMAGED = "running", "finished", "stopped", "damaged"
 DEEPEST = 5
