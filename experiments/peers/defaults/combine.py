@@ -57,7 +57,7 @@ def main() -> None:
         writer.writerows(rows)
     head = ["task", "seeds", "commits", *(f"{size} %" for size in SIZES)]
     lines = [head, ["---"] * len(head), *(describe_losses(rows, task) for task in sorted({r["task"] for r in rows}))]
-    text = "Points lost against the original on 2,072 test rows; mean over seeds, in brackets the smallest and largest.\n"
+    text = "Points lost against the original on 2,072 test rows: mean over seeds (smallest to largest).\n"
     (HERE / "summary.md").write_text(text + "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
 
 
