@@ -35,14 +35,14 @@ def test_other_rows_weights_or_tokens_under_the_same_path_are_refused(
     own: dict[str, Any], bert: Path, tmp_path: Path, capfd: Any
 ) -> None:
     run, model = tmp_path / "run", Path(own["model"])
-    words = words_of("compress", **{**SMALL, **own, "trials": 6}, out=run)
+    words = words_of("compress", **{**SMALL, **own, "trials": 6}, out=run, quiet=True)
     whole = compressed(run, **SMALL, **own).result
 
     text = own["train"].read_text()
     flip_labels(own["train"])
     code, line = refusal(capfd, words)
     assert code == 2 and "rows" in line and "rows.csv" in line and "--out" in line
-    code, line = refusal(capfd, ["worker", str(run)])
+    code, line = refusal(capfd, ["worker", str(run), "--quiet"])
     assert code == 2 and "rows" in line
     own["train"].write_text(text)
 
@@ -101,7 +101,7 @@ def test_a_finished_run_needs_nothing_outside_its_folder(
     assert main(["select", str(run), "--flops", "100%", "--quiet"]) == 0
     assert main(["export", str(run), "--trial", str(trial), "--to", "compact", "--quiet"]) == 0
     assert main(["export", str(run), "--trial", "-1", "--to", "compact", "--quiet"]) == 0
-    code, line = refusal(capfd, ["select", str(run), "--params", "100%", "--recover-epochs", "1"])
+    code, line = refusal(capfd, ["select", str(run), "--params", "100%", "--recover-epochs", "1", "--quiet"])
     assert code == 2 and "is gone" in line and "--recover-epochs" in line
 
 
@@ -137,5 +137,7 @@ def test_a_recovery_goes_on_from_its_checkpoint(
 def test_two_recoveries_at_once_are_refused(own: dict[str, Any], tmp_path: Path, capfd: Any) -> None:
     run = compressed(tmp_path / "run", **SMALL, **own)
     with run.folder.lock():
-        code, line = refusal(capfd, ["select", str(run.folder.path), "--params", "100%", "--recover-epochs", "1"])
+        code, line = refusal(
+            capfd, ["select", str(run.folder.path), "--params", "100%", "--recover-epochs", "1", "--quiet"]
+        )
     assert code == 2 and "another command works" in line

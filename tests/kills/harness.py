@@ -1,11 +1,11 @@
 """kill -9 at every file-system event of a command: how many there are, and what is left after each.
 
-python -m tests.kills.harness SCENARIO FOLDER [POINT ...]
+python -m tests.kills.harness FOLDER SCENARIO[=POINT,POINT,...] ...
 
 Everything is loaded once; each command then runs in a process split off from this one. An event is what Python does to
 a file or folder below FOLDER (opened for writing, renamed, deleted, made, linked, synced): the process kills itself
 just before the event of the given number. Then the same command runs to its end in another process, and what both left
-is judged by the scenario. The last line that is printed is the report as JSON.
+is judged by the scenario. The last line that is printed has the reports of all scenarios as JSON.
 """
 
 import json
@@ -154,5 +154,8 @@ def litter(folder: Path) -> list[str]:
 if __name__ == "__main__":
     from tests.kills.scenarios import SCENARIOS
 
-    name, place, *chosen_points = sys.argv[1:]
-    print(json.dumps(run_scenario(SCENARIOS[name], Path(place).resolve(), [int(p) for p in chosen_points] or None)))
+    reports = {}
+    for name, _, given in (word.partition("=") for word in sys.argv[2:]):
+        chosen_points = [int(point) for point in given.split(",")] if given else None
+        reports[name] = run_scenario(SCENARIOS[name], Path(sys.argv[1]).resolve() / name, chosen_points)
+    print(json.dumps(reports))

@@ -68,7 +68,7 @@ def digest_rows(task_data: TaskData) -> str:
         found.update(split.encode())
         for name, part in parts_of(encoded):
             found.update(name.encode())
-            found.update(np.ascontiguousarray(part).data if isinstance(part, np.ndarray) else json.dumps(part).encode())
+            found.update(part.tobytes() if isinstance(part, np.ndarray) else json.dumps(part).encode())
     return found.hexdigest()[:LETTERS]
 
 

@@ -40,7 +40,7 @@ def load_network(folder: Path) -> PreTrainedModel:
     name = next(iter(values.get("architectures") or ()), None)
     if name not in classes:
         raise BadInput(f"the config in {folder} names {name!r}, not one of {', '.join(classes)}; {WAY_OUT}.")
-    verify_checksums(folder, way_out=WAY_OUT)
+    verify_checksums(folder, way_out=f"{WAY_OUT}, or delete checksums.json if you changed the weights yourself")
     return read_weights(folder, classes[name], way_out=WAY_OUT).eval()
 
 

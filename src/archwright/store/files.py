@@ -95,7 +95,6 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def hidden_place(path: Path) -> Iterator[Path]:
     """A hidden, locked folder beside `path`, gone after the block; an error of the disk names `path`."""
-    place = None
     try:
         sweep_beside(path)
         place, lock = make_place(path)
@@ -107,7 +106,7 @@ def hidden_place(path: Path) -> Iterator[Path]:
     except SafetensorError as error:
         raise Failed(f"{path} could not be written ({error}); make room and run the same command again.") from error
     except OSError as error:
-        if error.filename is None or (place is not None and str(error.filename).startswith(str(place))):
+        if error.filename is None or str(error.filename).startswith(str(path.parent / f".{path.name}.")):
             error.filename, error.filename2 = str(path), None
         raise
 
@@ -129,7 +128,8 @@ def make_place(path: Path) -> tuple[Path, int]:
         place.mkdir()
         with suppress(FileNotFoundError):
             lock = os.open(place, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
                 if place.stat().st_ino == os.fstat(lock).st_ino:
                     return place, lock
@@ -204,7 +204,7 @@ def sweep_place(left: Path) -> None:
         if (left / EARLIER).exists() and not target.exists():
             os.rename(left / EARLIER, target)
         shutil.rmtree(left, ignore_errors=True)
-    except BlockingIOError:
+    except OSError:  # it is locked, or nobody can tell
         pass
     finally:
         os.close(lock)

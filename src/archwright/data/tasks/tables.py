@@ -17,9 +17,9 @@ from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.random_streams import LARGE_FILES
 
-LARGE = 32_000_000
+LARGE = 16_000_000
 """Bytes of a file of which not all rows are kept in memory where few are asked for."""
-KEPT = 16_000_000
+KEPT = 8_000_000
 """Characters of such a file that are kept, more where that is needed for as many rows as are asked for."""
 LONGEST_TEXT = 4_000_000
 """Characters of one text."""
