@@ -1,16 +1,18 @@
 """Plain lines, the bar on a terminal, silence, and nothing at all for what is quickly done."""
 
+import json
 import os
 import pty
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from archwright import progress as module
-from archwright.progress import duration, format_numbers, progress, quiet, remaining_time
+from archwright.progress import duration, format_numbers, progress, quiet, record_progress, remaining_time
 
 
 class Clock:
@@ -123,6 +125,7 @@ def _read(descriptor: int) -> bytes:
 
 TERMINAL = """
 import time
+from pathlib import Path
 from archwright import progress as module
 module.DELAY = {delay}
 
@@ -192,3 +195,16 @@ def test_a_long_first_unit_is_announced_by_a_timer(clock: Clock, capsys: pytest.
         "test rows: 1/3 networks (33%), about 8 s left",
         "test rows: 1/3 networks (33%), after 4 s",
     ]
+
+
+def test_progress_is_recorded_for_other_processes(tmp_path: Path) -> None:
+    """The file is whole whenever it is there, and gone at the end, also after an error."""
+    file = tmp_path / "progress.json"
+    with pytest.raises(KeyError), quiet(), record_progress(file), progress("search", 4, "trials") as bar:
+        assert json.loads(file.read_text())["done"] == 0
+        bar.advance(3)
+        record = json.loads(file.read_text())
+        assert record["description"] == "search" and record["total"] == 4 and record["unit"] == "trials"
+        assert record["done"] in (0, 3)  # at most two records a second
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []

@@ -221,7 +221,7 @@ def axe() -> str:
     return kept.read_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", ["/", "/run/one", "/run/search", "/network/TRIAL/one", "/compare?run=one&run=two"])
 def test_axe_finds_no_serious_fault(visit: Open, axe: str, path: str, scheme: str) -> None:
     trial = synthetic(60)["front"][2]["trial"]

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.testclient import TestClient
 
 from archwright.compression.run import load_run
 from archwright.errors import BadInput
+from archwright.statistics import hypervolume_over_time
+from archwright.store import read_study
 from archwright.web.folder import ServedFolder, open_folder, state_of
 from tests.reports.pages import headline, page_data, page_text
 from tests.web.served import tell, write_finished, write_search
@@ -253,3 +256,44 @@ def test_states(folder: Path) -> None:
         with pytest.raises(BadInput), run.lock():  # asking did not take it away
             pass
     assert state_of(run) == ("stopped", "")
+
+
+def test_the_live_hypervolume_is_the_exact_one(client: TestClient) -> None:
+    document = client.get("/api/run/search").json()
+    points = [(row["validation_error"], row["nonembedding_share"]) for row in document["trials"]]
+    assert document["hypervolume_over_time"] == pytest.approx(hypervolume_over_time(points, (1.0, 1.0)))
+
+
+def test_scaled_perplexities_are_shown_as_perplexities(client: TestClient, folder: Path) -> None:
+    run = open_folder(folder).run("search")
+    scaled = [row["validation_error"] for row in client.get("/api/run/search").json()["trials"]]
+    other = write_search(folder / "decoder", trials=12)
+    other.note("about", {**other.note("about"), "metric": "perplexity", "vocabulary_size": 1000})
+    shown = client.get("/api/run/decoder").json()["trials"]
+    assert [row["validation_error"] for row in shown] == pytest.approx([1000**share for share in scaled])
+    assert run.note("about")["metric"] == "accuracy"
+
+
+@pytest.mark.server
+def test_a_study_in_postgresql_is_read_and_cannot_be_written(client: TestClient, folder: Path, postgres: str) -> None:
+    import optuna
+
+    run = write_search(folder / "stored", store=postgres)
+    tell(run, 5, postgres)
+    assert len(client.get("/api/run/stored").json()["trials"]) == 5
+    study = read_study(run, postgres)
+    assert study is not None
+    with pytest.raises((optuna.exceptions.StorageInternalError, SQLAlchemyError)):
+        study.add_trial(optuna.trial.create_trial(values=[0.1, 1.0]))
+
+
+def test_a_sqlite_study_cannot_be_written_by_looking(folder: Path, tmp_path: Path) -> None:
+    import optuna
+
+    store = f"sqlite:///{tmp_path / 'study.db'}"
+    run = write_search(folder / "stored", store=store)
+    tell(run, 2, store)
+    study = read_study(run, store)
+    assert study is not None and len(study.trials) == 2
+    with pytest.raises((optuna.exceptions.StorageInternalError, SQLAlchemyError)):
+        study.add_trial(optuna.trial.create_trial(values=[0.1, 1.0]))

@@ -131,7 +131,7 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
         data={
             "result": result,
             "latency_setup": latency_setup(result),
-            "commands": [member_commands(result, member) for member in result["front"]],
+            "commands": [] if is_live else [member_commands(result, member) for member in result["front"]],
             "select": "" if is_live else f"archwright select {run_words(result)}",
             "costs": front_costs(result),
             "error": {name: getattr(errors, name) for name in shown},
