@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import archwright as aw
 from archwright.cli.main import main
+from archwright.compression.budgets.within_limits import BudgetChoice
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS
 from archwright.reports.compress.summary import keep_words, size_words, writing_words
@@ -120,6 +122,19 @@ def test_a_pick_beside_the_front_is_as_complete_as_a_member(copied: Path, run: A
     assert main(words_of("select", copied, flops="60%", params="60%")) == 0
     shown = capfd.readouterr().out
     assert "considered: " in shown and "FLOPs; " in shown and "validation rows" in shown
+
+
+@pytest.mark.parametrize(
+    ("refused", "ending"), [(0, "rows"), (1, "1 better one takes more"), (2, "2 better ones take more")]
+)
+def test_networks_that_cost_more_when_measured_are_told(refused: int, ending: str) -> None:
+    context = SimpleNamespace(holdout_rows=[], halves=None)
+    choice = BudgetChoice(SimpleNamespace(context=context), {}, SimpleNamespace(words="16 MB with 8-bit weights"))
+    choice.__dict__.update(fitting=[1, 2, 3], tried=range(9))
+    words = choice.words(3, refused=refused)
+    assert words.startswith("considered: 3 of 9 networks are within 16 MB with 8-bit weights; ") and words.endswith(
+        ending
+    )
 
 
 def test_memory_is_measured_in_a_fresh_process(copied: Path, run: Any) -> None:
