@@ -23,6 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from psutil import Process
 
 from archwright.statistics import hypervolume_over_time
 from archwright.store import RunFolder
@@ -38,16 +39,20 @@ SEARCH = """
 import sys, time, json
 from pathlib import Path
 import numpy as np
-from archwright.store import RunFolder
-from tests.web.served import tell
+import optuna
+from archwright.store import RunFolder, open_study
+optuna.logging.set_verbosity(optuna.logging.WARNING)
 run, rng = RunFolder(Path(sys.argv[1])), np.random.default_rng(0)
+study = open_study(run, None, sampler=optuna.samplers.RandomSampler(), directions=["minimize"] * 2)
 with run.lock():
     told = 0
     while True:
-        a = rng.normal(size=(160, 160))
-        for _ in range(60):
-            a = np.tanh(a @ a / 160)
-        tell(run, 1)
+        trial = study.ask()
+        size = trial.suggest_float("size", 0.05, 1.0)
+        a = rng.normal(size=(320, 320))
+        for _ in range(100):
+            a = np.tanh(a @ a / 320)
+        study.tell(trial, [0.5 - 0.3 * size, size * 10_800_000])
         told += 1
         print(json.dumps([told, time.monotonic(), time.process_time()]), flush=True)
 """
@@ -167,8 +172,9 @@ def load(folder: Path, seconds: float, viewers: int) -> dict[str, Any]:
         time.sleep(0.1)
     counts, lock = {"requests": 0, "events": 0, "failed": 0}, threading.Lock()
     spans: dict[str, list[tuple[float, float]]] = {"alone": [], "watched": []}
-    for _ in range(TURNS):
-        for kind in spans:
+    spent = Process(served.process.pid).cpu_times()
+    for turn in range(TURNS):
+        for kind in list(spans)[:: 1 if turn % 2 == 0 else -1]:
             begun = time.monotonic()
             until = begun + seconds / TURNS
             arguments = (served.address, "loaded", until, counts, lock)
@@ -181,9 +187,16 @@ def load(folder: Path, seconds: float, viewers: int) -> dict[str, Any]:
             spans[kind].append((begun, time.monotonic()))
             for thread in threads:
                 thread.join()
+    now = Process(served.process.pid).cpu_times()
+    counts["server_processor_seconds"] = round(now.user + now.system - spent.user - spent.system)
     search.kill()
     served.close()
-    return {"viewers": viewers, **counts, **{kind: speeds(lines, own) for kind, own in spans.items()}}
+    return {
+        "viewers": viewers,
+        "seconds": seconds,
+        **counts,
+        **{kind: speeds(lines, own) for kind, own in spans.items()},
+    }
 
 
 def main() -> None:
@@ -196,6 +209,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
+        loaded = load(folder, options.seconds, options.viewers)
         write_finished(folder / "finished", many_trials(TRIALS))
         with patch("os.fsync"):  # thousands of trials at once are no search
             run = write_search(folder / "running", trials=TRIALS)
@@ -206,7 +220,6 @@ def main() -> None:
             delays = live_delays(browser, served.address, run)
             browser.close()
         served.close()
-        loaded = load(folder, options.seconds, options.viewers)
     result = {
         "largest_contentful_paint_s": {name: [statistics.median(times), *times] for name, times in paints.items()},
         "live_update_s": [statistics.median(delays), *delays],

@@ -116,6 +116,7 @@ def test_a_real_sub_network_answers_is_inspected_and_exported(real: TestClient, 
     member = run.front[0]
     where = f"{member['trial']}/{run.folder.path.name}"
     answers = real.post(f"/api/try/{where}", json={"text": "the film is lovely"}).json()
+    assert "error" not in answers, answers
     for side in ("original", "subnetwork"):
         assert set(answers[side]["labels"]) == {"bad", "good"}
         assert sum(answers[side]["labels"].values()) == pytest.approx(1.0, abs=1e-5)
