@@ -176,7 +176,9 @@ def card_facts(evaluator: SubnetEvaluator, trial: int) -> CardFacts | None:
 
 def test_error(task_data: TaskData, exported: Run, network: PrunedNetwork) -> float:
     """Of an exported network on the test rows of its task."""
-    with progress("test rows of the export", len(task_data.test), "batches") as bar:
+    chooses = TASK_KINDS[task_data.task.kind].independent and task_data.held_out  # thresholds of its own
+    batches = len(task_data.test) + (len(task_data.threshold_rows) if chooses else 0)
+    with progress("test rows of the export", batches, "batches") as bar:
         return task_data.error(cast(PrunedNetwork, ExportedNetwork(exported, network, bar)), task_data.test)
 
 
