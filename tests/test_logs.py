@@ -23,6 +23,18 @@ def test_lines_are_shown_when_asked_for(capsys: Capture) -> None:
     assert logger.handlers == [] and logger.level == logging.NOTSET
 
 
+def test_a_line_is_shown_once_whatever_libraries_do_to_the_root_logger(capsys: Capture) -> None:
+    handler = logging.StreamHandler()
+    with write_logs():
+        logging.getLogger().addHandler(handler)
+        try:
+            logger.warning("careful")
+        finally:
+            logging.getLogger().removeHandler(handler)
+    assert capsys.readouterr().err == "careful\n"
+    assert logger.propagate
+
+
 def test_a_file_has_all_lines_and_the_traceback(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "run.log"
     words = ["shrink", "x", "--ending", "failed", "--log-file", str(file)]

@@ -42,8 +42,9 @@ def write_logs(*, verbose: bool = False, quiet: bool = False, file: Path | None 
     if file is not None:
         handlers.append(logging.FileHandler(file, encoding="utf-8"))
         handlers[1].setFormatter(PublicFormatter(FORMAT))
-    level = logger.level
+    level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.INFO if verbose or file is not None else logging.WARNING)
+    logger.propagate = False  # libraries give the root logger a handler, which would show each line once more
     for handler in handlers:
         logger.addHandler(handler)
     try:
@@ -55,6 +56,7 @@ def write_logs(*, verbose: bool = False, quiet: bool = False, file: Path | None 
         raise
     finally:
         logger.setLevel(level)
+        logger.propagate = propagate
         for handler in handlers:
             logger.removeHandler(handler)
             handler.close()
