@@ -1,11 +1,10 @@
 """JSON for scripts and for our own pages; the schemas are in docs/json.md."""
 
-import asyncio
 import json
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,12 @@ class Api:
         self.pages, self.folder, self.live, self.jobs, self.models = pages, pages.folder, live, jobs, models
         self.channels: dict[str, Channel] = {}
         self.watchers = 0
-        self.closing = asyncio.Event()
         self._inspected: dict[tuple[str, int, int], dict[str, Any]] = {}
+
+    def close_streams(self) -> None:
+        """Ends all streams of events, so that a server can end."""
+        for channel in list(self.channels.values()):
+            channel.close()
 
     async def runs(self, request: Request) -> Response:
         rows = await run_in_threadpool(self.pages.run_rows)
@@ -74,24 +77,26 @@ class Api:
             told = self.live.get(run, update=False).news(after)
             return told, after + len(told["trials"])
 
-        async def stream(channel: Channel) -> AsyncIterator[bytes]:
+        async def stream(channel: Channel) -> AsyncGenerator[bytes, None]:
             known = after
-            async for found in channel.listen():
-                if found is None:
-                    yield b": still here\n\n"
-                    continue
-                try:
-                    told, known = await run_in_threadpool(news, known)
-                except (OSError, Failed):
-                    return  # the run was deleted; who asks again is told so
-                yield event("news", told)
+            async with aclosing(channel.listen()) as changes:
+                async for found in changes:
+                    if found is None:
+                        yield b": still here\n\n"
+                        continue
+                    try:
+                        told, known = await run_in_threadpool(news, known)
+                    except (OSError, Failed):
+                        return  # the run was deleted; who asks again is told so
+                    yield event("news", told)
 
         return self.events(f"run {name}", look, stream)
 
     async def all_events(self, request: Request) -> Response:
-        async def stream(channel: Channel) -> AsyncIterator[bytes]:
-            async for found in channel.listen():
-                yield b": still here\n\n" if found is None else event("runs", {"runs": found})
+        async def stream(channel: Channel) -> AsyncGenerator[bytes, None]:
+            async with aclosing(channel.listen()) as changes:
+                async for found in changes:
+                    yield b": still here\n\n" if found is None else event("runs", {"runs": found})
 
         return self.events("runs", self.pages.run_rows, stream, RUNS_PAUSE)
 
@@ -101,25 +106,14 @@ class Api:
             return answer({"error": f"{MOST_WATCHERS} pages are watching already."}, 503)
         channel = self.channels.setdefault(key, Channel(look, pause))
 
-        async def guarded() -> AsyncIterator[bytes]:
+        async def guarded() -> AsyncGenerator[bytes, None]:
             self.watchers += 1
-            parts = stream(channel)
-            closed = asyncio.ensure_future(self.closing.wait())
-            part: asyncio.Future[bytes] | None = None
             try:
-                while not self.closing.is_set():
-                    part = asyncio.ensure_future(anext(parts))
-                    await asyncio.wait({part, closed}, return_when=asyncio.FIRST_COMPLETED)
-                    if part.done():
-                        yield part.result()
+                async with aclosing(stream(channel)) as parts:
+                    async for part in parts:
+                        yield part
             finally:
                 self.watchers -= 1
-                closed.cancel()
-                if part is not None and not part.done():
-                    part.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await part
-                await parts.aclose()
 
         return StreamingResponse(guarded(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 

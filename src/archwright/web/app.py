@@ -37,7 +37,7 @@ def create_app(folder: ServedFolder, access: Access, *, start_options: Sequence[
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        api.closing.set()
+        api.close_streams()
         models.close()
         jobs.close()
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -212,42 +212,54 @@ class LiveRuns:
 
 
 class Channel:
-    """Calls `look` every so often while anybody listens, and wakes all listeners when what it returns has changed."""
+    """Calls `look` every so often while anybody listens, and wakes all listeners when what it returns has changed.
+
+    Nobody holds a lock: a listener is cancelled wherever it waits when its browser leaves.
+    """
 
     def __init__(self, look: Callable[[], Any], pause: float = PAUSE) -> None:
         self._look, self._pause = look, pause
         self._listeners = 0
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()  # another one for every change
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
         self.latest: Any = None
         self.version = 0
 
     async def _watch(self) -> None:
-        while self._listeners:
+        while self._listeners and not self._closed:
             try:
                 found = await asyncio.to_thread(self._look)
             except Exception as error:  # a run that was deleted: its listeners find out when they look themselves
                 found = repr(error)
             if found != self.latest:
-                async with self._changed:
-                    self.latest, self.version = found, self.version + 1
-                    self._changed.notify_all()
+                self.latest, self.version = found, self.version + 1
+                self._wake()
             await asyncio.sleep(self._pause)
 
-    async def listen(self) -> AsyncIterator[Any]:
+    def _wake(self) -> None:
+        before, self._changed = self._changed, asyncio.Event()
+        before.set()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        self._closed = True
+        self._wake()
+
+    async def listen(self) -> AsyncGenerator[Any, None]:
         """What was found whenever it changes, beginning with now; None after a while in which nothing did."""
         self._listeners += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch())
         known = 0
         try:
-            while True:
-                async with self._changed:
-                    if self.version == known:
-                        with suppress(TimeoutError):
-                            await asyncio.wait_for(self._changed.wait(), HEARTBEAT)
-                    fresh, known = self.version != known, self.version
-                yield self.latest if fresh else None
+            while not self._closed:
+                if self.version == known:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), HEARTBEAT)
+                fresh, known = self.version != known, self.version
+                if not self._closed:
+                    yield self.latest if fresh else None
         finally:
             self._listeners -= 1
 

@@ -31,7 +31,7 @@ class Server(uvicorn.Server):
 
 def close_streams(server: uvicorn.Server) -> None:
     app: Any = server.config.app
-    app.state.api.closing.set()
+    app.state.api.close_streams()
 
 
 @dataclass(frozen=True)
