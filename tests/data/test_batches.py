@@ -135,7 +135,7 @@ def tokenizer(minilm: Path) -> object:
 
 
 def test_encoding_is_the_tokenizers(tokenizer: object, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archwright.data.tasks.rows.TEXTS_PER_CALL", 64)  # several calls
+    monkeypatch.setattr("archwright.data.encoding.TEXTS_PER_CALL", 64)  # several calls
     rows = load_task("glue/RTE", data=data_dir / "glue", train_rows=200).splits["train"]
     encoded = encode(rows, tokenizer, max_length=40)
     assert len(encoded) == 200 and encoded.lengths.max() == 40 and encoded.pad_id == 0

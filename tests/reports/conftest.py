@@ -11,17 +11,8 @@ import numpy as np
 import pytest
 
 from archwright.compression.studies.protocol import compare_runs
+from tests.chromium import PATIENCE
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-PATIENCE = 120_000
-"""Milliseconds until a browser, a page or what it should show is given up."""
 LAYERS, HEADS, UNITS, WIDTH = 6, 12, 1536, 384
 EMBEDDINGS = 12_064_512
 PER_HEAD = 4 * WIDTH * 32 + 3 * 32
@@ -293,17 +284,6 @@ def compared() -> dict[str, Any]:
 def protocol() -> dict[str, Any]:
     """Everything the protocol can show; tests may read but not change it."""
     return compare_runs(synthetic_documents())
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
-    if not CHROMIUM.exists():
-        pytest.skip(f"the browser tests need {CHROMIUM}; install it with: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS), timeout=PATIENCE)
-        yield chromium
-        chromium.close()
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from archwright.store import RunFolder
-from tests.reports.conftest import PATIENCE, browser, check_width, synthetic, wait_until
+from tests.chromium import PATIENCE
+from tests.reports.conftest import check_width, synthetic, wait_until
 from tests.web.conftest import HOSTILE
 from tests.web.served import serving, tell, write_finished, write_search
 
-__all__ = ["browser"]
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
 AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.10.2.tgz"

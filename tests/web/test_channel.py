@@ -1,12 +1,20 @@
 """Many watchers come and go, and those who stay are told."""
 
 import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any
 
 import anyio
 
 from archwright.web.live import Channel
+
+
+def run_alone(work: Coroutine[Any, Any, None]) -> None:
+    """In a thread of its own: playwright leaves a running loop in that of the tests."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
 
 
 async def take(channel: Channel, number: int) -> list[Any]:
@@ -38,7 +46,7 @@ def test_watchers_who_leave_do_not_stop_the_others() -> None:
             assert await staying == [0, 1]
         assert channel._listeners == 0
 
-    asyncio.run(main())
+    run_alone(main())
 
 
 def test_one_look_serves_all() -> None:
@@ -55,7 +63,7 @@ def test_one_look_serves_all() -> None:
             assert await asyncio.gather(*(take(channel, 1) for _ in range(50))) == [[7]] * 50
         assert looks == 1
 
-    asyncio.run(main())
+    run_alone(main())
 
 
 def test_closing_ends_every_stream() -> None:
@@ -67,7 +75,7 @@ def test_closing_ends_every_stream() -> None:
         async with asyncio.timeout(60):
             assert await asyncio.gather(*listening) == [[1]] * 3
 
-    asyncio.run(main())
+    run_alone(main())
 
 
 def test_a_look_that_fails_is_told_and_does_not_end_the_watch() -> None:
@@ -86,4 +94,4 @@ def test_a_look_that_fails_is_told_and_does_not_end_the_watch() -> None:
         async with asyncio.timeout(60):
             assert await staying == ["OSError('gone')", "back"]
 
-    asyncio.run(main())
+    run_alone(main())

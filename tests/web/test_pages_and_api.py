@@ -13,6 +13,7 @@ from archwright.compression.run import load_run
 from archwright.errors import BadInput
 from archwright.statistics import hypervolume_over_time
 from archwright.store import read_study
+from archwright.store.files import read_json
 from archwright.web.folder import ServedFolder, open_folder, state_of
 from tests.reports.pages import headline, page_data, page_text
 from tests.web.served import tell, write_finished, write_search
@@ -48,7 +49,7 @@ def test_the_page_of_a_run_is_its_report(client: TestClient, result: dict[str, A
 
 
 def test_results_are_given_as_they_were_written(client: TestClient, folder: Path) -> None:
-    assert client.get("/api/run/one").json() == json.loads((folder / "one" / "result.json").read_text())
+    assert client.get("/api/run/one").json() == read_json(folder / "one" / "result.json")
 
 
 def test_a_search_in_the_middle_is_shown_as_far_as_it_is(client: TestClient, folder: Path) -> None:

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from archwright.compression.context import RunContext, read_deadline
+from archwright.compression.context import RunContext, load_context, read_deadline
 from archwright.compression.finetuning import extract_trainable, finetune
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -80,12 +80,17 @@ class StandaloneWeights:
     context: RunContext
     start: PrunedNetwork
     space: TrainedSpace
+    load_start: Callable[[RunContext], PrunedNetwork]
+    """Where `start` comes from; a finished run has another one, from which nothing is trained."""
 
     def locate(self, config: Config) -> tuple[PrunedNetwork, None]:
-        folder = self.folder(config)
+        folder, data = self.folder(config), self.context.task_data
+        if not folder.exists() and not data.trains:  # a finished run has lost it: with its rows it is trained again
+            context = load_context(self.context.run, device=data.device.type)
+            return replace(self, context=context, start=self.load_start(context)).locate(config)
         if not folder.exists():
             self.train(config, folder)
-        return load_saved_network(folder).to(self.context.task_data.device), None
+        return load_saved_network(folder).to(data.device), None
 
     def is_kept(self, config: Config) -> bool:
         return self.folder(config).exists()

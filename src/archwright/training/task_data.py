@@ -282,7 +282,9 @@ def prepare_task_data(
     check_vocabulary(words, task.vocabulary, tokenizer or source)
     encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
     check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
-    for line in (*task.warnings, warn_cut(task, encoded["train"], data.max_length)):
+    room = getattr(config, "max_position_embeddings", None) or data.max_length
+    cut = warn_cut(task, encoded["train"], data.max_length) if data.max_length <= room else ""  # else it is refused
+    for line in (*task.warnings, cut):
         if line:
             logger.warning(line)
     return TaskData(

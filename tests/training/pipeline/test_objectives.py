@@ -12,6 +12,7 @@ from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
+from archwright.store.files import read_json
 from archwright.training.students import load_student
 from tests.training.pipeline.runs import DESIGNS, QUICK, trained
 
@@ -32,7 +33,7 @@ def test_masked_words_are_learnt_and_kept(pretrained: Any, text: Path) -> None:
     assert document["validation"]["after"]["perplexity"] == pytest.approx(
         torch.tensor(document["validation"]["after"]["loss"]).exp().item(), rel=1e-5
     )
-    assert json.loads((folder / "result.json").read_text()) == document
+    assert read_json(folder / "result.json") == document
     with open(folder / "log.csv", newline="") as file:
         log = list(csv.DictReader(file))
     assert [int(row["step"]) for row in log] == list(range(60))

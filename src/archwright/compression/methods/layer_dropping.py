@@ -24,7 +24,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
 def build_evaluator(context: RunContext) -> SubnetEvaluator:
     start = load_start(context)
     space = TrainedSpace(open_space(context, start), (context.config.supernet.epochs,))
-    weights = StandaloneWeights(context, start, space)
+    weights = StandaloneWeights(context, start, space, load_start)
     return SubnetEvaluator(context, start, space, weights, read_configs(context.run))
 
 

@@ -21,7 +21,7 @@ def build_evaluator(context: RunContext) -> SubnetEvaluator:
     options, start = context.config.supernet, load_reordered_network(context)
     epochs = SAMPLERS[context.config.search.sampler].epochs(rungs(options.min_epochs, options.epochs))
     space = TrainedSpace(open_space(context, start, read_order(context)), tuple(epochs))
-    return SubnetEvaluator(context, start, space, StandaloneWeights(context, start, space))
+    return SubnetEvaluator(context, start, space, StandaloneWeights(context, start, space, load_reordered_network))
 
 
 STANDARD = Method(
