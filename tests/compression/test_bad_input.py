@@ -119,6 +119,13 @@ def test_wrong_values(
     assert all(word in line for word in words), line
 
 
+def test_a_device_for_latency_that_is_not_there(rows: Path, bert: Path, tmp_path: Path, capfd: Any) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    line = refused(capfd, tmp_path, model=str(bert), train=rows, latency_device="cuda")
+    assert "--latency-device cuda needs a CUDA device" in line
+
+
 def test_texts_longer_than_the_model(capfd: Any, tmp_path: Path, bert: Path) -> None:
     file = tmp_path / "long.csv"
     file.write_text("text,label\n" + "".join(f"{'very ' * 100}{i},{i % 2}\n" for i in range(40)))

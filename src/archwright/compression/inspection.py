@@ -33,7 +33,7 @@ LONGEST_SHOWN = 600
 """Characters of such a text."""
 
 
-class Pair(NamedTuple):
+class ComparedNetworks(NamedTuple):
     """A sub-network and the original, each with the rows as it reads them."""
 
     evaluator: SubnetEvaluator
@@ -58,11 +58,11 @@ def answer_question(question: str, run: str, trial: int, **more: Any) -> dict[st
 
 
 @lru_cache(maxsize=2)
-def load_pair(path: Path, trial: int, changed: int) -> Pair:
+def load_pair(path: Path, trial: int, changed: int) -> ComparedNetworks:
     """`changed` is the time of the result: a run that went on is loaded again."""
     config = load_run(path).member(trial).config
     evaluator = open_run(path, changed)
-    return Pair(evaluator, evaluator.extract(config), load_original(path, changed))
+    return ComparedNetworks(evaluator, evaluator.extract(config), load_original(path, changed))
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +76,7 @@ def load_original(path: Path, changed: int) -> PrunedNetwork:
     return load_saved_network(RunFolder(path).original).eval()
 
 
-def answer_text(pair: Pair, *, trial: int, text: str, pair_text: str = "") -> dict[str, Any]:
+def answer_text(pair: ComparedNetworks, *, trial: int, text: str, pair_text: str = "") -> dict[str, Any]:
     """Both answers and their milliseconds, schema archwright/answers/1: labels with probabilities, or written text."""
     if not text.strip() or len(text) > MOST_CHARACTERS:
         raise BadInput(f"the text must have 1 to {MOST_CHARACTERS:,} characters, got {len(text):,}.")
@@ -143,7 +143,7 @@ def write_text(network: PrunedNetwork, data: TaskData, text: str, room: int) -> 
     }
 
 
-def inspect_rows(pair: Pair, *, trial: int) -> dict[str, Any]:
+def inspect_rows(pair: ComparedNetworks, *, trial: int) -> dict[str, Any]:
     """Errors by class, confusion matrices and texts where the answers differ, on test rows: archwright/inspect/1."""
     task = pair.evaluator.context.task_data.task
     labels = list(task.labels)

@@ -9,6 +9,7 @@ from archwright.compression.finetuning import recover_subnet
 from archwright.compression.order import sample_batches
 from archwright.configs import compress as o
 from archwright.data.batching import Batch
+from archwright.devices import deterministic_algorithms
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import Config
 from archwright.subnet.importance import Loss, evaluating
@@ -20,7 +21,8 @@ def recover(evaluator: SubnetEvaluator, config: Config, trial: int, recovery: o.
     """Errors of the sub-network before and after, and of what was between: `repaired` is None where nothing was."""
     context = evaluator.context
     start, repair = choose_start(evaluator, config, recovery.repair)
-    record, repaired = recover_subnet(context, start, trial, recovery), None
+    with deterministic_algorithms(context.config.output.deterministic):
+        record, repaired = recover_subnet(context, start, trial, recovery), None
     if repair != "none":
         repaired, record["before"] = record["before"], context.errors(evaluator.extract(config))
     return {**record, "repair": repair, "repaired": repaired}

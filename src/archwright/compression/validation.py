@@ -38,6 +38,7 @@ def validate(config: CompressConfig, task_data: TaskData) -> None:
         validate_vector_task(config, task_data)
     whole = describe_checkpoint(task_data, config.model, whole=True)
     validate_target(config, stock_family=whole.family.stock, family=whole.backbone["model_type"])
+    resolve_device(config.measure.latency_device, "--latency-device")  # refuses one that is not there
     space = build_space(config, task_data)
     validate_search(config, space)
     if GENERATION in config.search.objectives and task_data.task.kind != "lm":
