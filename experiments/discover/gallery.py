@@ -1,14 +1,19 @@
 """The gallery of found proxies: what goes into the package, and the page docs/gallery.md with its pictures.
 
     python experiments/discover/gallery.py entries results      # src/archwright/proxies/formulas/discovered.json
+    python experiments/discover/gallery.py counts               # what each formula counts, into the same file
     python experiments/discover/gallery.py page runs/gallery    # docs/gallery.md, docs/gallery/*.svg
+    python experiments/discover/gallery.py page runs/gallery found_projections    # ranked again: only this one
 
 `results` holds what `archwright discover ... --json` wrote, by the names in picks.json; `runs/gallery` keeps scores.
+Proxies that are not ranked again keep the numbers that the page has.
 """
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +21,18 @@ import numpy as np
 from scipy.stats import rankdata
 
 import archwright as aw
-from archwright.benchmarks import BENCHMARKS
+from archwright.configs.scoring import BenchmarkOptions, RecordingOptions
+from archwright.discovery.context import load_rows
+from archwright.discovery.disguise import check_formulas, checked_branches, explain
 from archwright.discovery.pipeline import provenance
+from archwright.parallel.pool import LocalPool
 from archwright.proxies.formulas.discovered import SCHEMA
 from archwright.proxies.formulas.formula import parse
+from archwright.random_streams import CHECKED_NETWORKS
 
 HERE = Path(__file__).parent
+PAGE_BENCHMARKS = ("nas-bert", "lts-gpt2", "nas-bench-nlp")
+"""Those that the page has columns of."""
 ROOT = HERE.parents[1]
 PACKAGE = ROOT / "src" / "archwright" / "proxies" / "formulas" / "discovered.json"
 PAGE = ROOT / "docs" / "gallery.md"
@@ -47,15 +58,46 @@ def entry_of(pick: Mapping[str, Any], document: dict[str, Any]) -> dict[str, Any
     return {**told, **{key: best[key] for key in NUMBERS}, "provenance": {**made, "inputs": document["inputs"]}}
 
 
-def page(scores: Path) -> None:
+def counts() -> None:
+    """What the statistics of each formula are, on networks of the benchmark it was found on."""
     found = json.loads(PACKAGE.read_text())
-    names = tuple(entry["name"] for entry in found)
-    ranked = {name: aw.rank(benchmark=name, proxies=names, ablation=False, out=scores) for name in BENCHMARKS}
+    for benchmark in dict.fromkeys(entry["provenance"]["benchmark"] for entry in found):
+        entries_here = [entry for entry in found if entry["provenance"]["benchmark"] == benchmark]
+        rows, setup = load_rows(BenchmarkOptions(benchmark), RecordingOptions(), ())
+        by_network = dict(zip(rows.networks, rows.rows, strict=True))
+        requests = [replace(setup.request(by_network[name].config), proxies={}) for name in sorted(by_network)]
+        rng = np.random.default_rng((entries_here[0]["provenance"]["seed"], CHECKED_NETWORKS))
+        checks = check_formulas([entry["formula"] for entry in entries_here], requests, LocalPool(), rng=rng)
+        for entry, formula in zip(entries_here, checks["formulas"] or [None] * len(entries_here), strict=True):
+            own = {str(branch) for branch in checked_branches([parse(entry["formula"])])}
+            statistics = [one for one in checks["statistics"] if one["statistic"] in own]
+            entry["counts"] = {"statistics": statistics, "formulas": [formula] if formula and own else []}
+    PACKAGE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def page(scores: Path, *only: str) -> None:
+    found = json.loads(PACKAGE.read_text())
+    names = only or tuple(entry["name"] for entry in found)
+    ranked = {name: aw.rank(benchmark=name, proxies=names, ablation=False, out=scores) for name in PAGE_BENCHMARKS}
     documents = {name: one.as_json() for name, one in ranked.items()}
     PICTURES.mkdir(exist_ok=True)
+    tables = written_tables()
     for entry in found:
-        (PICTURES / f"{entry['name']}.svg").write_text(picture(entry["name"], documents))
-    PAGE.write_text("\n".join([head(found), *(chapter(entry, documents) for entry in found)]))
+        if entry["name"] in names:
+            (PICTURES / f"{entry['name']}.svg").write_text(picture(entry["name"], documents))
+            tables[entry["name"]] = benchmark_rows(entry, documents)
+    PAGE.write_text("\n".join([head(found), *(chapter(entry, tables[entry["name"]]) for entry in found)]))
+
+
+def written_tables() -> dict[str, str]:
+    """Rows by benchmark that the page has now, by proxy."""
+    chapters = re.findall(r"^## (\w+)$(.*?)(?=^## |\Z)", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {name: "\n".join(re.findall(r"^\| (?!benchmark).*$", text, flags=re.MULTILINE)) for name, text in chapters}
+
+
+def benchmark_rows(entry: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> str:
+    on = {name: judged(entry, name, document) for name, document in documents.items()}
+    return "\n".join(row(name, of, found=name == entry["provenance"]["benchmark"]) for name, of in on.items())
 
 
 def judged(entry: Mapping[str, Any], name: str, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,26 +126,47 @@ def head(found: Sequence[Mapping[str, Any]]) -> str:
     return (HERE / "gallery_head.md").read_text() + "\n".join(rows) + "\n"
 
 
-def chapter(entry: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> str:
+def counted(entry: Mapping[str, Any]) -> str:
+    """What `check_formulas` found, as a list."""
+    if "counts" not in entry:
+        return "- Not measured; `python experiments/discover/gallery.py counts` does."
+    checks = entry["counts"]
+    lines = [f"- {explain(one)}" for one in checks["statistics"]]
+    for one in checks["formulas"]:
+        if one["batch_spearman"] is not None:
+            lines.append(
+                f"- With half of the texts it ranks 16 networks with Spearman {one['batch_spearman']:.3f} to this."
+            )
+    return "\n".join(lines) or "- It is made of counts, and looks at no text."
+
+
+def chapter(entry: Mapping[str, Any], rows: str) -> str:
     formula, made = parse(entry["formula"]), entry["provenance"]
-    on = {name: judged(entry, name, document) for name, document in documents.items()}
-    rows = "\n".join(row(name, of, found=name == made["benchmark"]) for name, of in on.items())
+    splits = made.get("fold_seeds", 1)
+    there = (PICTURES / f"{entry['name']}.svg").exists()
+    shown = f"![scores against trained results](gallery/{entry['name']}.svg)" if there else "(no picture yet)"
+    crossed = "one split, which flatters" if splits == 1 else f"means over {splits} splits"
     return f"""## {entry["name"]}
 
     {formula}
 
 $${formula.latex()}$$
 
-{entry["meaning"]} Size {entry["size"]}; passes: {", ".join(formula.passes)}.
+{entry["meaning"]} Size {entry["size"]}; passes: {", ".join(formula.passes) or "none"}.
 
-![scores against trained results](gallery/{entry["name"]}.svg)
+What it counts, as measured:
+
+{counted(entry)}
+
+{shown}
 
 | benchmark | Spearman | within cells | Kendall tau-b |
 |---|---|---|---|
 {rows}
 
 Found on {made["benchmark"]} ({made["variant"]}, {made["n"]} rows, fitness {made["fitness"]}, {made["unary"]} unary per
-branch, seed {made["seed"]}); on the rows it was chosen on Spearman {entry["train"]["spearman"]:.3f}, within cells
+branch, seed {made["seed"]}; cross-fitted: {crossed}); on the rows it was chosen on
+Spearman {entry["train"]["spearman"]:.3f}, within cells
 {entry["train"]["within_cells"]:.3f}.
 """
 
@@ -136,7 +199,11 @@ def panel(proxy: str, name: str, document: Mapping[str, Any], left: int) -> str:
     return frame + words + axis + f'<path d="{dots}" stroke="#3b6fb6" {line}/>'
 
 
-COMMANDS = {"entries": entries, "page": page}
-
 if __name__ == "__main__":
-    COMMANDS[sys.argv[1]](Path(sys.argv[2]))
+    command, *arguments = sys.argv[1:]
+    if command == "entries":
+        entries(Path(arguments[0]))
+    elif command == "counts":
+        counts()
+    else:
+        page(Path(arguments[0]), *arguments[1:])

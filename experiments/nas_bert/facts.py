@@ -28,7 +28,9 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else public_data("nas-bert", origin=source.origin, option="FOLDER")
     table = source.load(folder, "trained")
     published = source.load(folder, "published")
-    text = "\n\n".join((choices(table), fourier(table), twins(table), rounding(published), growing(published)))
+    text = "\n\n".join(
+        (choices(table), by_layer(table), fourier(table), twins(table), rounding(published), growing(published))
+    )
     (HERE / "summary.md").write_text(text + "\n")
     print(text)
 
@@ -67,6 +69,59 @@ def choices(table: BenchmarkTable) -> str:
         found = stats.pearsonr(centred(table.rows, np.array([trait(row.config) for row in table.rows])), truth)
         lines.append(f"| {name} | {found.statistic:+.2f} | {found.pvalue:.2g} |")
     return "\n".join(lines)
+
+
+PER_LAYER: dict[str, Callable[[Config], float]] = {  # of a layer
+    "stack of three FFN linears": lambda layer: float(layer["stack"] == 3),
+    "twice the heads": lambda layer: float(np.log2(layer["heads"])),
+}
+
+
+def by_layer(table: BenchmarkTable) -> str:
+    """Regression of GLUE on the traits of every layer at once, inside (layers, hidden) cells, for each depth.
+
+    Means over layers, as above, let opposite effects of first and last layers cancel. Effects are in standard
+    deviations of GLUE inside cells; t with errors clustered by network, as twins are not independent.
+    """
+    lines = [
+        "The same layer by layer: least squares on all traits of all layers, all less the mean of their cell; effect "
+        "in standard deviations of GLUE inside cells, t with errors clustered by network:",
+        "",
+        "| layers | trait | " + " | ".join(f"layer {place}" for place in range(4)) + " |",
+        "|---|---|---|---|---|---|",
+    ]
+    for depth in (2, 4):
+        rows = tuple(row for row in table.rows if row.config["layers"] == depth)
+        truth = centred(rows, np.array([row.trained["glue"] for row in rows]))
+        columns = np.column_stack(
+            [
+                centred(rows, np.array([trait(layers_of(row.config)[place]) for row in rows]))
+                for trait in PER_LAYER.values()
+                for place in range(depth)
+            ]
+        )
+        networks = [str(sorted(table.space.canonical(row.config).items())) for row in rows]
+        cells = len({row.cell for row in rows})
+        effects, errors = clustered_regression(columns, truth / truth.std(), networks, cells)
+        for index, name in enumerate(PER_LAYER):
+            own = slice(index * depth, (index + 1) * depth)
+            told = [f"{b:+.2f} (t {b / e:+.1f})" for b, e in zip(effects[own], errors[own], strict=True)]
+            lines.append(f"| {depth} | {name} | " + " | ".join([*told, *[""] * (4 - depth)]) + " |")
+    return "\n".join(lines)
+
+
+def clustered_regression(columns: Values, truth: Values, clusters: list[str], absorbed: int) -> tuple[Values, Values]:
+    """Least-squares effects and their standard errors, robust to clusters (Liang and Zeger 1986); `absorbed` means
+    were taken off before."""
+    inverse = np.linalg.inv(columns.T @ columns)
+    effects = inverse @ columns.T @ truth
+    residual = truth - columns @ effects
+    names = np.array(clusters)
+    sums = np.array([columns[names == name].T @ residual[names == name] for name in sorted(set(clusters))])
+    rows, groups = len(truth), len(sums)
+    scale = groups / (groups - 1) * (rows - 1) / (rows - columns.shape[1] - absorbed)
+    covariance = scale * inverse @ sums.T @ sums @ inverse
+    return effects, np.sqrt(np.diag(covariance))
 
 
 def centred(rows: tuple[Row, ...], values: Values) -> Values:

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import kendalltau, spearmanr
 
 from archwright.benchmarks import BENCHMARKS, BenchmarkTable
-from archwright.benchmarks.lts_gpt2 import INNER, load_lts_gpt2
+from archwright.benchmarks.lts_gpt2 import INNER, INNERS, load_lts_gpt2
 from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import meta_network
 from archwright.spaces.lts_gpt2 import LtsGpt2Space
@@ -164,10 +164,60 @@ def test_a_folder_without_the_benchmark_says_where_to_download_it(tmp_path: Path
 def test_summaries_without_any_architecture_are_no_benchmark(tmp_path: Path) -> None:
     for name in ("ppl_summary.yaml", "params_summary.yaml"):
         (tmp_path / name).write_text("config_0_j0: {test_ppl: 3.0, valid_ppl: 3.0}")
-    with pytest.raises(BadInput, match="got no usable one; download them from"):
+    with pytest.raises(
+        BadInput, match=r"got no usable one \(.*must be a file with the keys of an architecture\); download them from"
+    ):
         load_lts_gpt2(tmp_path)
 
 
 def test_other_variants_are_refused(original: Path) -> None:
-    with pytest.raises(BadInput, match="must be one of trained, got 'described'"):
+    with pytest.raises(BadInput, match="must be one of trained, lm1b, got 'described'"):
         BENCHMARKS["lts-gpt2"].load(original, "described")
+
+
+@pytest.fixture
+def sibling(copy: Path) -> Path:
+    """A folder as random_GPT2_lm1b is: another vocabulary, and cutoffs that fit it."""
+    folder = copy.rename(copy.parent / INNERS["lm1b"])
+    for path in folder.glob("config_*/j*/model_config.yaml"):
+        text = path.read_text()
+        for old, new in (("- 19997", "- 59997"), ("- 39997", "- 99997"), ("- 199997", "- 639997")):
+            assert old in text
+            text = text.replace(old, new)
+        text = text.replace("50264", "267735").replace("tgt_len: 192", "tgt_len: 32")
+        path.write_text(text)
+    return folder
+
+
+def test_lm1b_has_the_vocabulary_of_its_files(sibling: Path, benchmark: BenchmarkTable) -> None:
+    found = BENCHMARKS["lts-gpt2"].load(sibling.parent, "lm1b")
+    assert found.missing == () and found.rows == load_lts_gpt2(sibling, "trained").rows
+    space = found.space
+    assert isinstance(space, LtsGpt2Space)
+    assert (space.words, space.cutoffs, space.positions) == (267735, (59997, 99997, 639997), 32)
+    row = found.rows[0]
+    config = row.config
+    assert [config[name] for name in ("d_model", "d_embed", "div_val")] == [128, 256, 4]
+    sizes, ends = [256, 64, 16], [0, 59997, 99997, 267735]  # by hand: a table and a projection per cluster
+    tables = sum((end - start) * size for start, end, size in zip(ends[:-1], ends[1:], sizes, strict=True))
+    embedding = tables + sum(sizes) * 128 + 32 * 128
+    head = 267735 + (256 * 2 + 2) + 256 * 128  # biases, the choice of a cluster, the projection that is not tied
+    counts = space.counts(config)
+    assert counts.nonembedding == benchmark.space.counts(benchmark.rows[0].config).nonembedding
+    assert counts.parameters == counts.nonembedding + embedding + head
+
+
+def test_architectures_of_two_vocabularies_are_told_apart(sibling: Path) -> None:
+    path = sibling / MODEL
+    path.write_text(path.read_text().replace("267735", "50264"))
+    found = load_lts_gpt2(sibling)
+    assert "not those of the other architectures" in reasons(found)["config_0_j0"]
+
+
+@pytest.mark.parametrize("wrong", ["- 59997.5", "- 199997", "- none"])
+def test_cutoffs_that_cannot_be_are_named(sibling: Path, wrong: str) -> None:
+    path = sibling / MODEL
+    path.write_text(path.read_text().replace("- 59997", wrong, 1))
+    assert (
+        "cutoffs must be rising whole numbers, then n_token (267735)" in reasons(load_lts_gpt2(sibling))["config_0_j0"]
+    )

@@ -4,16 +4,28 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 from scipy.stats import spearmanr
 from transformers.initialization import no_init_weights
 
 from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
-from archwright.benchmarks.nas_bert import ABLATIONS, METRICS, TABLE, TARGETS, load_nas_bert, read_ablation
+from archwright.benchmarks.nas_bert import (
+    ABLATIONS,
+    METRICS,
+    TABLE,
+    TARGETS,
+    load_nas_bert,
+    read_ablation,
+    twin_reliabilities,
+    with_robust_target,
+)
 from archwright.errors import BadInput
 from archwright.networks.flexibert.network import FlexiBertModel
 from archwright.networks.roles import Roles
@@ -38,8 +50,32 @@ def glue(benchmark: BenchmarkTable) -> list[float]:
 def test_the_rows(trained: BenchmarkTable) -> None:
     assert len(trained.rows) == len({row.id for row in trained.rows}) == 300
     assert trained.missing == ()
-    assert (trained.licence, trained.target, len(trained.targets)) == ("CC-BY-4.0", "glue", 9)
+    assert (trained.licence, trained.target, len(trained.targets)) == ("CC-BY-4.0", "glue", 10)
     assert Counter(row.cell for row in trained.rows) == {"4x256": 85, "2x128": 80, "2x256": 70, "4x128": 65}
+
+
+def test_failed_runs_are_named(trained: BenchmarkTable) -> None:
+    failed = {task: {row.id for row in trained.rows if task in row.failed} for task in trained.targets}
+    assert {task: len(ids) for task, ids in failed.items() if ids} == {"qnli": 5, "rte": 1, "sts": 7}
+    assert failed["rte"] == {row.id for row in trained.rows if row.trained["rte"] == 0}
+
+
+def test_the_robust_target_weighs_tasks_by_twins_alone(trained: BenchmarkTable) -> None:
+    weights = twin_reliabilities(
+        {task: [row.trained[task] for row in trained.rows] for task in trained.targets[1:-1]}, list(trained.rows)
+    )
+    assert weights is not None and min(weights, key=weights.__getitem__) == "rte" and weights["rte"] < 0.2
+    assert trained.derived == ("robust",) and trained.targets[-1] == "robust"
+    robust = np.array([row.trained["robust"] for row in trained.rows])
+    ranks = {task: stats.rankdata([row.trained[task] for row in trained.rows]) / 300 for task in weights}
+    by_hand = sum(weights[task] * ranks[task] for task in weights) / sum(weights.values())
+    np.testing.assert_allclose(robust, by_hand)
+
+
+def test_without_twins_there_is_no_robust_target(trained: BenchmarkTable) -> None:
+    alone = list({row.network: row for row in trained.rows}.values())
+    bare = [replace(row, trained={n: v for n, v in row.trained.items() if n != "robust"}) for row in alone]
+    assert "robust" not in with_robust_target(bare)[0].trained
 
 
 def test_glue_is_the_mean_of_the_tasks_and_stands_in_the_published_file_too(trained: BenchmarkTable) -> None:

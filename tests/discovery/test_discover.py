@@ -45,6 +45,13 @@ def test_exhaustive_then_evolution_then_again(options: dict[str, Any], monkeypat
         assert one["held_out"].keys() == {"value", "low", "high"}
         assert parse(one["formula"]).size == one["size"]
     assert document["best"][0]["train"]["spearman"] == pytest.approx(document["best"][0]["fitness"])
+    assert document["folds"]["seeds"] == 10 == len(document["best"][0]["splits"]["spearman"])
+    assert len(document["best"][0]["formulas_of_folds"]) == 50
+    assert document["simplest"]["size"] <= document["best"][0]["size"]
+    assert document["simplest"]["held_out"]["low"] is not None
+    told = {one["statistic"]: one for one in document["counts"]["statistics"]}
+    assert told and all(one["layers"] > 0 for one in told.values())
+    assert any(name in note for name in told for note in document["notes"])
     assert json.loads(json.dumps(document)) == document
     assert document["best"][0]["formula"] in found.page.read_text().replace("\\u003e", ">").replace("\\u003c", "<")
 

@@ -161,7 +161,7 @@ PLANTED = parse("sum(sqrt(exp(A)) * frobenius(J))")
 def planted(seed: int, search: str, **changes: Any) -> EvolutionResult:
     """A table on which one formula ranks everything rightly, and those close to it nearly."""
     space = FormulaSpace(2, ("A", "J"))
-    table = toys.toy_table(FormulaSpace(2, toys.INPUTS), gaps=False)
+    table = toys.toy_table(FormulaSpace(2, toys.INPUTS), gaps=False, by_layer=True)
     table = StatisticsTable(table.inputs, table.chains, table.values - np.nanmin(table.values) + 1)
     folded = toys.toy_rows(truth=table.scores(PLANTED))
     chosen = EvolutionSettings(**{"generations": 1000, "population": 40, "parents": 0.2, **changes})

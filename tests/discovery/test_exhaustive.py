@@ -12,7 +12,7 @@ from archwright.discovery.cross_fitting import merge_best
 from archwright.discovery.exhaustive import make_pairs, rank_pairs
 from archwright.discovery.fitness import FoldedRows
 from archwright.discovery.pair_ranking import BINS
-from archwright.discovery.score_table import StatisticsTable, is_usable
+from archwright.discovery.score_table import StatisticsTable, is_usable, settle
 from archwright.errors import Failed
 from archwright.proxies.formulas.formula import Formula, parse
 from archwright.proxies.formulas.reductions import REDUCTIONS
@@ -25,7 +25,7 @@ SPACE = FormulaSpace(1, toys.INPUTS)
 
 def fitness(formula: Formula, table: StatisticsTable, folded: FoldedRows, place: int) -> float:
     """By scipy, on the rows of one set."""
-    scores = table.scores(formula)
+    scores = settle(table.scores(formula))
     if not is_usable(scores, folded.rows_per_network):
         return np.nan
     rows = folded.search_sets[place] & ~np.isnan(scores[folded.networks])
@@ -48,7 +48,7 @@ def test_as_one_by_one(tmp_path: Path) -> None:
     assert sum(part["valid"] for part in parts.values()) == len(valid)
     counts = np.sum([part["counts"] for part in parts.values()], axis=0)
     assert np.abs(np.cumsum(counts) - np.cumsum(np.histogram(valid, BINS)[0])).max() <= 2  # rounding at an edge
-    best = merge_best(list(parts.values()), folded.fold_count + 1)
+    best = merge_best(list(parts.values()), folded.set_count)
     for place, column in ((0, 0), (-1, 1)):
         for value, size, text in best[place][:300]:
             formula = parse(text)
@@ -59,12 +59,12 @@ def test_as_one_by_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_with_other_reductions_and_factors(tmp_path: Path, reduction: str) -> None:
-    space = FormulaSpace(1, toys.INPUTS[:2], reduction, ("", "log(n_width)"))
+    space = FormulaSpace(1, toys.INPUTS[:2], (reduction,), ("", "log(n_width)"))
     table, folded = toys.with_counts(space), toys.toy_rows()
     parts = rank_pairs(space, table, folded, tmp_path, toys.POOL)
     expected = everything(table, folded, space)
     assert sum(part["total"] for part in parts.values()) == len(expected) == space.size()["canonical"]
-    best = merge_best(list(parts.values()), folded.fold_count + 1)
+    best = merge_best(list(parts.values()), folded.set_count)
     most = max(values[1] for values in expected.values() if np.isfinite(values[1]))
     assert best[-1][0][0] == pytest.approx(most) and any("n_width" in row[2] for row in best[-1])
     for value, size, text in best[-1][:100]:
@@ -72,10 +72,33 @@ def test_with_other_reductions_and_factors(tmp_path: Path, reduction: str) -> No
         assert (value, size) == (pytest.approx(expected[formula][1], abs=0.01), formula.size)  # rounding parts ties
 
 
+def test_several_reductions_at_once(tmp_path: Path) -> None:
+    """J is the same in all layers: its first, last and mean are one formula."""
+    space = FormulaSpace(1, toys.INPUTS[:2], ("sum", "mean", "first", "last", "but_last", "rising", "falling"))
+    table, folded = toys.toy_table(space, gaps=False), toys.toy_rows()
+    parts = rank_pairs(space, table, folded, tmp_path, toys.POOL)
+    expected = everything(table, folded, space)
+    assert sum(part["total"] for part in parts.values()) == len(expected) == space.size()["canonical"]
+    assert "mean J" in parts and "first J" not in parts and "falling J" not in parts and "first A J" in parts
+    best = merge_best(list(parts.values()), folded.set_count)[-1]
+    assert best[0][0] == pytest.approx(max(values[1] for values in expected.values() if np.isfinite(values[1])))
+    for value, size, text in best[:200]:
+        assert (value, size) == (pytest.approx(expected[parse(text)][1], abs=1e-9), parse(text).size)
+
+
+def test_ranked_for_every_fold_of_every_split(tmp_path: Path) -> None:
+    table, once, thrice = toys.toy_table(SPACE), toys.toy_rows(), toys.toy_rows(repeats=3)
+    assert thrice.set_count == 16 and (thrice.folds[0] == once.folds[0]).all()
+    assert (thrice.folds[1] == toys.toy_rows(seed=1, truth=None).folds[0]).sum() < len(once.truth)  # other rows
+    few = merge_best(list(rank_pairs(SPACE, table, once, tmp_path, toys.POOL).values()), once.set_count)
+    many = merge_best(list(rank_pairs(SPACE, table, thrice, tmp_path, toys.POOL).values()), thrice.set_count)
+    assert many[:5] == few[:5] and many[-1] == few[-1] and many[5:10] != few[:5]
+
+
 def test_the_best_of_every_size_is_kept(tmp_path: Path) -> None:
     table, folded = toys.toy_table(SPACE, gaps=False), toys.toy_rows()
     expected = everything(table, folded)
-    best = merge_best(list(rank_pairs(SPACE, table, folded, tmp_path, toys.POOL).values()), folded.fold_count + 1)[-1]
+    best = merge_best(list(rank_pairs(SPACE, table, folded, tmp_path, toys.POOL).values()), folded.set_count)[-1]
     for size in {formula.size for formula in expected}:
         most = max(v[1] for formula, v in expected.items() if formula.size == size and np.isfinite(v[1]))
         assert max(row[0] for row in best if row[1] == size) == pytest.approx(most)
@@ -87,7 +110,7 @@ def test_within_cells_and_both(tmp_path: Path) -> None:
     for name in ("spearman", "within", "both"):
         folded = toys.toy_rows(fitness=name)
         parts = rank_pairs(SPACE, table, folded, tmp_path, toys.POOL)
-        found[name] = {row[2]: row[0] for row in merge_best(list(parts.values()), folded.fold_count + 1)[-1]}
+        found[name] = {row[2]: row[0] for row in merge_best(list(parts.values()), folded.set_count)[-1]}
     shared = set(found["spearman"]) & set(found["within"]) & set(found["both"])
     assert shared
     for text in shared:
@@ -125,15 +148,13 @@ def test_an_interrupted_ranking_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_large_pairs_are_done_factor_by_factor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    space = FormulaSpace(1, toys.INPUTS[:2], "sum", ("", "log(n_width)"))
+    space = FormulaSpace(1, toys.INPUTS[:2], ("sum",), ("", "log(n_width)"))
     table, folded = toys.with_counts(space), toys.toy_rows()
-    whole = merge_best(
-        list(rank_pairs(space, table, folded, tmp_path / "whole", toys.POOL).values()), folded.fold_count + 1
-    )
+    whole = merge_best(list(rank_pairs(space, table, folded, tmp_path / "whole", toys.POOL).values()), folded.set_count)
     monkeypatch.setattr("archwright.discovery.exhaustive.LARGEST", 100)
     found = rank_pairs(space, table, folded, tmp_path / "parts", toys.POOL)
-    assert {"A J 0", "A J 1", "A", "J"} == found.keys()
-    best = merge_best(list(found.values()), folded.fold_count + 1)
+    assert {"sum A J 0", "sum A J 1", "sum A", "sum J"} == found.keys()
+    best = merge_best(list(found.values()), folded.set_count)
     assert [rows[:50] for rows in best] == [rows[:50] for rows in whole]
 
 
@@ -141,4 +162,4 @@ def test_an_input_that_too_few_networks_have_makes_no_formula(tmp_path: Path) ->
     table = toys.toy_table(SPACE, gaps=False)
     table.values[:10, 2] = np.nan
     parts = rank_pairs(SPACE, table, toys.toy_rows(), tmp_path, toys.POOL)
-    assert {name for name, part in parts.items() if part["valid"]} == {"A J", "A", "J"}
+    assert {name for name, part in parts.items() if part["valid"]} == {"sum A J", "sum A", "sum J"}

@@ -85,7 +85,7 @@ def test_killed_while_formulas_are_ranked(tmp_path: Path) -> None:
 
 
 def test_two_processes_rank_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    space = FormulaSpace(1, toys.INPUTS, "largest", FACTORS[:3])
+    space = FormulaSpace(1, toys.INPUTS, ("largest",), FACTORS[:3])
     table, folded = toys.with_counts(space), toys.toy_rows()
     monkeypatch.setattr(exhaustive, "WORTH_PROCESSES", 0)
     monkeypatch.setattr("archwright.parallel.pool.WORTH_A_PROCESS", 0)

@@ -10,7 +10,7 @@ from tests.discovery.toys import INPUTS, NETWORKS, FormulaSpace, toy_rows, toy_t
 
 
 def test_constant_in_cells_is_zero_not_missing() -> None:
-    space = FormulaSpace(1, INPUTS, "sum")
+    space = FormulaSpace(1, INPUTS)
     table = toy_table(space, gaps=False)
     cells = np.arange(NETWORKS) % 4
     table.values[:, 0, space.chains.index(()), :] = cells[:, None]  # A by itself tells the cell and nothing else

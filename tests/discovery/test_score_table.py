@@ -25,7 +25,7 @@ def one_by_one(formula: Formula, table: StatisticsTable) -> list[float]:
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_scores_are_those_of_the_formula(reduction: str) -> None:
-    space = FormulaSpace(2, INPUTS, reduction)
+    space = FormulaSpace(2, INPUTS, (reduction,))
     table, rng = toy_table(space), np.random.default_rng(1)
     for _ in range(100):
         formula = space.sample(rng)

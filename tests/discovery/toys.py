@@ -13,12 +13,15 @@ INPUTS = ("A", "J", "S")
 NETWORKS = 40
 
 
-def toy_table(space: FormulaSpace, *, seed: int = 0, gaps: bool = True) -> StatisticsTable:
+def toy_table(space: FormulaSpace, *, seed: int = 0, gaps: bool = True, by_layer: bool = False) -> StatisticsTable:
     """S is missing in some layers and in one network, one chain of A is infinite somewhere."""
     rng = np.random.default_rng(seed)
     values = (64 * rng.normal(size=(NETWORKS, len(space.inputs), len(space.chains), 3))).round() / 64  # exact sums
     values[:, :, space.chains.index(("zscore",))] = 0.0  # as the mean of standardised numbers is
     values[: NETWORKS // 2, :, :, 2] = np.nan
+    if "J" in space.inputs and not by_layer:  # one tensor of the whole network
+        at = space.inputs.index("J")
+        values[:, at] = np.where(np.isnan(values[:, at]), np.nan, values[:, at, :, :1])
     if gaps:
         values[::7, 2, :, 1] = np.nan
         values[5, 2] = np.nan
@@ -37,13 +40,14 @@ def with_counts(space: FormulaSpace) -> StatisticsTable:
     return StatisticsTable(space.statistics_inputs, space.chains, values)
 
 
-def toy_rows(*, seed: int = 0, fitness: str = "spearman", truth: Any = None) -> FoldedRows:
+def toy_rows(*, seed: int = 0, fitness: str = "spearman", truth: Any = None, repeats: int = 1) -> FoldedRows:
     """Sixty rows of forty networks in four cells."""
     rng = np.random.default_rng((seed, 1))
     networks = np.concatenate([np.arange(NETWORKS), rng.integers(NETWORKS, size=20)])
     found = rng.normal(size=len(networks)) if truth is None else truth[networks]
     names = [f"{network:02d}" for network in networks]
-    return FoldedRows.split(found, names, [str(n % 4) for n in networks], seed=seed, fitness=fitness)
+    cells = [str(n % 4) for n in networks]
+    return FoldedRows.split(found, names, cells, seed=seed, fitness=fitness, repeats=repeats)
 
 
 POOL = LocalPool()

@@ -6,11 +6,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from archwright.networks.roles import Counts, LayerRoles, Roles
+from archwright.networks.roles import Counts, LayerRoles, LayerSize, Roles
 
 WIDTH, UNITS, HEADS, VOCABULARY = 4, 6, 2, 11
 BATCH, TIME = 3, 5
-COUNTS = Counts(parameters=1000, nonembedding=700, attention=300, ffn=400, flops=5000, depth=2, width=4)
+SIZES = {"parameters": 1000, "nonembedding": 700, "attention": 300, "ffn": 400, "flops": 5000, "depth": 2, "width": 4}
+COUNTS = Counts(**SIZES, layers=(LayerSize(2, mixing=150, ffn=200), LayerSize(2, mixing=150, ffn=200)))
 
 
 @dataclass

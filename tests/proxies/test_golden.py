@@ -11,8 +11,10 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
+from archwright.networks.roles import LayerSize
 from archwright.probe import PASSES, Probe, record
-from archwright.proxies import PROXIES, Proxy
+from archwright.proxies import PROXIES, Proxy, Unscored
+from archwright.proxies.scaling_law import law_terms
 from tests.probe.toy import BATCH, COUNTS, HEADS, TIME, UNITS, WIDTH, Toy, toy, toy_batch
 from tests.proxies.reference import (
     ATTENTION,
@@ -238,6 +240,7 @@ COUNTED = {
     "flops": 5000,
     "depth": 2,
     "depth_width": 2_000_004,
+    "reach": pytest.approx(5.411646 + 4.852030, abs=1e-6),  # log(2 x 112) + log(2 x 64): no FFN in the last layer
 }
 
 
@@ -326,7 +329,20 @@ def test_random(probe: Probe) -> None:
     assert PROXIES["random"].measure(probe) == float(torch.rand((), generator=generator, dtype=torch.float64))
 
 
+def test_the_scaling_law_by_hand() -> None:
+    counts = replace(COUNTS, layers=(LayerSize(2, 100, 300), LayerSize(4, 200, 700)))
+    probe = record(toy(), toy_batch(), counts=counts, passes=())
+    evenness = (math.log(400) + math.log(900)) / 2 - math.log(650)
+    expected = math.log(700) + 0.339 * evenness + 0.05 * math.log(2) + 0.154 * math.log(4)
+    assert PROXIES["scaling_law"].measure(probe) == pytest.approx(expected)
+    assert law_terms(counts)["lateness"] == pytest.approx((0.5 * math.log(900) - 0.5 * math.log(400)) / 2)
+    assert law_terms(counts)["heads"] == pytest.approx(math.log(8) / 2)
+    with pytest.raises(Unscored, match="sizes of its layers"):
+        PROXIES["scaling_law"].measure(record(toy(), toy_batch(), counts=replace(COUNTS, layers=()), passes=()))
+
+
 BY_HAND_ELSEWHERE = {
+    "scaling_law",
     "random",
     "synflow",
     "logsynflow_freerea",

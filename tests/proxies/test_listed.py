@@ -112,6 +112,7 @@ class Bare(Toy):
 
 
 NO_ROLE_NEEDED = (
+    "scaling_law",
     "parameters",
     "nonembedding",
     "attention_parameters",

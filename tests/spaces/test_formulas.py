@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from archwright.errors import BadInput
 from archwright.proxies.formulas.formula import Branch, Formula
 from archwright.search import enumerate_configs, sample
-from archwright.spaces.formulas import FormulaSpace, parse_inputs
+from archwright.spaces.formulas import FormulaSpace, parse_inputs, parse_reductions
 
 SPACES = {unary: FormulaSpace(unary) for unary in (1, 2, 3)}
 
@@ -79,5 +79,24 @@ def test_other_bad_input() -> None:
 def test_inputs_by_name() -> None:
     assert parse_inputs("lpzero") == ("A", "J", "G", "H", "W", "S") and parse_inputs("S, W") == ("W", "S")
     assert set(parse_inputs("forward")) == {"A", "H", "W", "S", "Wa", "Wf", "Z", "C", "P"}
-    with pytest.raises(BadInput, match="--inputs must be one of lpzero, forward, extended, or names among"):
+    with pytest.raises(
+        BadInput, match="--inputs must be one of lpzero, forward, extended, layers, positional, or names among"
+    ):
         parse_inputs("W,Q")
+
+
+def test_reductions_by_name() -> None:
+    assert parse_reductions("sum") == ("sum",) and parse_reductions("falling, sum") == ("sum", "falling")
+    assert parse_reductions("positional") == ("sum", "first", "last", "but_last", "rising", "falling")
+    with pytest.raises(BadInput, match=r"--reduction must be among sum, mean, .* positional, all, got middle"):
+        FormulaSpace(1, ("A", "S"), parse_reductions("sum,middle"))
+
+
+def test_every_choice_of_a_space_with_reductions_reads_back() -> None:
+    space = FormulaSpace(1, ("J", "W", "n_depth"), ("sum", "first", "rising", "falling"))
+    assert space.choices["reduction"] == ("sum", "first", "rising", "falling")
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        formula = space.sample(rng)
+        written = space.config(formula.canonical())
+        assert space.build(written).canonical() == formula.canonical()

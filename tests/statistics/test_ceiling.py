@@ -75,4 +75,38 @@ def test_the_twins_of_flexibert(data_dir: Path) -> None:
     assert found is not None and found.kind == "twins"
     if len(rows.glue) == 300:
         assert (len(set(rows.networks)), found.n_pairs) == (199, 218)
-        assert found.value == pytest.approx(0.961, abs=0.001) and found.within_cells == pytest.approx(0.678, abs=0.002)
+        assert found.value == pytest.approx(0.961, abs=0.001) and found.within_cells == pytest.approx(0.648, abs=0.002)
+
+
+def test_cells_count_by_their_rows() -> None:
+    """As they do for a proxy inside cells; how many of its rows have a twin does not matter."""
+    truth, networks, _ = runs(0.3)
+    noisy, more, _ = runs(2.0, seed=1)
+    lonely = np.where(np.arange(800) < 760, 5000 + np.arange(800), more + 1000)  # twenty pairs of twins
+    cells = np.repeat([0, 1], 800)
+    both = noise_ceiling(np.r_[truth, noisy], networks=np.r_[networks, lonely], cells=cells)
+    first = noise_ceiling(truth, networks=networks, cells=np.zeros(800))
+    second = noise_ceiling(noisy, networks=lonely, cells=np.zeros(800))
+    assert both is not None and first is not None and second is not None
+    assert first.reliability is not None and second.reliability is not None
+    assert both.reliability_within_cells == pytest.approx((first.reliability + second.reliability) / 2)
+
+
+def test_the_interval_holds_what_is_true() -> None:
+    truth, networks, _ = runs(1.0)
+    found = noise_ceiling(truth, networks=networks, cells=networks % 4, rng=np.random.default_rng(0))
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.low < np.sqrt(0.5) < found.high and found.high - found.low < 0.2
+    assert found.within_cells_low is not None and found.within_cells_high is not None
+    assert found.within_cells_low < np.sqrt(0.5) < found.within_cells_high
+
+
+def test_other_ways_to_train_are_twins_too() -> None:
+    """A way that is worse for all networks is no chance."""
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=300)
+    table = np.stack([true + 0.5 * rng.normal(size=300), true - 10 + 0.5 * rng.normal(size=300)], axis=1)
+    table[::7, 1] = np.nan
+    found = noise_ceiling(table[:, 0], networks=np.arange(300), cells=np.arange(300) // 100, runs=table)
+    assert found is not None and found.kind.startswith("runs of one network") and found.n_pairs == 257
+    assert found.value == pytest.approx(np.sqrt(1 / 1.25), abs=0.05)

@@ -1,7 +1,7 @@
 """A benchmark: architectures that somebody trained, each with its result and what was published about it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,10 @@ class Row:
     """Rows of one cell are alike in what everybody knows to matter: depth and width, or size."""
     network: str = ""
     """Equal for rows that are one network trained several times, where the variant does not show it."""
+    runs: Mapping[str, float] = field(default_factory=dict)
+    """Main results of the same network trained in several ways, such as with other warm-ups, by the name of the way."""
+    failed: tuple[str, ...] = ()
+    """Targets on which the run broke down, such as a task left at chance; they are counted, not removed."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,12 @@ class BenchmarkTable:
     """What rows of one cell have in common."""
     shaped: bool = True
     """Whether depth and width are choices of its space, to be compared with."""
+    smallest_cell: int = 5
+    """Rows that a cell needs to be judged by itself; with fewer than five, intervals are over cells, not rows."""
+    derived: tuple[str, ...] = ()
+    """Targets that are made of the others."""
+    caution: str = ""
+    """What must be said wherever a number of it is shown, such as that weights are shared."""
 
 
 class Unusable(Exception):

@@ -1,11 +1,13 @@
-"""lts-gpt2: GPT-2-like architectures, trained on WikiText-103 by the authors of LiteTransformerSearch.
+"""lts-gpt2: GPT-2-like architectures, trained on WikiText-103 and LM1B by the authors of LiteTransformerSearch.
 
-Layout: random_GPT2_wt103/config_*/j*/model_config.yaml, and params_summary.yaml and ppl_summary.yaml beside config_*.
+Layout: random_GPT2_wt103/config_*/j*/model_config.yaml, and params_summary.yaml and ppl_summary.yaml beside config_*;
+random_GPT2_lm1b (variant lm1b) is laid out alike. Vocabulary, cutoffs and positions are what the files say.
 Summaries that cannot be read stop everything; what is wrong with one architecture makes that row missing.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,14 @@ from archwright.spaces.lts_gpt2 import LtsGpt2Space, from_lists
 
 ORIGIN = "https://github.com/microsoft/archai/tree/neurips-lts/archai/nlp/nas/saved_logs"
 LICENCE = "MIT"
-INNER = "random_GPT2_wt103"
+INNERS = {"trained": "random_GPT2_wt103", "lm1b": "random_GPT2_lm1b"}
+INNER = INNERS["trained"]
 PARAMETERS, PERPLEXITIES, MODEL = "params_summary.yaml", "ppl_summary.yaml", "model_config.yaml"
 TARGETS = ("test_ppl", "valid_ppl")
 COUNTS = ("AdaEmb", "Attn", "FFN", "nonembedding", "total")
 FIXED: Mapping[str, Any] = {
     "adaptive": True,
-    "cutoffs": [19997, 39997, 199997, 50264],
-    "n_token": 50264,
     "d_head": -1,
-    "tgt_len": 192,
     "tie_weight": True,
     "tie_projs": [False, True, True, True],
     "primer_conv": False,
@@ -40,18 +40,31 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_lts_gpt2(folder: Path, variant: str = "trained") -> BenchmarkTable:
-    """Perplexities with their sign changed; `folder` is random_GPT2_wt103 or the folder around it."""
-    root = folder / INNER if (folder / INNER).is_dir() else folder
+    """Perplexities with their sign changed; `folder` is random_GPT2_wt103, its sibling, or the folder around them."""
+    inner = folder / INNERS[variant]
+    root = inner if inner.is_dir() else folder
     parameters, perplexities = read_summary(root / PARAMETERS), read_summary(root / PERPLEXITIES)
-    space = LtsGpt2Space(variant="benchmark")
-    rows, missing = [], []
+    read, rows, missing = [], [], []
     for name, path in sorted(models(root, perplexities).items(), key=lambda item: numbers(item[0])):
         try:
-            rows.append(read_row(name, path, space, entry(perplexities, name, PERPLEXITIES), parameters.get(name)))
+            model = read_model(path)
+            read.append((name, path, model, space_of(model, path)))
+        except Unusable as why:
+            missing.append(Missing(name, str(why)))
+    space = Counter(own for *_, own in read).most_common(1)[0][0] if read else LtsGpt2Space(variant="benchmark")
+    for name, path, model, own in read:
+        try:
+            if own != space:
+                raise Unusable(f"{path}: its vocabulary, cutoffs or tgt_len are not those of the other architectures")
+            config = read_config(model, path, space)
+            rows.append(read_row(name, config, entry(perplexities, name, PERPLEXITIES), parameters.get(name)))
         except Unusable as why:
             missing.append(Missing(name, str(why)))
     if not rows:
-        raise BadInput(f"{root} must hold config_*/j*/{MODEL}, got no usable one; download them from {ORIGIN}.")
+        why_none = f" ({missing[0].reason})" if missing else ""
+        raise BadInput(
+            f"{root} must hold config_*/j*/{MODEL}, got no usable one{why_none}; download them from {ORIGIN}."
+        )
     return BenchmarkTable("lts-gpt2", variant, space, tuple(rows), tuple(missing), TARGETS[0], TARGETS, licence=LICENCE)
 
 
@@ -85,8 +98,7 @@ def numbers(name: str) -> tuple[list[int], str]:
     return [int(digits) for digits in re.findall(r"\d+", name)], name
 
 
-def read_row(name: str, path: Path, space: LtsGpt2Space, perplexities: Any, counts: Any) -> Row:
-    config = read_config(path, space)
+def read_row(name: str, config: Config, perplexities: Any, counts: Any) -> Row:
     return Row(
         id=name,
         config=config,
@@ -96,13 +108,35 @@ def read_row(name: str, path: Path, space: LtsGpt2Space, perplexities: Any, coun
     )
 
 
-def read_config(path: Path, space: LtsGpt2Space) -> Config:
+def read_model(path: Path) -> dict[str, Any]:
     model = read_yaml(path) if path.is_file() else None
     if not isinstance(model, dict):
         raise Unusable(f"{path} must be a file with the keys of an architecture")
     for key, value in FIXED.items():
         if model.get(key, value) != value:
             raise Unusable(f"{path}: {key} must be {value}, got {model[key]!r}")
+    return model
+
+
+def space_of(model: Mapping[str, Any], path: Path) -> LtsGpt2Space:
+    """The space with the vocabulary that this architecture was trained with."""
+    usual = LtsGpt2Space(variant="benchmark")
+    words, positions = model.get("n_token", usual.words), model.get("tgt_len", usual.positions)
+    cutoffs = model.get("cutoffs", [*usual.cutoffs, words])
+    for name, value in (("n_token", words), ("tgt_len", positions)):
+        if not is_count(value):
+            raise Unusable(f"{path}: {name} must be a whole number from 1, got {value!r}")
+    inner = cutoffs[:-1] if isinstance(cutoffs, list) and cutoffs and cutoffs[-1] == words else cutoffs
+    if not isinstance(inner, list) or not all(map(is_count, inner)) or inner != sorted(set(inner)):
+        raise Unusable(f"{path}: cutoffs must be rising whole numbers, then n_token ({words}), got {cutoffs!r}")
+    return LtsGpt2Space(variant="benchmark", words=words, cutoffs=tuple(inner), positions=positions)
+
+
+def is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def read_config(model: Mapping[str, Any], path: Path, space: LtsGpt2Space) -> Config:
     try:
         config = from_lists(model)
         space.check(config)
@@ -138,4 +172,5 @@ LTS_GPT2 = Benchmark(
     folder="lts-gpt2",
     origin="https://github.com/microsoft/archai/tree/neurips-lts",
     licence=LICENCE,
+    variants=tuple(INNERS),
 )

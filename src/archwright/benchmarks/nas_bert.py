@@ -5,13 +5,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from archwright.benchmarks.benchmark import Benchmark, BenchmarkTable, Missing, PublishedMetric, Row
 from archwright.errors import BadInput
 from archwright.search import Config
 from archwright.spaces.flexibert import FlexiBertSpace
+from archwright.statistics.ranks import RankOrder
+from archwright.statistics.reliability import noise_ceiling
 
 ORIGIN = "https://github.com/aaronserianni/training-free-nas"
 LICENCE = "CC-BY-4.0"
@@ -25,6 +30,11 @@ ABLATIONS = {
 }
 TARGETS = ("glue", "cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst", "sts")
 LAYER_KEYS = {"heads": "num_operation_heads", "feed_forward": "feed_forward_dimension", "stack": "num_feed_forward"}
+ROBUST = "robust"
+"""Weighted mean of the ranks on all tasks, 0 to 1. Ranks, so that a task that failed costs a row no more than being
+last on it; weights are the reliability of a task between rows that are one network, and know nothing of sizes."""
+FENCE = 4.0
+"""A task failed where its result lies so many interquartile ranges below the first quartile."""
 TRAINED = FlexiBertSpace("trained")
 """Which rows are one network does not depend on the variant."""
 
@@ -46,16 +56,51 @@ def load_nas_bert(folder: Path, variant: str = "trained") -> BenchmarkTable:
     if not rows:
         why = next((f"{row.id}: {row.reason}" for row in missing), "it is empty")
         raise BadInput(f"{path} has no usable architecture ({why}); download it again from {ORIGIN}.")
+    complete = with_robust_target(with_failures(rows))
+    robust = (ROBUST,) if ROBUST in complete[0].trained else ()
     return BenchmarkTable(
         name="nas-bert",
         variant=variant,
         space=space,
-        rows=tuple(rows),
+        rows=tuple(complete),
         missing=tuple(missing),
         target=TARGETS[0],
-        targets=TARGETS,
+        targets=TARGETS + robust,
         licence=LICENCE,
+        derived=robust,
     )
+
+
+def with_failures(rows: list[Row]) -> list[Row]:
+    """The rows, each with the tasks on which its run broke down."""
+    failed: dict[str, set[str]] = {row.id: set() for row in rows}
+    for task in TARGETS[1:]:
+        results = np.array([row.trained[task] for row in rows])
+        first, third = np.quantile(results, (0.25, 0.75))
+        for place in np.flatnonzero(results < first - FENCE * (third - first)):
+            failed[rows[place].id].add(task)
+    return [replace(row, failed=tuple(task for task in TARGETS if task in failed[row.id])) for row in rows]
+
+
+def with_robust_target(rows: list[Row]) -> list[Row]:
+    """The rows with one more result, where enough of them are one network trained again to tell what is reliable."""
+    weights = twin_reliabilities({task: [row.trained[task] for row in rows] for task in TARGETS[1:]}, rows)
+    if weights is None:
+        return rows
+    tasks = list(weights)
+    once = np.ones((1, len(rows)))
+    orders = [RankOrder.of([row.trained[task] for row in rows]) for task in tasks]
+    ranks = np.concatenate([order.ranks(once) / len(rows) for order in orders])  # tasks x rows
+    robust = np.average(ranks, axis=0, weights=[weights[task] for task in tasks])
+    return [replace(row, trained={**row.trained, ROBUST: float(v)}) for row, v in zip(rows, robust, strict=True)]
+
+
+def twin_reliabilities(results: Mapping[str, list[float]], rows: list[Row]) -> dict[str, float] | None:
+    """Reliability of each task, 0 to 1; None where too few rows are one network, or none is reliable."""
+    networks = [row.network for row in rows]
+    found = {task: noise_ceiling(values, networks=networks, cells=[0] * len(rows)) for task, values in results.items()}
+    weights = {task: max(0.0, of.reliability or 0.0) for task, of in found.items() if of is not None}
+    return weights if sum(weights.values()) > 0 else None
 
 
 def read_ablation(folder: Path, name: str) -> list[dict[str, float]]:

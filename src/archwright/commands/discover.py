@@ -39,5 +39,5 @@ class DiscoverResult:
 
 
 def discover(config: DiscoverConfig) -> DiscoverResult:
-    """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows."""
+    """Formulas searched without each of five folds and judged on it, for several splits; the last is chosen on all."""
     return DiscoverResult(*discover_formulas(config))

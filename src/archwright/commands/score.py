@@ -83,7 +83,7 @@ def describe_architecture(space: ArchitectureSpace, config: Config, results: Seq
     }
     seconds = float(np.mean([result.seconds for result in results]))
     return {
-        "config": config, "counts": vars(space.counts(config)), "scores": scores, "missing": missing,
+        "config": config, "counts": space.counts(config).as_json(), "scores": scores, "missing": missing,
         "seconds": seconds,
     }  # fmt: skip
 

@@ -22,13 +22,19 @@ class FormulaOptions:
     inputs: str = option("lpzero", metavar="NAMES")
     """What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A, H, W, S,
     weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of outputs, value times
-    gradient, counts), or names such as W,S."""
-    reduction: str = option("sum", choices=members("proxies.formulas.reductions", "REDUCTIONS"))
-    """How the numbers of layers become a score."""
+    gradient, counts), layers (heads, linears, widths and weights of each layer), positional (both, sums over linears,
+    and linears without the FFN of the last layer), or names such as W,S."""
+    reduction: str = option("sum", metavar="NAMES")
+    """How the numbers of layers become a score: sum, mean, first, last, but_last (all but the last), rising and falling
+    (weights by position), largest, logsum; several as in sum,but_last, positional (sum and the five that know the
+    position) or all."""
     factor: bool = False
     """Not in the paper: scores also times a count (parameters, depth, width, ...), its root, square, log or inverse."""
     fitness: str = option("spearman", choices=members("discovery.fitness", "FITNESS"))
     """What the best formula is best at."""
+    fold_seeds: int = option(0, minimum=0)
+    """Splits of the rows into five folds, each searched and judged anew; 0: ten with --exhaustive, one with
+    --evolve."""
 
 
 @dataclass(frozen=True)

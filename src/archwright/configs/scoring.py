@@ -42,7 +42,9 @@ class ProxyOptions:
     """What to score them with."""
 
     proxies: tuple[str, ...] = option((), choices=members("proxies", "PROXIES"))
-    """Names of proxies; all by default."""
+    """Names of proxies; by default all but those that take long (--all-proxies)."""
+    all_proxies: bool = False
+    """Also those that take long: of the Hessian, of noise, nuclear norms and determinants."""
     proxy: tuple[str, ...] = option((), metavar="FILE:NAME")
     """A proxy of your own: a function of a probe in a Python file."""
 
@@ -82,14 +84,27 @@ class ScoringOptions(RecordingOptions):
 
 
 @dataclass(frozen=True)
+class SampleOptions:
+    """How much to score."""
+
+    rows: int | None = option(None, minimum=20)
+    """Networks to build and score, a seeded sample with all cells in proportion; as many as five minutes on two cores
+    are estimated to allow by default. Counts are always those of all rows."""
+    budget_minutes: float | None = option(None, minimum=0.1)
+    """Minutes it may take: the sample fits them by estimate, and scoring ends when they are over."""
+
+
+@dataclass(frozen=True)
 class JudgementOptions:
     """What to report."""
 
     html: Path | None = None
     """Page with all figures; beside the scores if not said."""
     ablation: bool = True
-    """Ten architectures, one per decile of the trained result, with ten initial weights and ten batches each: how
+    """Ten architectures, one per decile of the trained result, with other initial weights and other batches: how
     much of a proxy is noise."""
+    repeats: int | None = option(None, minimum=2)
+    """Initial weights, and batches, of each of them; up to ten by default, as far as the minutes allow."""
     xray: bool = False
     """Print what the trained result says about every choice of the space."""
     compare_published: bool = False
@@ -114,4 +129,5 @@ class RankConfig:
     benchmark: BenchmarkOptions = field(default_factory=BenchmarkOptions)
     proxies: ProxyOptions = field(default_factory=ProxyOptions)
     scoring: ScoringOptions = field(default_factory=ScoringOptions)
+    limits: SampleOptions = field(default_factory=SampleOptions)
     judgement: JudgementOptions = field(default_factory=JudgementOptions)

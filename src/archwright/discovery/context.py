@@ -23,11 +23,13 @@ from archwright.scoring.ranked_rows import RankedRows, load_benchmark, rows_with
 from archwright.scoring.request import ScoreRequest
 from archwright.scoring.scorer import Scorer
 from archwright.scoring.setup import ScoringSetup, scoring_setup
-from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace, parse_inputs
+from archwright.spaces.formulas import FACTORS, WITHOUT, FormulaSpace, parse_inputs, parse_reductions
 from archwright.store import ScoreStore, digest
 
 TABLED = 2
 """Unary operations up to which statistics of all chains can be taken before a search."""
+FOLD_SEEDS = 10
+"""Splits into folds by default, where all formulas are ranked; evolution has to search anew for every fold."""
 PER_MB = 1024 if sys.platform.startswith("linux") else 1024**2
 """Linux counts memory in kilobytes, macOS in bytes."""
 
@@ -91,7 +93,7 @@ def open_context(
 ) -> Iterator[DiscoveryContext]:
     """Rows, folds, the statistics of every network and scores of published proxies; BadInput for what cannot be."""
     factors = FACTORS if formulas.factor else (WITHOUT,)
-    space = FormulaSpace(formulas.unary, parse_inputs(formulas.inputs), formulas.reduction, factors)
+    space = FormulaSpace(formulas.unary, parse_inputs(formulas.inputs), parse_reductions(formulas.reduction), factors)
     proxies = published_proxies(published)
     benchmark_rows, setup = load_rows(benchmark, recording, proxies)
     rows = FoldedRows.split(
@@ -100,6 +102,7 @@ def open_context(
         benchmark_rows.cells,
         seed=recording.seed,
         fitness=formulas.fitness,
+        repeats=formulas.fold_seeds or (FOLD_SEEDS if formulas.exhaustive else 1),
     )
     by_network = dict(zip(benchmark_rows.networks, benchmark_rows.rows, strict=True))
     scored = [setup.request(by_network[name].config) for name in rows.network_names]

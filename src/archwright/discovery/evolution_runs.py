@@ -15,7 +15,7 @@ from archwright.configs.discover import EvolutionOptions
 from archwright.discovery.context import DiscoveryContext
 from archwright.discovery.cross_fitting import NOTHING, FormulaSearchResult, RankedFormula, best_first, choose_by_size
 from archwright.discovery.evolution import EvolutionResult, EvolutionSettings, evolve, search_randomly
-from archwright.discovery.exhaustive import FOLDER, find_known_best, pareto_front
+from archwright.discovery.exhaustive import FOLDER, find_known_best, find_simplest, pareto_front
 from archwright.discovery.fitness import FITNESS, FitnessFunction, sample_networks
 from archwright.discovery.lazy_table import LazyTable
 from archwright.errors import BadInput, Failed
@@ -65,7 +65,7 @@ def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> Formu
     """Evolution for every set of rows, and on all rows its curves beside those of the other kinds of search."""
     settings = evolution_settings(options, context.rows.fitness)
     seeds = range(options.seeds)
-    folds = context.rows.fold_count
+    folds = context.rows.set_count - 1
     most = LAZY_FINALISTS if context.table.lazy else FINALISTS
     with progress("evolution", options.seeds * (folds + len(SEARCHES)), "searches") as bar:
         curves: dict[str, list[EvolutionResult]] = {name: [] for name in SEARCHES}
@@ -83,10 +83,16 @@ def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> Formu
             finalists.append(select_finalists(results, most))
     results = [run_search(context, settings, evolve, ALL_ROWS, seed) for seed in seeds]
     finalists.append(select_finalists(results, most))
-    chosen = choose_by_size([rescore(formulas, context, rows) for rows, formulas in enumerate(finalists)])
+    best = [rescore(formulas, context, rows) for rows, formulas in enumerate(finalists)]
+    chosen = choose_by_size(best)
     if not chosen:
         raise Failed(NOTHING)
-    context.table.prefetch([parse(row[2]) for choice in chosen for row in choice.formulas], slice(None))
+    leading = [rows[0] for rows in best if rows]
+    wanted = [*leading, *(row for choice in chosen for row in choice.formulas)]
+    context.table.prefetch([parse(row[2]) for row in wanted], slice(None))
+    simplest = find_simplest(best, context)
+    if simplest:
+        context.table.prefetch([parse(row[2]) for row in simplest.formulas], slice(None))
     ablation = run_ablations(context, settings, seeds) if options.ablate else None
     numbers = {
         "search": "evolve",
@@ -101,7 +107,7 @@ def run_evolution(context: DiscoveryContext, options: EvolutionOptions) -> Formu
     if context.rows.measure.objectives:
         numbers["front"] = pareto_front(rescore(finalists[-1], context, ALL_ROWS), context)
     context.table.release()
-    return FormulaSearchResult(chosen, numbers, evolution_notes(context, settings))
+    return FormulaSearchResult(chosen, simplest, numbers, evolution_notes(context, settings))
 
 
 def evolution_notes(context: DiscoveryContext, settings: EvolutionSettings) -> list[str]:
@@ -159,7 +165,13 @@ def search_key(
     context: DiscoveryContext, settings: EvolutionSettings, search: SearchFunction, rows: int, seed: int
 ) -> str:
     """Everything that a search depends on."""
-    folded = (context.rows.cells, context.rows.fitness, context.rows.fold.tolist(), context.space, settings)
+    folded = (
+        context.rows.cells,
+        context.rows.fitness,
+        [split.tolist() for split in context.rows.folds],
+        context.space,
+        settings,
+    )
     draws = (search.__name__, rows, seed, context.setup.seed)
     return digest(context.digest, repr(folded), repr(draws), repr((EVOLUTION_REVISION, FORMULAS_REVISION)))
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from archwright import random_streams
-from archwright.discovery.score_table import LEAST_SHARE, FormulaScorer
+from archwright.discovery.score_table import LEAST_SHARE, FormulaScorer, settle
 from archwright.proxies.formulas.formula import Formula
 from archwright.proxies.formulas.reductions import Mask, Values
 from archwright.statistics.bootstrap import codes
 from archwright.statistics.many_scores import BulkCorrelations
-from archwright.statistics.ranks import Codes
+from archwright.statistics.ranks import Codes, Counts, RankOrder, resampled_spearman
 from archwright.statistics.resampling import FOLDS, folds
+from archwright.statistics.strata import within_cells
 
 FIRST = 4
 """Architectures on which a formula must differ, and be finite, before it is scored on the others."""
@@ -27,21 +28,42 @@ class FitnessMeasure:
     summary: str
     measure: Callable[[BulkCorrelations, Values], Values]
     """Vectors x sets of rows, of vectors x networks; a score turned round has its fitness turned round."""
+    resampled: Callable[[Counts, Values, Values, Codes], Values]
+    """(resamples x rows, scores, truth, cells) -> one value per resample, for standard errors."""
     objectives: tuple[str, ...] = ()
     """Measures that are traded off, together with size; `measure` then picks one formula of a size."""
 
 
+def within_all_cells(correlations: BulkCorrelations, scores: Values) -> Values:
+    """Mean Spearman inside cells weighted by their rows, vectors x sets. A cell in which a score is constant counts as
+    zero: left out, a formula that differs in one small cell only would be judged by that cell."""
+    inside = np.stack([sets.spearman(scores[:, networks]) for networks, sets in correlations.cells], axis=2)
+    with np.errstate(all="ignore"):
+        return np.asarray((np.nan_to_num(inside) * correlations.rows).sum(axis=2) / correlations.rows.sum(axis=1))
+
+
 def mean_correlation(correlations: BulkCorrelations, scores: Values) -> Values:
-    return (correlations.spearman(scores) + correlations.within(scores)) / 2
+    return (correlations.spearman(scores) + within_all_cells(correlations, scores)) / 2
+
+
+def overall(counts: Counts, scores: Values, truth: Values, cells: Codes) -> Values:
+    return resampled_spearman(counts, RankOrder.of(scores), RankOrder.of(truth))
+
+
+def mean_resampled(counts: Counts, scores: Values, truth: Values, cells: Codes) -> Values:
+    return (overall(counts, scores, truth, cells) + within_cells(counts, scores, truth, cells)) / 2
 
 
 FITNESS: dict[str, FitnessMeasure] = {
-    "spearman": FitnessMeasure("rank correlation over all rows (LPZero)", BulkCorrelations.spearman),
-    "within": FitnessMeasure("mean rank correlation inside cells of equal depth and width", BulkCorrelations.within),
-    "both": FitnessMeasure("the mean of the two", mean_correlation),
+    "spearman": FitnessMeasure("rank correlation over all rows (LPZero)", BulkCorrelations.spearman, overall),
+    "within": FitnessMeasure(
+        "mean rank correlation inside cells of equal depth and width", within_all_cells, within_cells
+    ),
+    "both": FitnessMeasure("the mean of the two", mean_correlation, mean_resampled),
     "pareto": FitnessMeasure(
         "the two and size traded off: evolution towards a front (NSGA-II), one formula per size",
         mean_correlation,
+        mean_resampled,
         objectives=("spearman", "within"),
     ),
 }
@@ -55,17 +77,19 @@ class FoldedRows:
     groups: tuple[str, ...]
     """Network of each row, by name."""
     cells: tuple[str, ...]
-    fold: Codes
-    """Of each row."""
+    folds: tuple[Codes, ...]
+    """Of each row, for each fold seed: rows are split anew, and formulas chosen anew."""
     fitness: str = "spearman"
     """A name of FITNESS."""
 
     @classmethod
     def split(
-        cls, truth: Values, groups: Sequence[str], cells: Sequence[str], *, seed: int, fitness: str
+        cls, truth: Values, groups: Sequence[str], cells: Sequence[str], *, seed: int, fitness: str, repeats: int = 1
     ) -> "FoldedRows":
-        fold = folds(cells, groups, rng=np.random.default_rng((seed, random_streams.FOLDS)), count=FOLDS)
-        return cls(truth, tuple(groups), tuple(cells), fold, fitness)
+        """Split `repeats` times: as with this seed, the next one, and so on."""
+        streams = (np.random.default_rng((seed + number, random_streams.FOLDS)) for number in range(repeats))
+        splits = (folds(cells, groups, rng=rng, count=FOLDS) for rng in streams)
+        return cls(truth, tuple(groups), tuple(cells), tuple(splits), fitness)
 
     @property
     def measure(self) -> FitnessMeasure:
@@ -87,12 +111,18 @@ class FoldedRows:
 
     @property
     def fold_count(self) -> int:
-        return int(self.fold.max()) + 1
+        """Of one split."""
+        return int(self.folds[0].max()) + 1
+
+    @property
+    def set_count(self) -> int:
+        return len(self.folds) * self.fold_count + 1
 
     @property
     def search_sets(self) -> list[Mask]:
-        """Rows that each search may use: all but a fold, for every fold, and at last all."""
-        return [*(self.fold != fold for fold in range(self.fold_count)), np.ones(len(self.fold), dtype=bool)]
+        """Rows that each search may use: all but a fold, for every fold of every split, and at last all."""
+        without = [split != fold for split in self.folds for fold in range(self.fold_count)]
+        return [*without, np.ones(len(self.truth), dtype=bool)]
 
     def correlations(self, networks: Mask, sets: Sequence[Mask] | None = None) -> BulkCorrelations:
         """Of score vectors of these networks, in the order of the table, with the truth of each set of rows."""
@@ -197,7 +227,7 @@ class FitnessFunction:
         if not np.isfinite(scores[present]).all() or not enough:
             return NO_FITNESS
         correlations = self._all_correlations if present.all() else self._correlations(present)
-        vector = scores[present][None]
+        vector = settle(scores[present][None])
         value = float(self.folded.measure.measure(correlations, vector)[0, 0])
         if not np.isfinite(value):
             return NO_FITNESS

@@ -64,7 +64,8 @@ def child_proposer(space: FormulaSpace, crossover: float, mutation: float) -> Pr
 
 
 def cross(space: FormulaSpace, first: Formula, second: Formula, rng: np.random.Generator) -> Formula:
-    """Each of (input, chain, input, chain, binary) from either parent; drawn again where both inputs are the same."""
+    """Each of (input, chain, input, chain, binary, reduction) from either parent; again where both inputs are the
+    same."""
 
     def either(one: Any, other: Any) -> Any:
         return one if rng.random() < 0.5 else other
@@ -78,7 +79,10 @@ def cross(space: FormulaSpace, first: Formula, second: Formula, rng: np.random.G
             break
     left, right = sorted((left, right), key=lambda branch: space.inputs.index(branch.input))
     binary, factor = either(first.binary, second.binary), either(first.factor, second.factor)
-    return replace(first, left=left, right=right, binary=binary, factor=factor)
+    reduction = first.reduction
+    if first.reduction != second.reduction:  # in a space of one reduction nothing is drawn
+        reduction = either(first.reduction, second.reduction)
+    return replace(first, left=left, right=right, binary=binary, factor=factor, reduction=reduction)
 
 
 def draw_offspring(

@@ -9,7 +9,7 @@ import numpy as np
 
 from archwright.discovery.cross_fitting import best_first
 from archwright.discovery.fitness import FoldedRows
-from archwright.discovery.score_table import LEAST_SHARE
+from archwright.discovery.score_table import LEAST_SHARE, settle
 from archwright.proxies.formulas.formula import Branch, Formula, single_branch
 from archwright.proxies.formulas.operations import BINARY
 from archwright.proxies.formulas.reductions import REDUCTIONS, Mask, Values
@@ -20,6 +20,8 @@ KEPT = 200
 """Formulas of a pair that are kept for all rows, besides the best of each size, which every set of rows keeps."""
 TOGETHER = 256
 """Scores of so many formulas are sorted at once, so that small pairs are not mostly overhead."""
+MEASURED = 1024
+"""Scores of so many formulas are gathered before their fitness is taken, as each set of rows costs a loop."""
 JOINS = tuple(name for name, binary in BINARY.items() if binary.synonym is None)
 """add, sub, mul: what gives different numbers."""
 Factor = tuple[Branch | None, Values]
@@ -72,7 +74,7 @@ class Pair:
         """How many formulas there are and how good the best of them are, on every set of rows."""
         present = ~np.isnan(self.left.values[:, :, 0])
         present &= ~np.isnan(self.right.values[:, :, 0]) if self.right else True
-        networks: Mask = np.asarray(present.any(axis=1))
+        networks = REDUCTIONS[self.reduction].enough(present)
         summary = {"total": self.total, "valid": 0, "counts": np.zeros(len(BINS) - 1, dtype=int).tolist(), "best": []}
         if self.rows.rows_per_network[networks].sum() < LEAST_SHARE * len(self.rows.truth):
             return summary
@@ -102,11 +104,24 @@ class Pair:
         """Binary x left x right x sets; NaN for what is not finite somewhere, or constant."""
         correlations = self.rows.correlations(networks)
         fitness = np.full((*self._available().shape[1:], len(self.rows.search_sets)), np.nan)
+        waiting: list[tuple[Values, Mask, Values]] = []  # where fitness goes, which of it is valid, and its scores
+
+        def measure() -> None:
+            measured = self.rows.measure.measure(correlations, settle(np.concatenate([rows for _, _, rows in waiting])))
+            ends = np.cumsum([len(rows) for _, _, rows in waiting])
+            for (place, valid, _), part in zip(waiting, np.split(measured, ends[:-1]), strict=True):
+                place[valid] = part
+            waiting.clear()
+
         with np.errstate(all="ignore"):
             for binary, left, scores in self._score_blocks(networks, present):
                 multiplied = scores * factor[networks]
-                valid = np.isfinite(multiplied).all(axis=2)
-                fitness[binary, left][valid] = self.rows.measure.measure(correlations, multiplied[valid])
+                valid: Mask = np.asarray(np.isfinite(multiplied).all(axis=2))
+                waiting.append((fitness[binary, left], valid, multiplied[valid]))
+                if sum(len(rows) for _, _, rows in waiting) >= MEASURED:
+                    measure()
+            if waiting:
+                measure()
         return fitness
 
     def _score_blocks(self, networks: Mask, present: Mask) -> Iterator[tuple[int, slice, Values]]:

@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from archwright.configs.options import changed_flags, refuse_options
 from archwright.configs.scoring import BenchmarkOptions, RecordingOptions
 from archwright.discovery.context import TABLED, DiscoveryContext, Phases, open_context, peak_mb
 from archwright.discovery.cross_fitting import FormulaSearchResult, judge_choice
+from archwright.discovery.disguise import check_formulas, explain
 from archwright.discovery.evolution_runs import evolution_settings, run_evolution
-from archwright.discovery.exhaustive import rank_all
+from archwright.discovery.exhaustive import FOLDER, rank_all
 from archwright.discovery.fitness import FITNESS
 from archwright.discovery.transfer import BenchmarkSearch, compare_transfer
 from archwright.environment import environment
@@ -25,7 +27,7 @@ from archwright.errors import BadInput
 from archwright.proxies import PROXIES
 from archwright.proxies.formulas.discovered import SCHEMA as PROXY_SCHEMA
 from archwright.proxies.formulas.discovered import proxy_folder
-from archwright.random_streams import RESAMPLING
+from archwright.random_streams import CHECKED_NETWORKS, RESAMPLING
 from archwright.reports.discover.page import render_discover_page
 from archwright.scoring.setup import check_page
 from archwright.spaces.formulas import MOST_UNARY
@@ -33,11 +35,14 @@ from archwright.store import write_atomic
 
 SCHEMA = "archwright/discover/1"
 PAGE = "discover-{benchmark}-{search}-{unary}.html"
+SAME_RANKS = 0.9999
+"""Spearman between the scores of a formula on two batches from which on they rank alike."""
 PROXY_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def discover_formulas(config: DiscoverConfig) -> tuple[dict[str, Any], Path, Path | None]:
-    """Formulas searched without each of five folds and judged on it; the last one is chosen on all rows.
+    """Formulas searched without each of five folds and judged on it, for several splits; the last one is chosen on all
+    rows.
 
     The same on every benchmark of --transfer, where what was found on the others is judged, too. Gives the document of
     the report, its page, and the file of the proxy where it is saved.
@@ -58,16 +63,31 @@ def discover_formulas(config: DiscoverConfig) -> tuple[dict[str, Any], Path, Pat
         **describe_search(main.context, config),
         **result.numbers,
         "best": main.best,
+        "simplest": main.simplest,
+        "counts": main.checks,
         "transfer": compare_transfer([main, *others]) if others else None,
         "seconds": phases.summary(),
         "peak_mb": peak_mb(workers),
         "data": main.context.digest,
         "commit": git_commit(),
         "environment": environment(),
-        "notes": [*main.context.benchmark_rows.notes(), *result.notes],
+        "notes": [*main.context.benchmark_rows.notes(), *result.notes, *checks_notes(main.checks)],
     }
     write_atomic(page, render_discover_page(document))
     return document, page, save_proxy(findings.save, document) if findings.save else None
+
+
+def checks_notes(checks: Mapping[str, Any]) -> list[str]:
+    """What the statistics of the formulas really count, and which formulas rank otherwise on another batch."""
+    moved = [each for each in checks["formulas"] if (each["batch_spearman"] or 0) < SAME_RANKS]
+    return [
+        *map(explain, checks["statistics"]),
+        *(
+            f"{each['formula']} ranks otherwise with half of the texts: Spearman {each['batch_spearman']:.3f}."
+            for each in moved
+            if each["batch_spearman"] is not None
+        ),
+    ]
 
 
 def search_benchmark(
@@ -79,11 +99,19 @@ def search_benchmark(
         phases.phase("search"),
     ):
         result = rank_all(context) if config.formulas.exhaustive else run_evolution(context, config.evolution)
+        with phases.phase("checking"):
+            found = dict.fromkeys(choice.final[2] for choice in (*result.chosen, result.simplest) if choice)
+            rng = np.random.default_rng((recording.seed, CHECKED_NETWORKS))
+            checks = check_formulas(
+                tuple(found), context.requests, context.pool, rng=rng, folder=context.folder / FOLDER
+            )
     with phases.phase("judging"):
         rng = np.random.default_rng((recording.seed, RESAMPLING))
         against = context.benchmark_rows.resample(rng=rng, samples=config.findings.samples)
-        best = [judge_choice(choice, context.table, context.rows, against) for choice in result.chosen]
-    return BenchmarkSearch(context, against, best), result
+        judge = partial(judge_choice, table=context.table, rows=context.rows, against=against, seed=recording.seed)
+        best = [judge(choice) for choice in result.chosen]
+        simplest = judge(result.simplest) if result.simplest else None
+    return BenchmarkSearch(context, against, best, simplest, checks), result
 
 
 def validate(config: DiscoverConfig) -> None:
@@ -119,7 +147,7 @@ def describe_search(context: DiscoveryContext, config: DiscoverConfig) -> dict[s
         "networks": len(rows.network_names),
         "unary": config.formulas.unary,
         "inputs": list(context.space.inputs),
-        "reduction": config.formulas.reduction,
+        "reduction": ",".join(context.space.reductions),
         "factor": config.formulas.factor,
         "fitness": config.formulas.fitness,
         "seed": context.setup.seed,
@@ -127,7 +155,12 @@ def describe_search(context: DiscoveryContext, config: DiscoverConfig) -> dict[s
         "loss": context.setup.loss,
         "formulas_total": size["raw"],
         "formulas_canonical": size["canonical"],
-        "folds": {"count": rows.fold_count, "rows": np.bincount(rows.fold).tolist(), "of_rows": rows.fold.tolist()},
+        "folds": {
+            "count": rows.fold_count,
+            "seeds": len(rows.folds),
+            "rows": np.bincount(rows.folds[0]).tolist(),
+            "of_rows": rows.folds[0].tolist(),
+        },
     }
 
 
@@ -150,7 +183,8 @@ def save_proxy(name: str, document: Mapping[str, Any]) -> Path:
 def provenance(document: Mapping[str, Any]) -> dict[str, Any]:
     """Where a saved proxy comes from."""
     keys = ("benchmark", "variant", "target", "n", "unary", "fitness", "seed", "batch", "loss", "data", "commit")
-    return {**{key: document[key] for key in keys}, "folds": document["folds"]["of_rows"]}
+    folds = {"fold_seeds": document["folds"]["seeds"], "folds": document["folds"]["of_rows"]}
+    return {**{key: document[key] for key in keys}, "reduction": document["reduction"], **folds}
 
 
 def git_commit() -> str | None:

@@ -14,6 +14,9 @@ from archwright.proxies.formulas.reductions import REDUCTIONS, Mask, Values
 LEAST_SHARE = 0.95
 """Of the rows that a formula must have a score for."""
 
+HALF = 1 << 19
+"""Of the last bit that is kept of a score, in units of the last one it has."""
+
 
 class FormulaScorer(Protocol):
     """Scores of formulas, from statistics that lie ready or are taken when a formula first needs them."""
@@ -92,6 +95,14 @@ def score_formula(formula: Formula, columns: Sequence[Values], factor: Values | 
         joined = columns[0] if len(columns) == 1 else BINARY[formula.binary].apply(*columns)  # type: ignore[arg-type]
         scores = REDUCTIONS[formula.reduction].reduce_many(np.asarray(joined), present)
         return scores if factor is None else scores * factor[:, 0]  # a count is the same in all layers
+
+
+def settle(scores: Values) -> Values:
+    """Rounded to 32 bits, nine digits: differences beyond are rounding of the arithmetic, which must not become a rank
+    (the logarithm of a large count less something tiny)."""
+    bits = (np.asarray(scores, dtype=np.float64) + 0.0).view(np.int64)
+    rounded = ((bits + HALF) & ~np.int64(2 * HALF - 1)).view(np.float64)
+    return np.where(np.isfinite(scores), rounded, scores)
 
 
 def is_usable(scores: Values, rows: Values) -> bool:

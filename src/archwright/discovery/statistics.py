@@ -106,7 +106,7 @@ class LazyStatistics:
         tensors = open_tensors(self.file) if self.file.exists() else self._record()
         known: dict[tuple[Chain, ...], Numbers] = {}
         return {
-            name: chain_numbers(tensors[name], chains, known.setdefault(chains, {}))
+            name: chain_numbers(tensors[name], chains, known.setdefault(chains, {}), summed=FORMULA_INPUTS[name].summed)
             for name, chains in self.chains.items()
         }
 
@@ -138,12 +138,12 @@ LayerTensors = Mapping[str, Sequence[Sequence[TensorSource]]]
 
 
 def chain_numbers(
-    layers: Sequence[Sequence[TensorSource]], chains: tuple[Chain, ...], known: Numbers
+    layers: Sequence[Sequence[TensorSource]], chains: tuple[Chain, ...], known: Numbers, *, summed: bool = False
 ) -> dict[Chain, list[float]]:
     """By chain, NaN where a layer does not have the role."""
     canonical = {chain: canonical_chain(chain) for chain in chains}
     tree = ChainTree(canonical.values())
-    rows = [layer_numbers(tensors, tree, known) for tensors in layers]
+    rows = [layer_numbers(tensors, tree, known, summed=summed) for tensors in layers]
     columns = {chain: index for index, chain in enumerate(tree.ends)}
     return {chain: [float(row[columns[canonical[chain]]]) for row in rows] for chain in chains}
 

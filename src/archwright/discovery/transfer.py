@@ -1,7 +1,7 @@
 """Formulas found on one benchmark and judged on the others, and published proxies beside them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,10 @@ class BenchmarkSearch:
     against: Resampling
     best: Sequence[Mapping[str, Any]]
     """Entries of the report."""
+    simplest: Mapping[str, Any] | None = None
+    """The entry of the smallest within one standard error of the best."""
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    """What the statistics of the formulas count."""
 
     @property
     def name(self) -> str:

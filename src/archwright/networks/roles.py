@@ -7,6 +7,21 @@ from torch import nn
 
 
 @dataclass(frozen=True)
+class LayerSize:
+    """Weights of the linears of one layer, biases and norms not counted; 0 for a role that the layer does not have."""
+
+    heads: int
+    """1 where nothing attends."""
+    mixing: int
+    """Of what mixes tokens: attention, transforms, convolutions, recurrent linears."""
+    ffn: int
+
+    @property
+    def total(self) -> int:
+        return self.mixing + self.ffn
+
+
+@dataclass(frozen=True)
 class Counts:
     """Size of an architecture with its whole vocabulary, whatever a network built for scoring has of it."""
 
@@ -18,6 +33,12 @@ class Counts:
     """Multiply-adds times two of one forward pass per token, without embeddings and head, at 64 tokens a row."""
     depth: int
     width: int
+    layers: tuple[LayerSize, ...] = ()
+    """From the first layer to the last; empty where a space does not tell them."""
+
+    def as_json(self) -> dict[str, int]:
+        """The sizes of the whole, as documents have them."""
+        return {name: value for name, value in vars(self).items() if name != "layers"}
 
 
 @dataclass(frozen=True)

@@ -160,19 +160,21 @@ def weight_norms(probe: Probe) -> list[float]:
     return [nuclear(w.value) for w in linears(probe, "attention")]
 
 
-@proxy("||g||_nuc ||w||_nuc over attention linears", f"{ZHOU}; {SERIANNI}, Section 3.4", LOSS, join=total)
+@proxy(
+    "||g||_nuc ||w||_nuc over attention linears", f"{ZHOU}; {SERIANNI}, Section 3.4", LOSS, join=total, on_request=True
+)
 @once_per_probe
 def synaptic_diversity(probe: Probe) -> list[float]:
     pairs = zip(linears(probe, "attention"), weight_norms(probe), strict=True)
     return [nuclear(w.gradient) * norm for w, norm in pairs]
 
 
-@proxy("||g||_F ||w||_nuc over attention linears", f"{LPZERO} Eq. 6", LOSS, join=total)
+@proxy("||g||_F ||w||_nuc over attention linears", f"{LPZERO} Eq. 6", LOSS, join=total, on_request=True)
 def synaptic_diversity_norm(probe: Probe) -> list[float]:
     pairs = zip(linears(probe, "attention"), weight_norms(probe), strict=True)
     return [float(torch.linalg.vector_norm(w.gradient)) * norm for w, norm in pairs]
 
 
-@proxy("synaptic_diversity + synaptic_saliency_published", ZHOU, LOSS, join=total)
+@proxy("synaptic_diversity + synaptic_saliency_published", ZHOU, LOSS, join=total, on_request=True)
 def dss(probe: Probe) -> list[float]:
     return [*synaptic_diversity(probe), *saliency(probe, "ffn")]

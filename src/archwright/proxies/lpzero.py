@@ -63,7 +63,13 @@ def lpzero_gpt2(probe: Probe) -> float:
     return mean(means)
 
 
-@proxy("sigmoid log|det(sign g sign g^T)|", f"Akhauri et al. 2022, as in {LPZERO}'s code", LOSS, join=total)
+@proxy(
+    "sigmoid log|det(sign g sign g^T)|",
+    f"Akhauri et al. 2022, as in {LPZERO}'s code",
+    LOSS,
+    join=total,
+    on_request=True,
+)
 def eznas(probe: Probe) -> list[float]:
     """Zero where a gradient has more rows than columns, so that the matrix is singular; nearly always one elsewhere."""
     volumes = []

@@ -21,6 +21,9 @@ FORWARD, LOSS, INPUTS, NOISE = ("forward",), ("loss",), ("inputs",), ("inputs", 
 GRADIENT_FREE = frozenset(FORWARD)
 """Passes that run nothing backwards."""
 
+DEAR_PASSES = frozenset({"noise", "hessian"})
+"""Passes that take longer than all others together."""
+
 SERIANNI = "Serianni and Kalita 2023"
 ABDELFATTAH = "Abdelfattah et al. 2021"
 MELLOR = "Mellor et al. 2021"
@@ -62,6 +65,15 @@ class Proxy:
     """Raise it when the function gives another number for the same probe: kept scores are then computed again."""
     content: str = ""
     """Python source or formula that the function is made of: other content makes kept scores those of another proxy."""
+    closed_form: bool = False
+    """Whether it reads nothing but `probe.counts`: it is then known of all rows of a benchmark, without any network."""
+    on_request: bool = False
+    """Whether it is left out unless it is named, because it takes many times what others take."""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is among the proxies that are taken when none are named."""
+        return not self.on_request and not DEAR_PASSES & set(self.passes)
 
     @property
     def gradient_free(self) -> bool:
@@ -107,6 +119,8 @@ def proxy(
     name: str = "",
     arguments: tuple[Any, ...] = (),
     revision: int = 1,
+    closed_form: bool = False,
+    on_request: bool = False,
 ) -> Callable[[Function], Function]:
     """Records the function that is defined below it as the proxy of its name, or of another with these arguments.
 
@@ -116,7 +130,7 @@ def proxy(
     def record(function: Function) -> Function:
         named = name or function.__name__
         values = (named, description, function, arguments, citation, passes, roles, origin, join, revision)
-        RECORDS.append(Proxy(*values))
+        RECORDS.append(Proxy(*values, closed_form=closed_form, on_request=on_request))
         return function
 
     return record

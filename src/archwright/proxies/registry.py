@@ -7,7 +7,15 @@ from archwright.proxies.formulas.discovered import load_discovered_proxies
 from archwright.proxies.proxy import RECORDS, Proxy, average, total
 from archwright.registry import Registry
 
-for module in ("counts", "gradients", "correlations", "heads", "pca", "lpzero"):  # in this order they are listed
+for module in (
+    "counts",
+    "scaling_law",
+    "gradients",
+    "correlations",
+    "heads",
+    "pca",
+    "lpzero",
+):  # in this order they are listed
     import_module(f"archwright.proxies.{module}")  # it records its proxies
 
 SUMMED = tuple(record for record in RECORDS if record.join is total)

@@ -1,10 +1,12 @@
 """The rows of a benchmark with a target to predict, and the scores of their untrained networks."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from numpy.typing import NDArray
 from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
 from archwright.configs import scoring as so
 from archwright.data.public_data import public_data
-from archwright.errors import BadInput
+from archwright.errors import BadInput, Failed
 from archwright.networks.roles import Counts
-from archwright.scoring.request import ScoreResult
+from archwright.proxies import Proxy, Unscored
+from archwright.scoring.request import ScoreResult, count_network
+from archwright.scoring.row_choice import ROWS_SHARE, choose_rows
 from archwright.scoring.scorer import Scorer
 from archwright.scoring.setup import ScoringSetup
 from archwright.statistics import Resampling, draw_resamples
@@ -39,6 +43,14 @@ class RankedRows:
     reasons: Mapping[str, str]
     """Why a proxy is missing, where it is."""
     loss: str
+    sampled: tuple[str, ...] = ()
+    """What was left out of scoring, and why; counts are those of all rows."""
+    scored: tuple[int, ...] = ()
+    """Places of the rows whose networks were scored."""
+    counted: tuple[Counts, ...] = ()
+    """Counts of all rows, where they are known already."""
+    repeats: int = 10
+    """Initial weights, and batches, that fit the time for the ablation."""
 
     @cached_property
     def truth(self) -> Values:
@@ -46,8 +58,8 @@ class RankedRows:
         return np.array([row.trained[self.target] for row in self.rows])
 
     @cached_property
-    def counts(self) -> list[Counts]:
-        return [self.benchmark.space.counts(row.config) for row in self.rows]
+    def counts(self) -> tuple[Counts, ...]:
+        return self.counted or tuple(self.benchmark.space.counts(row.config) for row in self.rows)
 
     @cached_property
     def networks(self) -> list[str]:
@@ -76,11 +88,12 @@ class RankedRows:
         groups = [f"{cell} {network}" for cell, network in zip(self.cells, self.networks, strict=True)]
         return draw_resamples(
             self.truth, cells=self.cells, parameters=self.parameters, rng=rng, depth_width=self.depth_width,
-            groups=groups, known=self.benchmark.known, size=samples,
+            groups=groups, known=self.benchmark.known, size=samples, smallest_cell=self.benchmark.smallest_cell,
         )  # fmt: skip
 
     def architectures(self) -> list[dict[str, Any]]:
-        """One entry per row, with everything a picture needs."""
+        """One entry per row whose network was scored, with everything a picture needs."""
+        whole = list(zip(self.rows, self.networks, self.counts, strict=True))
         return [
             {
                 "id": row.id, "trained": row.trained[self.target], "cell": row.cell, "network": network,
@@ -90,23 +103,36 @@ class RankedRows:
                     for name, column in self.scores.items()
                 },
             }
-            for index, (row, network, counts) in enumerate(zip(self.rows, self.networks, self.counts, strict=True))
+            for index, (row, network, counts) in ((place, whole[place]) for place in self.scored)
         ]  # fmt: skip
 
     def tasks(self) -> list[list[float]] | None:
         """Results of the parts that the benchmark's main result is the mean of, where there are several."""
-        names = [name for name in self.benchmark.targets if name != self.target]
+        derived = (self.target, *self.benchmark.derived)
+        names = [name for name in self.benchmark.targets if name not in derived]
         if self.target != self.benchmark.target or len(names) < LEAST_TASKS:
             return None
         return [[row.trained[name] for name in names] for row in self.rows]
+
+    def runs(self) -> Values | None:
+        """Rows x ways in which networks were trained, NaN where there was no such run; None where all have one."""
+        ways = sorted({way for row in self.rows for way in row.runs})
+        if self.target != self.benchmark.target or len(ways) < 2:
+            return None
+        return np.array([[row.runs.get(way, np.nan) for way in ways] for row in self.rows])
 
     def notes(self) -> list[str]:
         """What a reader should know about the rows."""
         benchmark, lost = self.benchmark, len(self.benchmark.missing)
         unused = len(benchmark.rows) - len(self.rows)
-        notes = [f"{len(self.rows)} rows, {len(set(self.networks))} different networks; {benchmark.licence}."]
+        notes = [f"{benchmark.caution[0].upper()}{benchmark.caution[1:]}."] if benchmark.caution else []
+        notes += [f"{len(self.rows)} rows, {len(set(self.networks))} different networks; {benchmark.licence}."]
         notes += [f"{lost} rows of the files have no usable result ({benchmark.missing[0].reason})."] if lost else []
-        return notes + ([f"{unused} rows have no {self.target}."] if unused else [])
+        failures = {name: [row.id for row in self.rows if name in row.failed] for name in benchmark.targets}
+        broken = [f"{name} {len(ids)} (rows {', '.join(ids)})" for name, ids in failures.items() if ids]
+        notes += [f"Runs that failed on a task, kept with their results: {'; '.join(broken)}."] if broken else []
+        notes += [f"{unused} rows have no {self.target}."] if unused else []
+        return notes + list(self.sampled)
 
 
 def load_benchmark(options: so.BenchmarkOptions) -> tuple[Path, BenchmarkTable]:
@@ -128,20 +154,85 @@ def rows_with_result(benchmark: BenchmarkTable, target: str, *, work: str) -> tu
 
 
 def score_rows(
-    benchmark: BenchmarkTable, target: str, setup: ScoringSetup, options: so.ScoringOptions, scorer: Scorer
+    benchmark: BenchmarkTable,
+    target: str,
+    setup: ScoringSetup,
+    options: so.ScoringOptions,
+    scorer: Scorer,
+    limits: so.SampleOptions = so.SampleOptions(),  # noqa: B008 a frozen record
 ) -> RankedRows:
-    """Scores of all rows, means over as many weights and batches as the options say."""
+    """Scores of the rows that fit, means over as many weights and batches as the options say; counts of all rows."""
     rows = rows_with_result(benchmark, target, work="ranking")
+    counts = tuple(benchmark.space.counts(row.config) for row in rows)
+    choice = choose_rows(
+        counts,
+        [row.cell for row in rows],
+        tokens=setup.rows * setup.length * options.seeds * options.batches,
+        wanted=limits.rows,
+        minutes=limits.budget_minutes,
+        workers=options.workers or os.cpu_count() or 1,
+        seed=options.seed,
+    )
+    scores = {name: np.full(len(rows), np.nan) for name in setup.proxies}
+    for name, proxy in setup.proxies.items():
+        if proxy.closed_form:
+            scores[name] = count_column(proxy, counts)
+    scored = replace(setup, proxies={name: p for name, p in setup.proxies.items() if not p.closed_form})
     repeats = [(seed, batch) for seed in range(options.seeds) for batch in range(options.batches)]
-    requests = [setup.request(row.config, seed=seed, batch=batch) for row in rows for seed, batch in repeats]
-    results = scorer.score(requests, "scoring")
-    scores = {name: score_column(results, name).reshape(len(rows), -1).mean(axis=1) for name in setup.proxies}
-    etas = {
-        eta: np.array([result.etas[eta] for result in results]).reshape(len(rows), -1).mean(axis=1)
-        for eta in results[0].etas
-    }
-    reasons = {name: why for result in results for name, why in result.missing.items()}
-    return RankedRows(benchmark, target, rows, scores, etas, reasons, setup.loss)
+    places = choice.places if scored.proxies else ()
+    requests = [scored.request(rows[place].config, seed=s, batch=b) for place in places for s, b in repeats]
+    results = scorer.score_until(requests, "scoring", deadline_of(limits))
+    grouped = [results[start : start + len(repeats)] for start in range(0, len(results), len(repeats))]
+    reached = [(place, group) for place, group in zip(places, grouped, strict=True) if None not in group]
+    etas: dict[str, Values] = {}
+    reasons: dict[str, str] = {}
+    for place, group in reached:
+        for result in filter(None, group):
+            reasons |= result.missing
+        for name in scored.proxies:
+            scores[name][place] = np.mean([result.scores.get(name, np.nan) for result in group if result])
+        for eta in group[0].etas if group[0] else ():
+            column = etas.setdefault(eta, np.full(len(rows), np.nan))
+            column[place] = np.mean([result.etas[eta] for result in group if result])
+    if places and not reached:
+        raise Failed(f"no network was scored within --budget-minutes {limits.budget_minutes:g}; allow more of them.")
+    notes = list(choice.notes)
+    if len(reached) < len(places):
+        notes.append(
+            f"--budget-minutes was over after {len(reached)} of {len(places)} networks; the others are missing."
+        )
+    if len(reached) < len(rows):
+        left_out = next(iter(choice.reasons.values()), "the minutes were over")
+        reasons = {name: reasons.get(name, left_out) for name in scored.proxies}
+    return RankedRows(
+        benchmark,
+        target,
+        rows,
+        scores,
+        etas,
+        reasons,
+        setup.loss,
+        sampled=tuple(notes),
+        counted=counts,
+        scored=tuple(sorted(place for place, _ in reached)) if scored.proxies else tuple(range(len(rows))),
+        repeats=choice.repeats,
+    )
+
+
+def deadline_of(limits: so.SampleOptions) -> float | None:
+    """When scoring ends, on the clock of `time.monotonic`; it has six tenths of the minutes."""
+    return None if limits.budget_minutes is None else monotonic() + 60 * ROWS_SHARE * limits.budget_minutes
+
+
+def count_column(proxy: Proxy, counts: Sequence[Counts]) -> Values:
+    """Of a proxy that reads nothing but counts, NaN where it is missing."""
+    values = []
+    for count in counts:
+        try:
+            values.append(count_network(count, proxy))
+        except Unscored:
+            values.append(np.nan)
+    return np.array(values, dtype=np.float64)
 
 
 def score_column(results: Sequence[ScoreResult], name: str) -> Values:

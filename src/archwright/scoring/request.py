@@ -10,6 +10,7 @@ from time import process_time
 import torch
 
 from archwright.data.text.snippets import Snippets
+from archwright.networks.roles import Counts
 from archwright.probe import Probe, record
 from archwright.proxies import PROXIES, Proxy, Unscored, passes_of, roles_of
 from archwright.proxies.pca import dimensions, spectra
@@ -71,6 +72,34 @@ def score_network(request: ScoreRequest) -> ScoreResult:
     if "v_pca" in scores:
         etas = {str(eta): float(sum(dimensions(spectrum, eta) for spectrum in spectra(probe))) for eta in ETAS}
     return ScoreResult(scores, missing, process_time() - begun, memory.grown_mb(), etas)
+
+
+@dataclass(frozen=True)
+class CostRequest:
+    """What each proxy of the request takes by itself; they need the same passes, which run once for all of them."""
+
+    request: ScoreRequest
+
+    def __call__(self) -> dict[str, dict[str, float | None]]:
+        """Core-seconds and memory by name: the recording, and the proxy with nothing of the others remembered."""
+        begun, memory = process_time(), MemoryPeak()
+        proxies = self.request.proxies
+        probe = record_network(self.request, passes_of(proxies.values()), roles_of(proxies.values()))
+        recorded = process_time() - begun
+        seconds = {}
+        for name, proxy in proxies.items():
+            probe.memo.clear()
+            begun = process_time()
+            with suppress(Unscored):
+                proxy.measure(probe)
+            seconds[name] = recorded + process_time() - begun
+        peak = memory.grown_mb()
+        return {name: {"seconds": value, "peak_mb": peak} for name, value in seconds.items()}
+
+
+def count_network(counts: Counts, proxy: Proxy) -> float:
+    """The score of a proxy that reads nothing but counts."""
+    return proxy.measure(Probe(frozenset(), {}, counts, (), (), None, {}, None))
 
 
 def record_network(request: ScoreRequest, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 from archwright import probe
@@ -11,7 +12,7 @@ from archwright.configs import scoring as so
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.progress import progress
 from archwright.proxies import Proxy
-from archwright.scoring.request import ScoreRequest, ScoreResult
+from archwright.scoring.request import CostRequest, ScoreRequest, ScoreResult
 from archwright.store import ScoreStore, digest
 
 
@@ -26,35 +27,63 @@ class Scorer:
         self, requests: Sequence[ScoreRequest], title: str | None = None, on_new: Callable[[str], None] | None = None
     ) -> list[ScoreResult]:
         """The result of each request; a title is shown with a bar, `on_new` gets the key of every network computed."""
+        keys = self._compute_missing(requests, title, on_new)
+        return [read_result(request, self.kept.of(key)) for key, request in zip(keys, requests, strict=True)]
+
+    def score_until(
+        self, requests: Sequence[ScoreRequest], title: str, deadline: float | None
+    ) -> list[ScoreResult | None]:
+        """The same in the order given, until `time.monotonic()` reaches the deadline; None for what was not reached."""
+        keys = self._compute_missing(requests, title, None, deadline)
+        return [
+            read_result(request, entry) if not missing_proxies(request, entry) else None
+            for request, entry in zip(requests, map(self.kept.of, keys), strict=True)
+        ]
+
+    def measure_costs(self, requests: Sequence[CostRequest], title: str) -> dict[str, dict[str, float | None]]:
+        """Seconds and memory of every proxy by itself, by name."""
+        keys = [
+            digest("cost", cache_key(request.request), *map(cache_name, request.request.proxies.values()))
+            for request in requests
+        ]
+        missing = [(key, request) for key, request in zip(keys, requests, strict=True) if not self.kept.of(key)]
+        with progress(title, len(missing), "measurements") as bar:
+            for index, costs in self.pool.map_unordered([request for _, request in missing]):
+                self.kept.add(missing[index][0], {"costs": costs})
+                bar.advance()
+        return {name: cost for key in keys for name, cost in self.kept.of(key)["costs"].items()}
+
+    def _compute_missing(
+        self,
+        requests: Sequence[ScoreRequest],
+        title: str | None,
+        on_new: Callable[[str], None] | None = None,
+        deadline: float | None = None,
+    ) -> list[str]:
+        """Computes what is not kept yet, each network once; gives the keys of the requests."""
         keys = [cache_key(request) for request in requests]
         missing = {}
         for key, request in zip(keys, requests, strict=True):
-            entry = self.kept.of(key)
-            done = {*entry.get("scores", ()), *entry.get("missing", ())}
-            proxies = {name: proxy for name, proxy in request.proxies.items() if cache_name(proxy) not in done}
-            if proxies:
+            if proxies := missing_proxies(request, self.kept.of(key)):
                 missing[key] = replace(request, proxies=proxies)
-        self._compute(missing, title, on_new)
-        return [read_result(request, self.kept.of(key)) for key, request in zip(keys, requests, strict=True)]
-
-    def measure_costs(self, requests: Sequence[ScoreRequest], title: str) -> list[dict[str, float | None]]:
-        """Seconds and memory of each request by itself, with nothing shared between requests of the same network."""
-        keys = [digest(cache_key(request), *map(cache_name, request.proxies.values())) for request in requests]
-        missing = {key: request for key, request in zip(keys, requests, strict=True) if not self.kept.of(key)}
-        self._compute(missing, title)
-        return [next(iter(self.kept.of(key)["cost"].values())) for key in keys]
-
-    def _compute(
-        self, missing: Mapping[str, ScoreRequest], title: str | None, on_new: Callable[[str], None] | None = None
-    ) -> None:
-        keys, requests = list(missing), list(missing.values())
-        with progress(title, len(requests), "networks") if title else nullcontext() as bar:
-            for index, result in self.pool.map_unordered(requests):
-                self.kept.add(keys[index], cache_entry(requests[index], result))
+        names, networks = list(missing), list(missing.values())
+        with progress(title, len(networks), "networks") if title else nullcontext() as bar:
+            results = self.pool.map_unordered(networks) if deadline is None or monotonic() < deadline else iter(())
+            for index, result in results:
+                self.kept.add(names[index], cache_entry(networks[index], result))
                 if on_new:
-                    on_new(keys[index])
+                    on_new(names[index])
                 if bar:
                     bar.advance()
+                if deadline is not None and monotonic() >= deadline:
+                    break
+        return keys
+
+
+def missing_proxies(request: ScoreRequest, entry: Mapping[str, Any]) -> dict[str, Proxy]:
+    """Proxies of the request that the entry does not tell anything of."""
+    done = {*entry.get("scores", ()), *entry.get("missing", ())}
+    return {name: proxy for name, proxy in request.proxies.items() if cache_name(proxy) not in done}
 
 
 @contextmanager

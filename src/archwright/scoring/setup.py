@@ -53,7 +53,10 @@ def scoring_setup(
     if loss not in space.losses:
         raise BadInput(f"--loss must be one of {', '.join(space.losses)} for this space, got {loss!r}.")
     text = options.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
-    chosen = {name: PROXIES[name] for name in (*always, *(proxies.proxies or PROXIES))}
+    if proxies.proxies and proxies.all_proxies:
+        raise BadInput("--all-proxies takes all, so --proxies has no effect; leave one of them out.")
+    usual = (name for name in PROXIES if proxies.all_proxies or PROXIES[name].is_default)
+    chosen = {name: PROXIES[name] for name in (*always, *(proxies.proxies or usual))}
     own: dict[str, Proxy] = {}
     for proxy in map(from_file, proxies.proxy):
         if proxy.name in PROXIES or proxy.name in own:

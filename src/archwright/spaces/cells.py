@@ -10,7 +10,7 @@ from archwright.errors import BadInput
 from archwright.networks.cells.canonical import canonical_recipe
 from archwright.networks.cells.model import CellConfig, CellForCausalLM, build_cells
 from archwright.networks.cells.recipe import OPS, Recipe, check_recipe, effective_nodes, longest_path, states_of
-from archwright.networks.roles import Counts
+from archwright.networks.roles import Counts, LayerSize
 from archwright.search import Config, sample
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary
 from archwright.spaces.cell_encoding import CHOICES, MOST_NODES, SIZE, SLOTS, decode, encode, missing_effects, read_cell
@@ -107,6 +107,10 @@ class CellSpace(ArchitectureSpace):
             flops=2 * sum(layer.multiply_adds() for layer in network.layers),
             depth=longest_path(plan.recipe),
             width=network.config.hidden_size,
+            layers=tuple(
+                LayerSize(1, mixing=sum(linear.weight.numel() for linear in roles.recurrent), ffn=0)
+                for roles in network.roles().layers
+            ),
         )
 
     def plan_network(self, plan: CellConfig, *, generator: torch.Generator) -> CellForCausalLM:

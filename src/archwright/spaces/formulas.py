@@ -9,14 +9,18 @@ import numpy as np
 
 from archwright.errors import BadInput
 from archwright.proxies.formulas.formula import Branch, Formula, parse_branch
-from archwright.proxies.formulas.inputs import COUNTS, EXTENDED, FORWARD, INPUTS
+from archwright.proxies.formulas.inputs import COUNTS, EXTENDED, FORMULA_INPUTS, FORWARD, INPUTS, LAYERS, POSITIONAL
 from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
-from archwright.proxies.formulas.reductions import REDUCTIONS
+from archwright.proxies.formulas.reductions import POSITIONAL as POSITIONAL_REDUCTIONS
+from archwright.proxies.formulas.reductions import REDUCTIONS, distinct_reductions
 from archwright.proxies.formulas.simplification import PRUNED, ZERO
 from archwright.search import Choices, Config, sample
 
 MOST_UNARY = 5
-INPUT_SETS = {"lpzero": INPUTS, "forward": FORWARD, "extended": EXTENDED}
+INPUT_SETS = {
+    "lpzero": INPUTS, "forward": FORWARD, "extended": EXTENDED, "layers": LAYERS, "positional": POSITIONAL,
+}  # fmt: skip
+REDUCTION_SETS = {"positional": POSITIONAL_REDUCTIONS, "all": tuple(REDUCTIONS)}
 COUNTED = 3
 """Operations per branch up to which different formulas are counted."""
 WITHOUT = ""
@@ -45,7 +49,8 @@ class FormulaSpace:
 
     unary: int = 1
     inputs: tuple[str, ...] = INPUTS
-    reduction: str = "sum"
+    reductions: tuple[str, ...] = ("sum",)
+    """Formulas are there with each of them."""
     factors: tuple[str, ...] = (WITHOUT,)
     """Of FACTORS: formulas are there with each of them."""
 
@@ -54,8 +59,9 @@ class FormulaSpace:
             raise BadInput(f"--unary must be between 1 and {MOST_UNARY} operations per branch, got {self.unary}.")
         if len(set(self.inputs)) < 2:
             raise BadInput(f"a formula needs two different inputs to choose from, got {', '.join(self.inputs)}.")
-        if self.reduction not in REDUCTIONS:
-            raise BadInput(f"reduction must be one of {', '.join(REDUCTIONS)}, got {self.reduction!r}.")
+        if unknown := [name for name in self.reductions if name not in REDUCTIONS]:
+            known = f"{', '.join(REDUCTIONS)}, or {', '.join(REDUCTION_SETS)}"
+            raise BadInput(f"--reduction must be among {known}, got {', '.join(unknown)}.")
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -71,7 +77,14 @@ class FormulaSpace:
     def choices(self) -> Choices:
         pairs = tuple(" ".join(pair) for pair in self.pairs)
         choices = {"inputs": pairs, **{name: tuple(UNARY) for name in self._steps}, "binary": tuple(BINARY)}
+        if len(self.reductions) > 1:
+            choices["reduction"] = self.reductions
         return choices if self.factors == (WITHOUT,) else {**choices, "factor": self.factors}
+
+    def distinct_reductions(self, *inputs: str) -> tuple[str, ...]:
+        """Those that give different scores of these inputs."""
+        equal = all(FORMULA_INPUTS[name].per_network for name in inputs)
+        return distinct_reductions(self.reductions, equal_layers=equal)
 
     @cached_property
     def factor_branches(self) -> tuple[Branch | None, ...]:
@@ -88,7 +101,8 @@ class FormulaSpace:
         left, right = config["inputs"].split()
         branches = Branch(left, tuple(steps[: self.unary])), Branch(right, tuple(steps[self.unary :]))
         factor = config.get("factor", WITHOUT)
-        return Formula(*branches, config["binary"], self.reduction, parse_branch(factor) if factor else None)
+        reduction = config.get("reduction", self.reductions[0])
+        return Formula(*branches, config["binary"], reduction, parse_branch(factor) if factor else None)
 
     def config(self, formula: Formula) -> Config:
         """The choices that make this formula, which need not be written in the way of the space."""
@@ -100,8 +114,16 @@ class FormulaSpace:
         steps = [name for b in branches for name in (*b.chain, *["no_op"] * (self.unary - len(b.chain)))]
         inputs = " ".join(branch.input for branch in branches)
         config = {"inputs": inputs, **dict(zip(self._steps, steps, strict=True)), "binary": binary}
+        if len(self.reductions) > 1:
+            config["reduction"] = self._written_reduction(formula)
         factor = str(formula.factor) if formula.factor else WITHOUT
         return config if self.factors == (WITHOUT,) else {**config, "factor": factor}
+
+    def _written_reduction(self, formula: Formula) -> str:
+        """The one of this space that the formula has, or one that gives the same of it."""
+        wanted = formula.reduction
+        same = (name for name in self.reductions if REDUCTIONS[name].of_equals == wanted)
+        return wanted if wanted in self.reductions else next(same, wanted)
 
     def _in_space_order(self, formula: Formula) -> tuple[list[Branch], str]:
         """Branches of two inputs in the order of the space, and what joins them."""
@@ -144,15 +166,18 @@ class FormulaSpace:
 
     def size(self) -> dict[str, int | None]:
         """Formulas as written down, those that differ, and those of them with one branch; None: too many to count."""
-        raw = comb(len(self.inputs), 2) * len(UNARY) ** (2 * self.unary) * len(BINARY)
+        raw = comb(len(self.inputs), 2) * len(UNARY) ** (2 * self.unary) * len(BINARY) * len(self.reductions)
         if self.unary > COUNTED:
             return {"raw": raw * len(self.factors), "canonical": None, "alone": None}
         signed = self.signed_chains
         joined = 0  # of both branches: four sums and differences, and two products, as far as signs are there
         for left, right in ((signed[first], signed[second]) for first, second in self.pairs):
-            joined += (sum(left.plus) + sum(left.minus)) * len(right.chains) * 2  # the binary operation has the sign
-            joined += int(available_products(left, right).sum())
-        alone = sum(sum(side.plus) + sum(side.minus) for side in signed.values())
+            pair = (sum(left.plus) + sum(left.minus)) * len(right.chains) * 2  # the binary operation has the sign
+            pair += int(available_products(left, right).sum())
+            joined += pair * len(self.distinct_reductions(left.input, right.input))
+        alone = sum(
+            (sum(side.plus) + sum(side.minus)) * len(self.distinct_reductions(name)) for name, side in signed.items()
+        )
         sizes = {"raw": raw, "canonical": joined + alone, "alone": alone}
         return {name: count * len(self.factors) for name, count in sizes.items()}
 
@@ -160,10 +185,17 @@ class FormulaSpace:
 def parse_inputs(text: str) -> tuple[str, ...]:
     """Those of a set, or the ones named, as in W,S, in the order in which formulas name them."""
     names = INPUT_SETS.get(text) or tuple(name.strip() for name in text.split(","))
-    if unknown := [name for name in names if name not in EXTENDED]:
-        known = f"{', '.join(INPUT_SETS)}, or names among {', '.join(EXTENDED)}"
+    if unknown := [name for name in names if name not in FORMULA_INPUTS]:
+        known = f"{', '.join(INPUT_SETS)}, or names among {', '.join(FORMULA_INPUTS)}"
         raise BadInput(f"--inputs must be one of {known}, got {', '.join(unknown)}.")
-    return tuple(sorted(set(names), key=EXTENDED.index))
+    return tuple(sorted(set(names), key=list(FORMULA_INPUTS).index))
+
+
+def parse_reductions(text: str) -> tuple[str, ...]:
+    """Those of a set, or the ones named, as in sum,but_last, in the order of REDUCTIONS."""
+    names = REDUCTION_SETS.get(text) or tuple(name.strip() for name in text.split(","))
+    unknown = tuple(name for name in names if name not in REDUCTIONS)
+    return unknown or tuple(name for name in REDUCTIONS if name in names)  # a space refuses unknown ones
 
 
 def find_signed_chains(name: str, unary: int) -> SignedChains:

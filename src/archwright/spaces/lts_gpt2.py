@@ -10,7 +10,7 @@ import torch
 
 from archwright.errors import BadInput
 from archwright.networks.lts_gpt2 import LtsGpt2Config, LtsGpt2ForCausalLM, build_lts_gpt2, meta_network
-from archwright.networks.roles import Counts
+from archwright.networks.roles import Counts, LayerSize
 from archwright.search import Config
 from archwright.search.choices import sample
 from archwright.spaces.architectures import ArchitectureSpace, LayerSummary, repeat_layers
@@ -59,6 +59,11 @@ class LtsGpt2Space(ArchitectureSpace):
     """
 
     variant: str = "grid"
+    words: int = 50264
+    """Of the vocabulary that a benchmark's networks were trained with."""
+    cutoffs: tuple[int, ...] = (19997, 39997, 199997)
+    """Where the clusters of the adaptive softmax end; those beyond the vocabulary make none."""
+    positions: int = 192
 
     name = "lts-gpt2"
     text = "gpt2"
@@ -120,9 +125,8 @@ class LtsGpt2Space(ArchitectureSpace):
         design = self.canonical(config)
         heads, inners = layers_of(design)
         whole: dict[str, Any] = {name: design[name] for name in ("d_model", "d_embed", "div_val")}
-        if n_token is not None:
-            whole["n_token"] = n_token
-        return LtsGpt2Config(n_head=heads, d_inner=inners, **whole)
+        whole |= {"n_token": self.words if n_token is None else n_token, "cutoffs": list(self.cutoffs)}
+        return LtsGpt2Config(n_head=heads, d_inner=inners, n_positions=self.positions, **whole)
 
     def network(
         self, config: Config, *, generator: torch.Generator, vocabulary: int | None = None, loss: str | None = None
@@ -172,6 +176,10 @@ class LtsGpt2Space(ArchitectureSpace):
             flops=2 * (linears + plan.n_layer * 2 * TIME * width),
             depth=plan.n_layer,
             width=width,
+            layers=tuple(
+                LayerSize(heads, mixing=4 * width * width, ffn=2 * width * inner)
+                for heads, inner in zip(plan.n_head, plan.d_inner, strict=True)
+            ),
         )
 
     def plan_network(self, plan: LtsGpt2Config, *, generator: torch.Generator) -> LtsGpt2ForCausalLM:

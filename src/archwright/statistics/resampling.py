@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from archwright.errors import BadInput
 from archwright.statistics.bootstrap import RESAMPLES, codes, resamples
 from archwright.statistics.ranks import Codes, Counts, RankOrder, Values, resampled_correlation
-from archwright.statistics.strata import is_usable_cell, lexicographic, rows_by_cell
+from archwright.statistics.strata import LEAST_ROWS, is_usable_cell, lexicographic, rows_by_cell, within_cells
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class Resampling:
     draws: Counts
     """Resamples x rows; the first row is the architectures as they are."""
     inside: Counts
-    """The same, drawn inside each cell."""
+    """The same, drawn inside each cell; whole cells where these are smaller than five rows."""
+    smallest_cell: int = LEAST_ROWS
+    """Rows that a cell needs to count."""
 
     @property
     def rival(self) -> Values:
@@ -63,10 +65,27 @@ class Resampling:
         inside = rows_by_cell(self.cells)
         return [column for column in self.shape.T if any(np.ptp(column[rows]) > 0 for rows in inside)]
 
+    @property
+    def known_inside(self) -> list[Values]:
+        """What still varies inside cells of what is known, and the parameters."""
+        return [*self.varying, self.parameters]
+
     @cached_property
     def cells_tell(self) -> bool:
         """Whether any cell has enough rows to say something."""
-        return any(is_usable_cell(self.truth[rows], self.truth[rows]) for rows in rows_by_cell(self.cells))
+        cells, least = rows_by_cell(self.cells), self.smallest_cell
+        return any(is_usable_cell(self.truth[rows], self.truth[rows], least) for rows in cells)
+
+    @cached_property
+    def parameters_inside(self) -> Values:
+        """Spearman of the parameters inside cells; a cell in which all networks are as large counts as zero."""
+        return self.within(self.parameters, constant=0.0)
+
+    def within(self, scores: Values, *, given: Sequence[Values] = (), constant: float | None = None) -> Values:
+        """Mean Spearman with the truth inside cells, see `within_cells`."""
+        return within_cells(
+            self.inside, scores, self.truth, self.cells, given=given, least=self.smallest_cell, constant=constant
+        )
 
     def points(self) -> Resampling:
         """Without resamples, for values without intervals."""
@@ -91,12 +110,14 @@ def draw_resamples(
     groups: Sequence[Any] | None = None,
     known: str = "depth and width",
     size: int = RESAMPLES,
+    smallest_cell: int = LEAST_ROWS,
 ) -> Resampling:
     """Draws the resamples once.
 
     `depth_width` is rows x 2, or one number per row that orders them; without it the parameters are what is known.
     `groups` names the network of each row: rows of one network are drawn together; without it all are different.
-    `known` names what is known, for the verdict.
+    `known` names what is known, for the verdict. With a `smallest_cell` below five rows whole cells are drawn for what
+    is judged inside them: two or three rows drawn again say nothing.
     """
     values = finite("truth", truth)
     counts = finite("parameters", parameters, len(values))
@@ -109,9 +130,10 @@ def draw_resamples(
     if not len(values) == len(inside) == len(networks):
         raise BadInput(f"one cell and group per row: got {len(values)} rows, {len(inside)}, {len(networks)}.")
     draws = resamples(networks, rng=rng, size=size)
-    stratified = resamples(networks, rng=rng, size=size, strata=inside)
+    small = smallest_cell < LEAST_ROWS
+    stratified = resamples(inside if small else networks, rng=rng, size=size, strata=None if small else inside)
     width = None if depth_width is None else lexicographic(*shape.T)
-    return Resampling(values, counts, width, shape, inside, networks, known, draws, stratified)
+    return Resampling(values, counts, width, shape, inside, networks, known, draws, stratified, smallest_cell)
 
 
 def finite(name: str, values: ArrayLike, length: int | None = None) -> Values:

@@ -22,18 +22,35 @@ def rows_by_cell(cells: Codes) -> list[Codes]:
 
 
 def within_cells(
-    counts: Counts, scores: Values, truth: Values, cells: Codes, *, given: Sequence[Values] = ()
+    counts: Counts,
+    scores: Values,
+    truth: Values,
+    cells: Codes,
+    *,
+    given: Sequence[Values] = (),
+    least: int = LEAST_ROWS,
+    constant: float | None = None,
 ) -> Values:
     """Mean over cells of Spearman inside the cell, weighted by its rows, one per resample.
 
-    Cells with fewer than five rows, or where either side is constant, are left out; NaN when none is left.
-    With `given`, columns that may still vary inside a cell, the partial Spearman given their ranks there.
+    Cells with fewer than `least` rows, or where either side is constant, are left out; NaN when none is left. With
+    `constant`, a cell in which the scores alone are constant counts with this value: two scores are then compared on
+    the same cells. With `given`, columns that may still vary inside a cell, the partial Spearman given their ranks.
+    Where `least` is below five whole cells were drawn, each counts as often as it was.
     """
-    used = [rows for rows in rows_by_cell(cells) if is_usable_cell(scores[rows], truth[rows])]
-    if not used:
-        return np.full(len(counts), np.nan)
-    values = [partial_spearman(counts[:, rows], [side[rows] for side in (scores, truth, *given)]) for rows in used]
-    return weighted_mean(np.stack(values), np.array([len(rows) for rows in used], dtype=np.float64))
+    values, weights = [], []
+    for rows in rows_by_cell(cells):
+        flat = constant is not None and not np.ptp(scores[rows]) > 0
+        if not is_usable_cell(truth[rows] if flat else scores[rows], truth[rows], least):
+            continue
+        drawn = counts[:, rows]
+        values.append(
+            np.full(len(counts), constant)
+            if flat
+            else partial_spearman(drawn, [side[rows] for side in (scores, truth, *given)])
+        )
+        weights.append(drawn.sum(axis=1) if least < LEAST_ROWS else np.full(len(counts), float(len(rows))))
+    return weighted_mean(np.stack(values), np.stack(weights)) if values else np.full(len(counts), np.nan)
 
 
 def partial_spearman(counts: Counts, columns: Sequence[Values]) -> Values:
@@ -56,17 +73,17 @@ def residual_ranks(counts: Counts, column: Values, known: Sequence[Values]) -> V
     return np.where(spread > ROUNDING * before, left, 0.0)
 
 
-def is_usable_cell(scores: Values, truth: Values) -> bool:
+def is_usable_cell(scores: Values, truth: Values, least: int = LEAST_ROWS) -> bool:
     """Whether a cell is large enough and neither side is constant in it."""
-    return len(scores) >= LEAST_ROWS and bool(np.ptp(scores) > 0 and np.ptp(truth) > 0)
+    return len(scores) >= least and bool(np.ptp(scores) > 0 and np.ptp(truth) > 0)
 
 
 def weighted_mean(values: Values, weights: Values) -> Values:
-    """Mean over the first axis of what is a number there; NaN where nothing is."""
-    known = np.isfinite(values)
+    """Mean over the first axis of what is a number there; NaN where nothing is. One weight per row, or per number."""
+    known, weights = np.isfinite(values), weights if weights.ndim == 2 else weights[:, None]
     with np.errstate(all="ignore"):
-        total = np.where(known, values, 0.0) * weights[:, None]
-        return np.asarray(total.sum(axis=0) / (known * weights[:, None]).sum(axis=0))
+        total = np.where(known, values, 0.0) * weights
+        return np.asarray(total.sum(axis=0) / (known * weights).sum(axis=0))
 
 
 def lexicographic(*columns: ArrayLike) -> Values:

@@ -171,7 +171,7 @@ def test_canonical_chains_are_canonical_and_closed() -> None:
     for unary in (1, 2):
         known = {*all_chains(unary), ("prune",)}
         for chain in product(UNARY, repeat=unary):
-            for given in (Operand(), Operand(nonnegative=True), Operand(True, True)):
+            for given in (Operand(), Operand(nonnegative=True), Operand(True, True), Operand(True, True, True)):
                 found = canonical_chain(chain, given)
                 assert canonical_chain(found, given) == found and len(found) <= unary
                 assert found in known

@@ -1,8 +1,9 @@
 """A proxy as a formula: two inputs, each through a chain of unary operations, joined layer by layer (LPZero Fig. 2).
 
 What the paper leaves open is fixed here. A chain acts on one tensor of a layer, then the mean makes it one number;
-several tensors of a role in a layer are averaged; the binary operation joins the two numbers of a layer; sum or mean
-over the layers that have both. `prune` takes its branch out. The sign is never turned: higher is better. Beyond the
+several tensors of a role in a layer are averaged (beyond the paper: or added, by inputs named ..._sum); the binary
+operation joins the two numbers of a layer; sum or mean over the layers that have both, or one of the reductions that
+tell layers apart by position. `prune` takes its branch out. The sign is never turned: higher is better. Beyond the
 paper, a third branch may multiply the score by a count of the architecture.
 """
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archwright.errors import BadInput
-from archwright.proxies.formulas.inputs import EXTENDED, FORMULA_INPUTS, INPUTS, required_passes, required_roles
+from archwright.proxies.formulas.inputs import COUNTS, FORMULA_INPUTS, INPUTS, required_passes, required_roles
 from archwright.proxies.formulas.operations import BINARY, UNARY, Chain
 from archwright.proxies.formulas.reductions import REDUCTIONS
 from archwright.proxies.formulas.simplification import PRUNED, ZERO, Operand, canonical_chain
@@ -22,9 +23,10 @@ from archwright.proxies.proxy import Unscored
 if TYPE_CHECKING:
     from archwright.probe import Probe
 
-FORMULAS_REVISION = 1
+FORMULAS_REVISION = 2
 """Of canonical forms and scores of formulas: raised when a change of the code changes them, so that no search from
 before is read from disk."""
+INPUT_ORDER = {name: index for index, name in enumerate(FORMULA_INPUTS)}
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,12 @@ class Branch:
     @property
     def sort_key(self) -> tuple[int, Chain]:
         """Where it stands among branches that may be exchanged."""
-        return EXTENDED.index(self.input), self.chain
+        return INPUT_ORDER[self.input], self.chain
 
     def canonical(self) -> "Branch":
         source = FORMULA_INPUTS[self.input]
-        return Branch(self.input, canonical_chain(self.chain, Operand(source.nonnegative, source.scalar)))
+        operand = Operand(source.nonnegative, source.scalar, source.integer)
+        return Branch(self.input, canonical_chain(self.chain, operand))
 
     def without_sign(self) -> "Branch":
         """Without a minus sign at its end, if there is one."""
@@ -92,9 +95,7 @@ class Formula:
     def __post_init__(self) -> None:
         check_name(self.binary, BINARY, "binary operation")
         check_name(self.reduction, REDUCTIONS, "reduction")
-        if self.factor and not (
-            FORMULA_INPUTS[self.factor.input].scalar and {"prune", "negate"}.isdisjoint(self.factor.chain)
-        ):
+        if self.factor and not (self.factor.input in COUNTS and {"prune", "negate"}.isdisjoint(self.factor.chain)):
             raise BadInput(f"A factor is a count such as n_depth, not pruned or negated, got {self.factor.input!r}.")
 
     def __str__(self) -> str:
@@ -161,9 +162,13 @@ class Formula:
         """The formula that stands for all with the same score; see `simplification` for the chains.
 
         The two products are one; what may be exchanged stands in the order of the inputs; a pruned branch leaves the
-        other one alone; minus signs at the end of a branch go into the binary operation, or to the right of a product.
+        other one alone; minus signs at the end of a branch go into the binary operation, or to the right of a product;
+        where all layers have the same number, the first, the last, the largest and the mean of them are one.
         """
         factor = self.factor and self.factor.canonical()
+        equal = REDUCTIONS[self.reduction].of_equals
+        if equal and self.active and all(FORMULA_INPUTS[branch.input].per_network for branch in self.active):
+            return replace(self, reduction=equal).canonical()
         if self.empty:
             return single_branch(Branch(INPUTS[0], PRUNED), self.reduction)
         if len(self.active) == 1:
@@ -202,6 +207,8 @@ class Formula:
             pairs = zip(self.active, columns, strict=True)
             lacking = [branch.input for branch, numbers in pairs if all(map(math.isnan, numbers))]
             raise Unscored(f"No layer of this network has {' and '.join(lacking or self.inputs)}.")
+        if len(layers) < REDUCTIONS[self.reduction].least:
+            raise Unscored(f"{self.reduction} needs {REDUCTIONS[self.reduction].least} layers, got {len(layers)}.")
         join = BINARY[self.binary].apply
         terms = [numbers[0] if len(numbers) == 1 else join(*numbers) for numbers in layers]
         if not all(map(math.isfinite, terms)):

@@ -1,7 +1,7 @@
 """What a formula looks at: LPZero's six inputs, and those of the extended space beside them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class TensorReference:
 
 @dataclass(frozen=True)
 class FormulaInput:
-    """Tensors of a layer by role; several of a layer are each taken through the chain and then averaged."""
+    """Tensors of a layer by role; several of a layer are each taken through the chain and then averaged, or added."""
 
     latex: str
     summary: str
@@ -49,6 +49,12 @@ class FormulaInput:
     nonnegative: bool = False
     scalar: bool = False
     """One number to begin with."""
+    integer: bool = False
+    """A whole number, zero or more: its logarithm, with the guard at zero, is never negative."""
+    summed: bool = False
+    """The numbers of several tensors of a layer are added up: their number counts."""
+    per_network: bool = False
+    """The same in every layer; where it is one number it may multiply a score."""
 
 
 def values(items: "Recorded") -> list[TensorReference]:
@@ -84,6 +90,7 @@ LPZERO: dict[str, FormulaInput] = {
         ),
         "[] if probe.inputs is None else [probe.inputs]",
         passes=("inputs",),
+        per_network=True,
     ),
     "G": FormulaInput(
         r"\theta_G",
@@ -120,9 +127,7 @@ def count(name: str, summary: str) -> FormulaInput:
     """One number of the architecture, known without a look at the network: the same in every layer."""
 
     def load(counts: "Counts") -> "torch.Tensor":
-        import torch
-
-        return torch.tensor(float(getattr(counts, name)), dtype=torch.float64)
+        return as_scalar(getattr(counts, name))
 
     return FormulaInput(
         rf"n_\mathrm{{{name}}}",
@@ -132,7 +137,53 @@ def count(name: str, summary: str) -> FormulaInput:
         passes=(),
         nonnegative=True,
         scalar=True,
+        integer=True,
+        per_network=True,
     )
+
+
+def layer_count(symbol: str, summary: str, python: str, number: "Callable[[Probe, Layer], int]") -> FormulaInput:
+    """One number of a layer, from the shapes of its weights; a layer that has none of what is counted lacks the role.
+
+    `python` is an expression in probe and layer.
+    """
+
+    def find(probe: "Probe", layer: "Layer") -> list[TensorReference]:
+        counted = number(probe, layer)
+        return [TensorReference(layer, symbol, lambda _: as_scalar(counted))] if counted else []
+
+    source = f"[torch.tensor(float(n), dtype=torch.float64) for n in [{python}] if n]"
+    return FormulaInput(symbol, summary, find, source, passes=(), nonnegative=True, scalar=True, integer=True)
+
+
+def as_scalar(number: int) -> "torch.Tensor":
+    import torch
+
+    return torch.tensor(float(number), dtype=torch.float64)
+
+
+def count_weights(linears: "Iterable[Weight]") -> int:
+    return sum(linear.value.numel() for linear in linears)
+
+
+def widest(linears: "Iterable[Weight]") -> int:
+    """Most outputs of a linear, 0 without one."""
+    return max((len(linear.value) for linear in linears), default=0)
+
+
+def but_last_ffn(probe: "Probe", layer: "Layer") -> "tuple[Weight, ...]":
+    """The linears of a layer, of the last one without those of its FFN: nothing mixes tokens behind them."""
+    return (*layer.attention, *layer.recurrent) if layer is probe.layers[-1] else layer.linears
+
+
+BUT_LAST_FFN = "([*layer.attention, *layer.recurrent] if layer is probe.layers[-1] else layer.linears)"
+"""The same as Python."""
+
+
+def add_up(source: FormulaInput) -> FormulaInput:
+    """The same input with the numbers of a layer's tensors added up."""
+    summary = f"{source.summary}; added over those of a layer, not averaged"
+    return replace(source, latex=rf"{{\textstyle\sum}} {source.latex}", summary=summary, summed=True)
 
 
 def weights(role: str, letter: str, what: str) -> dict[str, FormulaInput]:
@@ -221,19 +272,92 @@ EXTENSIONS: dict[str, FormulaInput] = {
     "n_width": count("width", "width of the hidden states"),
 }
 
-FORMULA_INPUTS: dict[str, FormulaInput] = {**LPZERO, **{n: x for n, x in EXTENSIONS.items() if n not in LPZERO}}
+LAYER_COUNTS: dict[str, FormulaInput] = {
+    "l_heads": layer_count(r"h_l", "heads of the layer", "layer.heads", lambda probe, layer: layer.heads),
+    "l_linears": layer_count(
+        r"k_l", "number of linears of the layer", "len(layer.linears)", lambda probe, layer: len(layer.linears)
+    ),
+    "l_width": layer_count(
+        r"d_l",
+        "width that the first linear of the layer reads",
+        "(layer.linears[0].value.shape[1] if layer.linears else 0)",
+        lambda probe, layer: layer.linears[0].value.shape[1] if layer.linears else 0,
+    ),
+    "l_inner": layer_count(
+        r"f_l",
+        "outputs of the widest linear of its FFN",
+        "max([len(w.value) for w in layer.ffn], default=0)",
+        lambda probe, layer: widest(layer.ffn),
+    ),
+    "l_weights": layer_count(
+        r"w_l",
+        "weights of the linears of the layer",
+        "sum(w.value.numel() for w in layer.linears)",
+        lambda probe, layer: count_weights(layer.linears),
+    ),
+    "l_attention": layer_count(
+        r"w_{l,\mathrm{attention}}",
+        "weights of the linears of its attention or other operator",
+        "sum(w.value.numel() for w in layer.attention)",
+        lambda probe, layer: count_weights(layer.attention),
+    ),
+    "l_ffn": layer_count(
+        r"w_{l,\mathrm{ffn}}",
+        "weights of the linears of its FFN",
+        "sum(w.value.numel() for w in layer.ffn)",
+        lambda probe, layer: count_weights(layer.ffn),
+    ),
+    "l_linears_but_last_ffn": layer_count(
+        r"k_l^{-}",
+        "number of linears of the layer, of the last one without its FFN",
+        f"len({BUT_LAST_FFN})",
+        lambda probe, layer: len(but_last_ffn(probe, layer)),
+    ),
+    "l_weights_but_last_ffn": layer_count(
+        r"w_l^{-}",
+        "weights of the linears of the layer, of the last one without its FFN",
+        f"sum(w.value.numel() for w in {BUT_LAST_FFN})",
+        lambda probe, layer: count_weights(but_last_ffn(probe, layer)),
+    ),
+}
+"""One number per layer each, known without running the network."""
+
+SUMMED: dict[str, FormulaInput] = {
+    f"{name}_sum": add_up({**EXTENSIONS, **LPZERO}[name]) for name in ("A", "H", "W", "Wa", "Wf", "G")
+}
+"""Inputs of which a layer may have several tensors."""
+
+ROLE_WISE: dict[str, FormulaInput] = {
+    "W_but_last_ffn": FormulaInput(
+        r"\theta_W^{-}",
+        "weights of the linears, of the last layer without its FFN",
+        lambda probe, layer: values(but_last_ffn(probe, layer)),
+        f"[w.value for w in {BUT_LAST_FFN}]",
+    ),
+}
+ROLE_WISE["W_but_last_ffn_sum"] = add_up(ROLE_WISE["W_but_last_ffn"])
+
+EXTENDED_INPUTS: dict[str, FormulaInput] = {**LPZERO, **{n: x for n, x in EXTENSIONS.items() if n not in LPZERO}}
+
+FORMULA_INPUTS: dict[str, FormulaInput] = {**EXTENDED_INPUTS, **SUMMED, **ROLE_WISE, **LAYER_COUNTS}
 """All inputs by name, in the order in which commutative formulas name them."""
 
 INPUTS: tuple[str, ...] = tuple(LPZERO)
 """LPZero's own."""
 
-EXTENDED: tuple[str, ...] = tuple(FORMULA_INPUTS)
+EXTENDED: tuple[str, ...] = tuple(EXTENDED_INPUTS)
 """LPZero's own, then pairs joined element by element, gradients, hidden states, weights by role, and counts."""
 
-FORWARD: tuple[str, ...] = tuple(name for name, item in FORMULA_INPUTS.items() if item.passes == ("forward",))
+FORWARD: tuple[str, ...] = tuple(name for name, item in EXTENDED_INPUTS.items() if item.passes == ("forward",))
 """Those of the extended space that a forward pass is enough for."""
 
-COUNTS: tuple[str, ...] = tuple(name for name, item in FORMULA_INPUTS.items() if item.scalar)
+LAYERS: tuple[str, ...] = tuple(LAYER_COUNTS)
+"""Counts of single layers: no network is run for them."""
+
+POSITIONAL: tuple[str, ...] = ("A", "H", "W", "S", "Wa", "Wf", *SUMMED, *ROLE_WISE, *LAYERS)
+"""What knows where a layer stands and how much is in it, beside LPZero's inputs that need no gradient."""
+
+COUNTS: tuple[str, ...] = tuple(name for name, item in FORMULA_INPUTS.items() if item.per_network and item.scalar)
 """One number of the architecture each; they may also be the third factor of a formula."""
 
 

@@ -41,7 +41,10 @@ def python_source(formula: Formula, name: str = "proxy") -> str:
     for side, branch in sides.items():
         steps = "".join(f"            x = {UNARY[operation].python}\n" for operation in branch.chain)
         branches += BRANCH.format(side=side, tensors=FORMULA_INPUTS[branch.input].python, steps=steps)
-    means = [f"sum({side}) / len({side})" for side in sides]
+    means = [
+        f"sum({side})" if FORMULA_INPUTS[branch.input].summed else f"sum({side}) / len({side})"
+        for side, branch in sides.items()
+    ]
     joined = fill_template(BINARY[formula.binary].python, x=f"({means[0]})", y=f"({means[-1]})")
     reduction = REDUCTIONS[formula.reduction].python
     if formula.factor:

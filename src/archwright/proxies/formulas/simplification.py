@@ -7,6 +7,7 @@ overflows on the way and the shorter does not, the shorter one counts. Rules, be
   `negate`, and `relu`, `sqrt`, `log`, `abslog` give zero;
 - of one number `average` is itself, both norms are `abs`, `softmax` is 1, and `std`, `zscore`, `minmax` and
   `log_softmax` are 0; constants are worked out;
+- of a whole number that is not negative `abslog` is `log`: both are zero at zero and one;
 - the last `average` goes, as the mean follows anyway, also before a last `negate`;
 - the mean square of a `zscore` is its `std`;
 - the mean of a `zscore` is 0, that of a `softmax` over n rows is 1/n: what came before does not matter.
@@ -62,11 +63,14 @@ class Operand:
 
     nonnegative: bool = False
     scalar: bool = False
+    integer: bool = False
 
     def sign(self, chain: Chain) -> int:
         """1 where what the chain gives is never below zero, -1 never above, 0 where either may be."""
         if not chain:
             return int(self.nonnegative)
+        if self.integer and chain == ("log",):
+            return 1
         return UNARY[chain[-1]].sign(self.sign(chain[:-1]))
 
     def number(self, chain: Chain) -> bool:
@@ -83,6 +87,8 @@ def replace_pair(chain: Chain, operand: Operand) -> Chain:
 
 
 def use_sign(chain: Chain, operand: Operand) -> Chain:
+    if operand.integer and chain[:1] == ("abslog",):
+        return ("log", *chain[1:])
     for place, name in enumerate(chain):
         sign = operand.sign(chain[:place])
         if sign > 0 and name in ("abs", "relu"):

@@ -201,22 +201,25 @@ def statistics(probe: Probe, chains: Sequence[Chain], inputs: Sequence[str] = IN
     order = {chain: at for at, chain in enumerate(tree.ends)}
     known: Numbers = {}
     rows = [
-        [layer_numbers(FORMULA_INPUTS[name].find(probe, layer), tree, known) for layer in probe.layers]
+        [
+            layer_numbers(FORMULA_INPUTS[name].find(probe, layer), tree, known, summed=FORMULA_INPUTS[name].summed)
+            for layer in probe.layers
+        ]
         for name in inputs
     ]
     columns = [order.get(chain, len(order)) for chain in canonical]
     return np.ascontiguousarray(np.array(rows)[:, :, columns].swapaxes(1, 2))
 
 
-def layer_numbers(tensors: Sequence[TensorSource], tree: ChainTree, known: Numbers) -> Array:
-    """Mean over the tensors of a role, one number per chain; NaN for `prune` behind them."""
+def layer_numbers(tensors: Sequence[TensorSource], tree: ChainTree, known: Numbers, *, summed: bool = False) -> Array:
+    """Mean or sum over the tensors of a role, one number per chain; NaN for `prune` behind them."""
     if not tensors:
         return np.full(len(tree.ends) + 1, np.nan)
     for source in tensors:
         if source.key not in known:
             known[source.key] = tree.numbers(source.read())
-    mean = np.mean([known[source.key] for source in tensors], axis=0)
-    return np.append(infinite_where_missing(mean), np.nan)
+    gather = np.sum if summed else np.mean
+    return np.append(infinite_where_missing(gather([known[source.key] for source in tensors], axis=0)), np.nan)
 
 
 def layer_values(probe: Probe, name: str, chain: Chain) -> list[float]:

@@ -11,7 +11,7 @@ Formula = Mapping[str, Any]
 Nodes = dict[str, str]
 """Place in the tree to what stands there."""
 
-WIDE, TALL, APART, ROW, MARGIN = 104, 26, 116, 42, 14
+WIDE, TALL, APART, ROW, MARGIN = 114, 26, 122, 42, 14
 """Size of a node, distance of the branches, of rows, and room around, in pixels."""
 TREE_WIDTH = WIDE + APART + 2 * MARGIN
 SIDES = ("left", "right")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from archwright.reports.discover.evolution import evolution_sections
+from archwright.reports.discover.mathml import formula_mathml
 from archwright.reports.figures.panels import (
     COLOURS,
     GREY,
@@ -20,7 +21,7 @@ from archwright.reports.figures.panels import (
 )
 from archwright.reports.numbers import DASH, decimal, estimate, number, shorten
 from archwright.reports.page import Block, Card, Section, Site, facts, plot, render_page, section
-from archwright.reports.tables import Column, ReportTable, table
+from archwright.reports.tables import Cell, Column, ReportTable, table
 
 Document = Mapping[str, Any]
 Formula = Mapping[str, Any]
@@ -41,11 +42,23 @@ HISTOGRAM = (
 )
 SIZES = (
     "The best formula of each size: on the rows it was chosen on, and cross-fitted on rows that took no part, with "
-    "95 % intervals (networks drawn anew, twins together)."
+    "95 % intervals (networks and splits drawn anew, twins together)."
+)
+FORMULAS_NOTE = (
+    "The index l goes over the L layers; theta, W, G and the like are tensors of a layer, and where a branch leaves "
+    "a tensor, its mean counts."
 )
 TABLE = (
     "Each formula was chosen on all rows. Its numbers on held-out rows are those of formulas chosen in the same way "
-    "without a fifth of the networks, on that fifth; the fifths are pooled and were looked at once."
+    "without a fifth of the networks, on that fifth, the fifths pooled: means over all splits into fifths, with 95 % "
+    "intervals over networks and splits. The last row is, for each set of rows, the smallest formula within one "
+    "standard error of the best: a choice that rows kept away take no part in."
+)
+BY_SIZE, ONE_ERROR = "best of its size or less", "within one standard error"
+COUNTED = (
+    "Every statistic of the formulas above beside the nearest product of powers, or sum of logarithms, of counts; the "
+    "error is the largest of any layer of 16 networks. Half: median of the statistic with half of the texts, relative "
+    "to that with all."
 )
 FRONT = "Formulas that no other beats in Spearman, within cells and size at once, on all rows: an upper bound."
 
@@ -56,10 +69,15 @@ def discover_table(document: Document) -> ReportTable:
 
 
 def formula_columns(document: Document, *, longest: int, tau: str) -> list[Column]:
-    """One row per formula, whose text has at most so many characters."""
-    best: Sequence[Formula] = document.get("best") or ()
+    """One row per formula, whose text has at most so many characters; the choice of one standard error last."""
+    simplest = document.get("simplest")
+    best: Sequence[Formula] = [*(document.get("best") or ()), *([simplest] if simplest else [])]
+    kinds = [BY_SIZE] * len(best)
+    if simplest:
+        kinds[-1] = ONE_ERROR
     return [
-        Column("formula", [shorten(str(each.get("formula")), longest) for each in best], left=True),
+        Column("formula", [formula_cell(each, longest) for each in best], left=True),
+        Column("chosen as", kinds, left=True, drop=3),
         Column("size", [str(each.get("size", DASH)) for each in best]),
         Column("train", [decimal(number(each, "train", "spearman"), 3) for each in best]),
         Column("held out", [estimate(each.get("held_out")) for each in best]),
@@ -67,6 +85,16 @@ def formula_columns(document: Document, *, longest: int, tau: str) -> list[Colum
         Column(tau, [estimate(each.get("kendall_b")) for each in best], drop=1),
         Column("verdict", [str(each.get("verdict") or DASH) for each in best], drop=2, left=True),
     ]
+
+
+def formula_cell(entry: Formula, longest: int = 10_000) -> Cell:
+    """A formula as text of at most so many characters, and as mathematics where its tree can be read."""
+    words = str(entry.get("formula"))
+    try:
+        math = formula_mathml(entry["json"], words)
+    except (KeyError, TypeError, AttributeError):  # of an earlier version, or damaged
+        math = None
+    return Cell(shorten(words, longest), math=math)
 
 
 def discover_headline(document: Document) -> str:
@@ -104,7 +132,8 @@ def render_discover_page(document: Document, *, site: Site | None = None) -> str
 def discover_sections(document: Document) -> list[Section | None]:
     formulas = ReportTable(formula_columns(document, longest=10_000, tau="Kendall tau-b"))
     return [
-        section("best", "The best formulas", TABLE, formulas) if document.get("best") else None,
+        section("best", "The best formulas", f"{TABLE} {FORMULAS_NOTE}", formulas) if document.get("best") else None,
+        counts_section(document),
         histogram_section(document),
         sizes_section(document),
         transfer_section(document),
@@ -112,6 +141,25 @@ def discover_sections(document: Document) -> list[Section | None]:
         front_section(document),
         made_section(document),
     ]
+
+
+def counts_section(document: Document) -> Section | None:
+    """What the statistics of the formulas really are."""
+    counts = document.get("counts") or {}
+    rows = [
+        [
+            str(each["statistic"]),
+            str(each["is"] or DASH),
+            f"{100 * each['error']:.2g} %" if each["error"] is not None else DASH,
+            "yes" if each["count"] else "no",
+            decimal(each["with_half_the_texts"], 3) if each["depends_on_batch"] else "same",
+        ]
+        for each in counts.get("statistics") or ()
+    ]
+    if not rows:
+        return None
+    head = ("statistic", "nearest closed form", "error", "a count", "half")
+    return section("counts", "What they count", COUNTED, table(head, rows, left=(0, 1)), short="Counts")
 
 
 def histogram_section(document: Document) -> Section | None:

@@ -100,6 +100,8 @@ def rank_headline(document: Document) -> str:
         sentences.append(f"Among networks of equal {alike} {row['proxy']} is best with {shown}")
     if ceiling := ceiling_numbers(document):
         sentences.append(f"A perfect predictor would reach about {ceiling}, because training itself is noisy")
+    if document.get("caution"):
+        sentences.insert(0, str(document["caution"])[0].upper() + str(document["caution"])[1:])
     return " ".join(f"{words}." for words in sentences if words)
 
 
@@ -107,14 +109,21 @@ def ceiling_numbers(document: Document) -> str:
     """The noise ceiling and that within cells; empty when it is not known."""
     ceiling = document.get("noise_ceiling") or {}
     value, within = number(ceiling, "value"), number(ceiling, "within_cells")
-    cells = "" if within is None else f", within cells {decimal(within)}"
-    return "" if value is None else f"{decimal(value)}{cells}"
+    ends = [
+        interval(v, number(ceiling, f"{key}low"), number(ceiling, f"{key}high"))
+        for v, key in ((value, ""), (within, "within_cells_"))
+    ]
+    cells = "" if within is None else f", within cells {ends[1]}"
+    return "" if value is None else f"{ends[0]}{cells}"
 
 
 def setting_sentence(document: Document) -> str:
     """Benchmark, number of architectures, variant and target, and the noise ceiling."""
     amount = plural(int(number(document, "n") or 0), "architecture", "architectures")
     parts = [f"{document.get('benchmark') or DASH}: {amount}"]
+    scored = int(number(document, "scored") or 0)
+    parts += [f"{scored} of them scored"] if scored and scored < (number(document, "n") or 0) else []
+    parts += [str(document["caution"]).partition(":")[0]] if document.get("caution") else []
     parts += [f"{key} {document[key]}" for key in ("variant", "target", "seed") if document.get(key) is not None]
     numbers, ceiling = ceiling_numbers(document), document.get("noise_ceiling") or {}
     pairs = number(ceiling, "n_pairs") or number(ceiling, "pairs")
@@ -205,6 +214,21 @@ STATISTICS = (
         bar="minus depth, width",
     ),
     Statistic(
+        "within_given_parameters",
+        "In cells, given parameters",
+        "The same with the parameter count held fixed: what it adds to a count",
+    ),
+    Statistic(
+        "minus_parameters_within",
+        "In cells, minus parameters",
+        "Spearman inside cells minus that of the parameter count there, on the same resamples",
+    ),
+    Statistic(
+        "q_adds",
+        "False discovery rate",
+        "Chance that it adds nothing to the parameter count inside cells, among all proxies (Benjamini-Hochberg)",
+    ),
+    Statistic(
         "minus_parameters",
         "Minus parameters",
         "Spearman of the proxy minus that of the parameter count",
@@ -222,6 +246,7 @@ STATISTICS = (
     Statistic("regret_at_10", "Regret at 10", "Trained score lost by training only its ten best"),
     Statistic("top10_spearman", "Rho in the top 10 %", "Rank correlation among the best tenth"),
     Statistic("icc_seeds", "ICC seeds", "Share of the variance that is not the seed's", short="ICC", drop=6),
+    Statistic("icc_within_cells", "ICC inside cells", "Share of the variance inside cells that is not the seed's"),
     Statistic("icc_batches", "ICC batches", "Share of the variance that is not the batch's"),
     Statistic(
         "seconds_per_architecture", "Seconds each", "Core-seconds per architecture", seconds_each, "s/arch", drop=7

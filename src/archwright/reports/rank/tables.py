@@ -20,6 +20,7 @@ from archwright.reports.tables import Cell, Column, ReportTable, table
 
 MARK = "·"
 VERDICTS = {
+    "perhaps chance": "perhaps",
     "wrong way": "reversed",
     "adds within cells": "adds inside",
     "adds": "adds",

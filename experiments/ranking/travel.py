@@ -1,0 +1,126 @@
+"""What travels from one benchmark of trained architectures to another: every count on all five, with ranks.
+
+    python experiments/ranking/travel.py
+
+Closed-form proxies only, on all rows of all benchmarks below ARCHWRIGHT_DATA. The scaling law is judged on each
+benchmark with weights from the other four, `positional_fit` is cross-fitted inside each. Writes travel.csv beside this
+file, with commit, seed and hardware; hw-gpt-bench (shared weights) has two tables, s and m, left out together.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archwright.benchmarks import BENCHMARKS
+from archwright.data.public_data import public_data
+from archwright.environment import environment
+from archwright.proxies import PROXIES
+from archwright.proxies.scaling_law import TERMS, TRAVELLING, law_terms
+from archwright.random_streams import RESAMPLING, SCALING_LAW
+from archwright.scoring.ranked_rows import RankedRows, count_column
+from archwright.scoring.ranking import layer_features
+from archwright.statistics import Resampling, judge_proxy
+from archwright.statistics.positional import positional_predictions
+from archwright.statistics.proxies import Judgement
+from archwright.statistics.scaling import LawTable, fit_law
+
+Values = NDArray[np.float64]
+HERE = Path(__file__).parent
+SEED, SAMPLES, LARGE_SAMPLES = 0, 1000, 200
+TABLES = (
+    ("nas-bert", "trained"), ("lts-gpt2", "trained"), ("nas-bench-nlp", "trained"),
+    ("hw-gpt-bench", "s"), ("hw-gpt-bench", "m"), ("width-depth-heads", "trained"),
+)  # fmt: skip
+LAWS: Mapping[str, Sequence[str]] = {"scaling_law": TRAVELLING, "scaling_law_six": TERMS}
+COLUMNS = (
+    *("spearman", "kendall_b", "within_cells", "within_given_parameters"),
+    *("minus_parameters", "minus_parameters_within"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One benchmark in one variant, counted."""
+
+    benchmark: str
+    variant: str
+    ranked: RankedRows
+    resampling: Resampling
+    law: LawTable
+
+
+def main() -> None:
+    tables = [load_table(*names) for names in TABLES]
+    machine = {name: environment()[name] for name in ("commit", "cpu", "cores")}
+    rows: list[dict[str, Any]] = []
+    for table in tables:
+        judged = judge_table(table, tables)
+        order = sorted(judged, key=lambda name: -(judged[name][0].spearman or -1.0))
+        for name, (judgement, weights) in judged.items():
+            rows.append(
+                {"benchmark": table.benchmark, "variant": table.variant, "proxy": name, "rank": order.index(name) + 1}
+                | {"n": judgement.n} | columns_of(judgement) | {"weights": weights, "seed": SEED, **machine}
+            )  # fmt: skip
+            print(
+                f"{table.benchmark:18} {table.variant:8} {name:22} {judgement.spearman or 0:+.4f} {weights}", flush=True
+            )
+    print("weights on all five:", {name: fit_all(tables, terms) for name, terms in LAWS.items()})
+    with open(HERE / "travel.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def load_table(name: str, variant: str) -> Table:
+    record = BENCHMARKS[name]
+    benchmark = record.load(public_data(record.folder, origin=record.origin, option="--data"), variant)
+    rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained[benchmark.target]))
+    ranked = RankedRows(benchmark, benchmark.target, rows, {}, {}, {}, "")
+    samples = SAMPLES if len(rows) < 1000 else LARGE_SAMPLES
+    resampling = ranked.resample(rng=np.random.default_rng((SEED, RESAMPLING)), samples=samples)
+    terms = [law_terms(count) for count in ranked.counts]
+    columns = {term: np.array([entry[term] for entry in terms]) for term in ("size", *TERMS)}
+    return Table(name, variant, ranked, resampling, LawTable(columns, ranked.truth, ranked.parameters))
+
+
+def judge_table(table: Table, tables: Sequence[Table]) -> dict[str, tuple[Judgement, str]]:
+    """Every closed-form proxy, the laws with weights of the other benchmarks, and the positional fit."""
+    counts = {name: proxy for name, proxy in PROXIES.items() if proxy.closed_form and name not in LAWS}
+    judged = {
+        name: (judge_proxy(count_column(proxy, table.ranked.counts), table.resampling), "")
+        for name, proxy in counts.items()
+    }
+    others = [other.law for other in tables if other.benchmark != table.benchmark]
+    for name, terms in LAWS.items():
+        weights = fit_law(others, terms, rng=np.random.default_rng((SEED, SCALING_LAW)))
+        judged[name] = judge_proxy(table.law.score(weights), table.resampling), written(weights)
+    if (features := layer_features(table.ranked.counts)) is not None:
+        cells, groups = table.resampling.cells, table.resampling.groups
+        rng = np.random.default_rng((SEED, SCALING_LAW, 1))
+        predicted = positional_predictions(features, table.ranked.truth, cells, groups, rng=rng)
+        if np.isfinite(predicted).any():
+            judged["positional_fit"] = judge_proxy(predicted, table.resampling), "labels of 4/5 of each cell"
+    return judged
+
+
+def fit_all(tables: Sequence[Table], terms: Sequence[str]) -> str:
+    return written(fit_law([t.law for t in tables], terms, rng=np.random.default_rng((SEED, SCALING_LAW))))
+
+
+def written(weights: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {weight:.3f}" for name, weight in weights.items())
+
+
+def columns_of(judgement: Judgement) -> dict[str, float | None]:
+    found = judgement.as_dict()
+    names = [name + end for name in COLUMNS for end in ("", "_low", "_high")]
+    return {name: None if found[name] is None else round(found[name], 4) for name in names}
+
+
+if __name__ == "__main__":
+    main()
