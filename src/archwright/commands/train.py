@@ -1,6 +1,5 @@
 """`archwright train`: pre-train, distil, fine-tune or evaluate one network."""
 
-import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archwright.configs.training import TrainConfig
+from archwright.parallel.launcher import is_first
 from archwright.progress import quiet
 from archwright.reports.train import train_lines
 from archwright.training.ablation import ablate_steps
@@ -45,7 +45,7 @@ def train(config: TrainConfig) -> TrainResult:
     """The trained network with its log and its metrics, in a run folder."""
     validate(config)
     folder = config.output.out or default_folder(config)
-    first = int(os.environ.get("RANK", "0")) == 0  # alone, or the first of the processes that torchrun has started
+    first = is_first()
     with nullcontext() if first else quiet():
         if config.checks.ablate_steps:
             document = ablate_steps(config, folder)

@@ -6,6 +6,10 @@ from pathlib import Path
 from archwright.configs import compress as o
 from archwright.configs.options import members, option
 
+STARTS = {
+    "random": "as a new network",
+    "teacher": "from the --teacher: token table, heads and units cut from its own, the rest by least squares",
+}
 LAYOUTS = {
     "packed": "lines one after another in rows of exactly --max-length tokens, no padding",
     "lines": "one line per row, rows of near-equal length together",
@@ -29,6 +33,8 @@ class StudentOptions:
     model: str | None = None
     """Go on from trained weights instead: a folder that `train` wrote, a folder or hub id of a Hugging Face checkpoint,
     or minilm."""
+    start: str = option("random", choices=STARTS)
+    """First weights of a network that is built anew."""
     pooling: str | None = option(None, choices=("cls", "mean", "last"))
     """How the head of a task reads the text; by default as the checkpoint was trained."""
     tokenizer: str | None = None
@@ -36,6 +42,11 @@ class StudentOptions:
     make one of the corpus. By default the teacher's, else bert-base-uncased's, GPT-2's or words, as the space reads."""
     vocabulary: int | None = None
     """Most tokens of a tokenizer that is made of the corpus; all words, or 16,384 byte pairs."""
+
+    @property
+    def built_anew(self) -> bool:
+        """Whether the network has no trained weights yet."""
+        return self.design is not None or self.config is not None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         yield f"training loss {significant(losses['first'])} -> {significant(losses['last'])}"
     if document.get("teacher_metrics"):
         yield f"teacher {document.get('teacher')}: {score_words(document['teacher_metrics'])}"
+    if document.get("start"):
+        yield from start_lines(document["start"])
     if document.get("validation"):
         yield from validation_lines(document["validation"])
     for column, scores in (document.get("columns") or {}).items():
@@ -43,6 +45,15 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         yield from ablation_lines(document)
     if folder is not None:
         yield f"folder: {folder}"
+
+
+def start_lines(start: Document) -> Iterator[str]:
+    """What a student had of its teacher before any training."""
+    yield f"started from the teacher, fitted and judged on {start['rows']:,} rows:"
+    for part in start["parts"]:
+        share = part["explained"]
+        explained = "" if share is None else f": {share:.0%} of the variance of the teacher's state"
+        yield f"  {part['part']}, {part['source']}{explained}"
 
 
 def score_words(scores: Mapping[str, float]) -> str:

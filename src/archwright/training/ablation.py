@@ -21,11 +21,12 @@ from archwright.reports.train import render_train_page
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
 from archwright.statistics.ranks import RankStability, rank_stability
-from archwright.store import atomic_folder, begin_run, write_atomic
+from archwright.store import RunFolder, atomic_folder, begin_run, write_atomic
 from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.pipeline import (
     PHASE,
     SCHEMA,
+    check_inputs,
     decide_schedule,
     fit_plan,
     prepare_context,
@@ -147,6 +148,8 @@ def score_architecture(
     if set(steps) <= set(known):
         return known
     plan = context.objective.plan(context)
+    if group.first:  # what the whole ablation reads
+        check_inputs(replace(context, config=config, run=RunFolder(folder.parent)), plan)
     with run.lock() if group.first else nullcontext():
         plan.prepare()
         for step in steps:

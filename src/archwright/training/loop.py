@@ -16,6 +16,7 @@ from archwright.progress import progress, quiet
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.optimizer import build_optimizer, set_rates
 from archwright.training.precision import has_bfloat16, mixed_precision
+from archwright.training.recomputation import recompute_layers
 from archwright.training.schedule import Schedule
 
 Epochs = Callable[[int], Iterable[Any]]
@@ -73,27 +74,37 @@ def train_network(
     log: Callable[[StepRecord], None] | None = None,
     group: ProcessGroup | None = None,
     precision: str | None = None,
+    share_rows: bool = False,
+    optimizer: str = "adamw",
+    recompute: bool = False,
 ) -> int:
     """Number of steps done now; `batches(epoch)` is the data of one epoch, and a checkpoint continues bit by bit.
 
     With `stop` only the schedule's first steps are done and then saved, for a later call to go on. Of several processes
     all call this with the same arguments (`group` of each its own); the first one alone saves, logs and shows progress.
+    Each has batches of its own, so that a step learns from `processes` times as many rows as a batch has; with
+    `share_rows` each has its rows of every batch, and what is carried must be the same for all.
     `precision` is that of the matrix products, float32 or bfloat16; None: bfloat16 on a GPU that is made for it.
+    `optimizer` is adamw or adamw-8bit; with `recompute` layers keep only their inputs for the way back.
     """
     group = group or SINGLE_PROCESS
     end = schedule.steps if stop is None else min(stop, schedule.steps)
-    optimizer = build_optimizer(model, schedule)
-    start = load_state(model, optimizer, checkpoints, carry, group)
+    group.wait_for_first()  # it may have been busy with something else for long
+    dealers = SINGLE_PROCESS if share_rows else group
+    adamw = build_optimizer(model, schedule, optimizer, seed=seed)
+    start = load_state(model, adamw, checkpoints, carry, dealers)
     group.share(model_tensors(model).values())
     timer = CheckpointTimer(checkpoints, every_seconds, group)
     resumable = checkpoints is not None
-    take_step = TrainingStep(model, update, schedule, seed, optimizer, group, resumable=resumable, precision=precision)
-    optimizer.zero_grad()
+    take_step = TrainingStep(model, update, schedule, seed, adamw, group, resumable=resumable, precision=precision)
+    adamw.zero_grad()
     model.train()
     shown = nullcontext() if group.first else quiet()
-    with shown, progress(title, end, unit="steps") as bar, torch.random.fork_rng(devices=[]):
+    kept = recompute_layers(model, recompute)
+    with shown, kept, progress(title, end, unit="steps") as bar, torch.random.fork_rng(devices=[]):
         bar.advance(start)
-        for step, own in remaining_batches(batches, start, end, accumulate=schedule.accumulate, group=group):
+        for step, own in remaining_batches(batches, start, end, accumulate=schedule.accumulate, group=dealers):
+            own = [group.take_rows(batch) for batch in own] if share_rows else own
             record = take_step(step, own, due=timer.due())
             speed = {"k tokens/s": record.tokens / record.seconds / 1000} if record.tokens else {}
             bar.advance(1, loss=record.loss, **speed)
@@ -102,9 +113,9 @@ def train_network(
             if log and group.first:
                 log(record)
             if take_step.due:
-                timer.save(training_state(model, optimizer, step + 1, carry, group))
+                timer.save(training_state(model, adamw, step + 1, carry, dealers))
     if checkpoints and start < end < schedule.steps:
-        timer.save(training_state(model, optimizer, end, carry, group))
+        timer.save(training_state(model, adamw, end, carry, dealers))
     model.eval()
     group.wait()
     return max(0, end - start)
@@ -193,7 +204,7 @@ class TrainingStep:
 
 def tokens_of(batch: Any) -> int:
     """Tokens that are not padding, 0 when the batch does not say."""
-    inputs = getattr(batch, "inputs", {})
+    inputs = {} if getattr(batch, "stand_in", False) else getattr(batch, "inputs", {})
     if "attention_mask" in inputs:
         return int(inputs["attention_mask"].sum())
     return int(inputs["input_ids"].numel()) if "input_ids" in inputs else 0

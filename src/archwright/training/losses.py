@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from archwright.data.encoding import NO_TARGET
+from archwright.networks.precision import at_least_float32
 from archwright.tasks import TASK_KINDS
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
-from archwright.training.precision import at_least_float32
 
 PIECE = 2**22
 """Logits worked on at once: a language model has so many that every copy of all of them would be felt."""
@@ -74,8 +74,8 @@ def distillation(
     return mean_in_pieces(divergence, flat, targets, count=count)
 
 
-def find_distillation(kind: str) -> Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]:
-    """Logits, the teacher's and the temperature to the loss that suits a kind of task."""
+def find_distillation(kind: str) -> Callable[..., torch.Tensor]:
+    """Logits, the teacher's, the temperature and the processes to the loss that suits a kind of task."""
     return sigmoid_distillation if TASK_KINDS[kind].independent else distillation
 
 

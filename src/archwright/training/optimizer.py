@@ -5,13 +5,27 @@ from typing import Any
 import torch
 from torch import nn
 
+from archwright.networks.precision import LOW
+from archwright.training.chunked_adamw import ChunkedAdamW
 from archwright.training.schedule import Schedule, rate
 
+PACKED = "adamw-8bit"
+"""The optimizer whose moments are held in 8 bit; the other one is adamw."""
 
-def build_optimizer(model: nn.Module, schedule: Schedule) -> torch.optim.AdamW:
-    """AdamW; every group knows its `factor`, the share of the learning rate that its depth gets."""
+
+def build_optimizer(
+    model: nn.Module, schedule: Schedule, kind: str = "adamw", *, seed: int = 0
+) -> torch.optim.Optimizer:
+    """AdamW; every group knows its `factor`, the share of the learning rate that its depth gets.
+
+    Weights of lower precision than float32 are updated in float32 and rounded at random; the seed is for that.
+    """
     groups = parameter_groups(model, schedule.weight_decay, schedule.layer_decay)
-    return torch.optim.AdamW(groups, lr=schedule.learning_rate, betas=schedule.betas, eps=schedule.eps, fused=True)
+    how: dict[str, Any] = {"lr": schedule.learning_rate, "betas": schedule.betas, "eps": schedule.eps}
+    low = any(parameter.dtype in LOW for group in groups for parameter in group["params"])
+    if low or kind == PACKED:
+        return ChunkedAdamW(groups, **how, packed=kind == PACKED, seed=seed)
+    return torch.optim.AdamW(groups, **how, fused=True)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, step: int, schedule: Schedule) -> float:

@@ -28,12 +28,13 @@ from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
 from archwright.store.logs import TrainingLog, read_log
 from archwright.threads import choose_threads
+from archwright.training.digests import NOTE, bind_run, digest_file, digest_rows, digest_tokenizer, digest_weights
 from archwright.training.distributed import join_process_group
 from archwright.training.loop import train_network
 from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.plan import TrainingContext, TrainingPlan, training_recipe
 from archwright.training.schedule import Schedule
-from archwright.training.students import MODEL
+from archwright.training.students import MODEL, checkpoint_source
 from archwright.training.validation import COMMAND, check_folder
 
 SCHEMA = "archwright/train/1"
@@ -46,6 +47,12 @@ TIMED_STEPS = 4
 OPTIMIZER_SHARE = 1.15
 """A step of the optimizer takes about a seventh of the rest."""
 PHASE = "training"
+INPUTS = {
+    "rows": ("corpus", "train", "data", "task"),
+    "tokenizer": ("tokenizer", "model", "teacher", "corpus"),
+    **{name: (name,) for name in ("model", "teacher", "design", "config")},
+}
+"""What a run reads, and the options that name it."""
 
 
 def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -67,7 +74,9 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
     plan = context.objective.plan(context)  # student, data and teacher: what is wrong with them is found here
     if group.first:
         options = run_options(config)
-        begin_run(folder, options).note_once("threads", {"threads": torch.get_num_threads()})
+        begin_run(folder, options)
+        check_inputs(context, plan)
+        run.note_once("threads", {"threads": torch.get_num_threads()})
         del options["command"]
         write_config(folder / "config.yaml", make_config(TrainConfig, {**options, "out": folder.resolve()}))
     group.wait()
@@ -133,6 +142,23 @@ def run_options(config: TrainConfig) -> dict[str, Any]:
             values[name] = str(Path(source).resolve())
     plain = json.loads(json.dumps(values, default=lambda value: str(Path(value).resolve())))
     return {"command": COMMAND, **plain}
+
+
+def check_inputs(context: TrainingContext, plan: TrainingPlan) -> None:
+    """BadInput where what the run reads is not what it was begun with; notes it for a new run."""
+    run, config = context.run, context.config
+    noted = run.note(NOTE) or {}
+    found: dict[str, dict[str, Any]] = {
+        "rows": {"digest": digest_rows(plan.encoded, plan.facts.get("labels"))},
+        "tokenizer": {"digest": digest_tokenizer(plan.tokenizer)},
+    }
+    for name, source in (("model", config.student.model), ("teacher", config.objective.teacher)):
+        if source is not None:
+            found[name] = digest_weights(checkpoint_source(source), noted.get(name, {}))
+    for name, file in (("design", config.student.design), ("config", config.student.config)):
+        if file is not None:
+            found[name] = {"digest": digest_file(file)}
+    bind_run(run, found, INPUTS, begun=run.note("schedule") is not None)
 
 
 def evaluate_before(context: TrainingContext, plan: TrainingPlan) -> Any:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from archwright.configs.training import TrainConfig
+from archwright.data.encoding import Encoded
 from archwright.errors import BadInput
 from archwright.store import RunFolder
 from archwright.training.distributed import ProcessGroup
@@ -52,6 +53,8 @@ class TrainingPlan:
     """The network on rows that it does not learn from: metrics by name."""
     rows: int
     """To learn from."""
+    encoded: Mapping[str, Encoded] = field(default_factory=dict)
+    """The rows that are read, by split: the run is bound to them."""
     carry: Carry | None = None
     new_head: bool = False
     """Whether the head is untrained, so that evaluating before training means nothing."""

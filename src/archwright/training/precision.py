@@ -25,8 +25,3 @@ def has_bfloat16(device: torch.device) -> bool:
 def mixed_precision(device: torch.device, precision: str) -> AbstractContextManager[Any]:
     """Matrix products inside are of this precision."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bfloat16" else nullcontext()
-
-
-def at_least_float32(values: torch.Tensor) -> torch.Tensor:
-    """For sums and differences: bfloat16 has three digits."""
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values

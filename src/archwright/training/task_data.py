@@ -1,7 +1,8 @@
 """What every phase of `compress` needs: the task as batches, the tokenizer, and the checkpoint's own labels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from archwright.errors import BadInput
 from archwright.logs import logger
 from archwright.networks.embeddings import factorize_embeddings, keep_tokens, named_tokens, renumber_config
 from archwright.networks.load import freeze_embeddings, load_supernet, max_length_of, stock_config, supernet_config
+from archwright.networks.precision import choose_weights, stored_precisions
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.networks.width import check_width
 from archwright.objectives.error import in_row_order, label_outcomes, measure_rows, predict_logits, sigmoid
@@ -75,6 +77,11 @@ class TaskData:
     def loss(self, logits: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
         """What training minimizes: the task's loss, with the weights of classes where there are some."""
         return task_loss(logits, targets, group, weights=self.class_weights)
+
+    @property
+    def row_loss(self) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+        """The same of one process, as a function that does not hold the rows."""
+        return partial(task_loss, weights=self.class_weights)
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sum(1 for _ in batches(self.encoded["train"], batch_size=batch_size, rng=np.random.default_rng(0)))
@@ -343,6 +350,7 @@ def load_checkpoint(task_data: TaskData, model: o.ModelOptions, settings: o.Supe
         grouping=model.grouping,
         seed=task_data.seed,
         keep_head=task_data.head.kept,
+        dtype=choose_weights(model.weights, task_data.source, stored_precisions(task_data.source)),
     )
     if task_data.vocabulary is not None:
         keep_tokens(network, torch.from_numpy(task_data.vocabulary.kept))

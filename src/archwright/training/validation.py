@@ -34,6 +34,9 @@ def validate(config: TrainConfig) -> None:
         raise BadInput(
             f"--lesson {objective.name} keeps no way back to its teacher; --evaluate-only needs another lesson."
         )
+    if config.student.start == "teacher" and (options.teacher is None or not config.student.built_anew):
+        lacking = "--teacher" if options.teacher is None else "--design or --config"
+        raise BadInput(f"--start teacher fills a new network from a teacher; give {lacking}, or leave --start out.")
     check_effects(config, objective)
 
 

@@ -36,6 +36,16 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"lesson": "distil", "corpus": "text", "teacher": "bert", "tokenizer": "words"},
         "teacher and student must read the same tokens",
     ),
+    "start without a teacher": ({**MLM, "start": "teacher"}, "--start teacher fills a new network"),
+    "start of trained weights": (
+        {"lesson": "distil", "corpus": "text", "teacher": "bert", "config": None, "space": None, "tokenizer": None}
+        | {"model": "bert", "start": "teacher"},
+        "--start teacher fills a new network from a teacher; give --design or --config",
+    ),
+    "start of another space": (
+        {"lesson": "distil", "corpus": "text", "teacher": "bert", "tokenizer": None, "start": "teacher"},
+        "--start teacher fills networks of the nlu spaces, got 'archwright_flexibert'",
+    ),
     "lesson of another space": ({**MLM, "lesson": "lm"}, "networks of flexibert learn by electra, mlm"),
     "lines for next words": ({"lesson": "lm", "corpus": "text", "layout": "lines"}, "needs --layout packed"),
     "batch too large": ({**MLM, "batch_size": 5000}, "rows, fewer than the 5000 of one update"),

@@ -10,6 +10,7 @@ import torch
 
 from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
+from archwright.reports.train import train_lines
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
 from archwright.store.files import read_json
@@ -113,6 +114,25 @@ def test_layers_of_a_teacher(space: str, text: Path, designs: dict[str, Path], b
     fell(found, 0.0)
     pairs = {"flexibert": [[1, 2], [2, 3]], "nlu-tiny": [[2, 1], [4, 2], [6, 3]]}  # three layers teach
     assert found["layers"] == pairs[space]
+
+
+def test_a_student_that_starts_from_its_teacher(
+    text: Path, designs: dict[str, Path], bert: Path, tmp_path: Path, capsys: Any
+) -> None:
+    words = {**QUICK, "steps": 4, "batch_size": 4, "validation_rows": 8, "learning_rate": 1e-4}
+    words |= {"space": "nlu-tiny", "config": designs["nlu-tiny"], "corpus": text, "lesson": "distil"}
+    runs = {
+        start: trained(tmp_path / start, teacher=str(bert), start=start, **words) for start in ("random", "teacher")
+    }
+    before = {start: run.as_json()["validation"]["before"]["loss"] for start, run in runs.items()}
+    assert before["teacher"] < 0.5 * before["random"]
+    parts = runs["teacher"].as_json()["start"]["parts"]
+    assert [part["part"] for part in parts][:2] == ["embeddings", "layer 1 (mobile-132)"]
+    assert [part["explained"] is None for part in parts] == [False, True, False, True, False, True, False]
+    lines = list(train_lines(runs["teacher"].as_json(), None))
+    assert any("layer 2 (mobile-132), layer 1 of the teacher: " in line for line in lines)
+    again = trained(tmp_path / "again", teacher=str(bert), start="teacher", **words).as_json()
+    assert again["losses"] == runs["teacher"].as_json()["losses"]
 
 
 def test_lines_as_rows(text: Path, encoder: dict[str, Any], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from archwright.errors import BadInput
 from archwright.random_streams import DISTILLATION_PROJECTIONS, VALIDATION_BATCHES, generator
 from archwright.subnet.supernet import labelled_logits
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
+from archwright.training.inheritance.start import check_start, start_from_teacher
 from archwright.training.loop import Update, tokens_of
 from archwright.training.losses import (
     mean_in_pieces,
@@ -64,6 +65,13 @@ def plan_distillation(context: TrainingContext) -> TrainingPlan:
         loss = state_loss(states, targets, projections, pairs, real, SINGLE_PROCESS)
         return {"loss": (float(loss), int(real.sum()))}
 
+    def prepare() -> dict[str, Any]:
+        if context.config.student.start == "random":
+            return {}
+        return start_from_teacher(context, student, teacher, corpus.train, projections)
+
+    if context.config.student.start == "teacher":
+        check_start(student, teacher)
     validation = shuffled_epochs(corpus.validation, VALIDATION_BATCH, (context.seed, VALIDATION_BATCHES))(0)
     return pretraining_plan(
         context,
@@ -73,6 +81,7 @@ def plan_distillation(context: TrainingContext) -> TrainingPlan:
         update=layerwise_update(student, teacher, projections, gamma=0.0, group=context.group),
         evaluate=partial(evaluate_losses, student, validation, losses),
         facts={"teacher": name, "layers": pairs},
+        prepare=prepare,
     )
 
 

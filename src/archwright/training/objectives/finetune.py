@@ -17,7 +17,13 @@ from archwright.data.tasks.glue_submission import extra_dev_rows, format_answers
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
-from archwright.networks.load import load_saved_network, load_supernet, network_class, stock_config
+from archwright.networks.load import (
+    default_pooling,
+    load_saved_network,
+    load_supernet,
+    network_class,
+    stock_config,
+)
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.networks.stock_heads import stock_head
 from archwright.objectives.error import predict
@@ -26,6 +32,7 @@ from archwright.subnet.supernet import plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import in_order, match_head
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
+from archwright.training.inheritance.start import check_start, start_from_teacher
 from archwright.training.loop import train_network
 from archwright.training.objectives.distill import layerwise_update
 from archwright.training.objectives.layers import build_projections
@@ -91,6 +98,7 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
         batches=shuffled_epochs(train, recipe.batch_size, (context.seed, 0)),
         evaluate=evaluate,
         rows=train.rows,
+        encoded=task_data.encoded,
         new_head=not task_data.head.kept,
         facts={"task": task.name, "metric": task.metric, "note": task.note}
         | {"labels": list(task.labels), "teacher": config.objective.teacher},
@@ -124,8 +132,19 @@ def load_student_and_task(context: TrainingContext) -> tuple[TaskData, PrunedNet
             raise BadInput(f"--task {task_data.task.kind} has no targets but a larger network's; take `compress`.")
         if pruned:
             return task_data, fit_head(load_saved_network(Path(source)), task_data, fitted=task_data.head.kept)
-        model = o.ModelOptions(model=source, pooling=config.student.pooling)
+        pooling = config.student.pooling or teachers_pooling(context)
+        model = o.ModelOptions(model=source, pooling=pooling, weights="float32")
         return task_data, load_checkpoint(task_data, model, o.SupernetOptions(train_embeddings=True))
+
+
+def teachers_pooling(context: TrainingContext) -> str | None:
+    """How the teacher reads a text, for a student that starts from it; None: as the student's family does."""
+    if context.config.student.start == "random":
+        return None
+    source = checkpoint_source(str(context.config.objective.teacher))
+    if is_pruned_checkpoint(source):
+        return str(PrunedConfig.from_pretrained(source).pooling)
+    return default_pooling(source)
 
 
 def is_pruned_checkpoint(source: str) -> bool:
@@ -178,6 +197,15 @@ def teacher_parts(context: TrainingContext, task_data: TaskData, network: Pruned
     teacher, tuned = load_task_teacher(source, task_data)
     draws = generator(context.seed, DISTILLATION_PROJECTIONS)
     projections = build_projections(network, teacher, generator=draws).to(context.device)
+    if context.config.student.start == "teacher":
+        check_start(network, teacher)
+
+    def prepare() -> dict[str, Any]:
+        facts = finetune_teacher(context, task_data, teacher, tuned)
+        if context.config.student.start == "random":
+            return facts
+        return facts | start_from_teacher(context, network, teacher, task_data.encoded["train"], projections)
+
     return {
         "model": nn.ModuleDict({"student": network, "projections": projections}),
         "update": layerwise_update(
@@ -186,7 +214,7 @@ def teacher_parts(context: TrainingContext, task_data: TaskData, network: Pruned
             group=context.group,
             independent=TASK_KINDS[task_data.task.kind].independent,
         ),
-        "prepare": partial(finetune_teacher, context, task_data, teacher, tuned),
+        "prepare": prepare,
     }
 
 

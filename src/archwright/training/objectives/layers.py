@@ -14,8 +14,11 @@ from torch import nn
 from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
 from archwright.networks.families.albert import RepeatingEncoder
+from archwright.subnet.importance import evaluating
 from archwright.training.objectives.mlm import Headed
 
+PROJECTION_RIDGE = 1e-3
+"""Times the mean square of a feature."""
 ENCODER_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -165,6 +168,35 @@ def build_projections(student: Any, teacher: Any, *, generator: torch.Generator)
     for matrix in projections.parameters():
         nn.init.xavier_uniform_(matrix, generator=generator)
     return projections.to(states.hidden[1].device)
+
+
+@torch.no_grad()
+def fit_projections(projections: Projections, student: Any, teacher: Any, batches: Sequence[Any]) -> None:
+    """Each matrix by least squares with ridge from the student's states on these rows to the teacher's."""
+    pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
+    sums: dict[nn.Linear, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def add(matrix: nn.Linear, states: torch.Tensor, targets: torch.Tensor) -> None:
+        features, wanted = states.double(), targets.double()
+        gram, products = sums.get(matrix, (0.0, 0.0))
+        sums[matrix] = gram + features.T @ features, products + features.T @ wanted
+
+    with evaluating(student), evaluating(teacher):
+        for batch in batches:
+            with record_layers(teacher) as targets:
+                run_network(teacher, batch.inputs, logits=False)
+            with record_layers(student) as states:
+                run_network(student, batch.inputs, logits=False)
+            real = batch.inputs["attention_mask"].flatten(0, -2).bool()
+            add(projections.embeddings, states.embeddings[real], targets.embeddings[real])
+            for own, theirs in pairs:
+                add(projections.hidden, states.hidden[own][real], targets.hidden[theirs][real])
+                if own in states.attention:
+                    matrix = projections.mixed[projections.kinds[own]]
+                    add(matrix, states.attention[own][real], targets.attention[theirs][real])
+    for matrix, (gram, products) in sums.items():
+        gram.diagonal().add_(PROJECTION_RIDGE * gram.diagonal().mean())
+        matrix.weight.copy_(torch.linalg.solve(gram, products).T)
 
 
 @torch.no_grad()

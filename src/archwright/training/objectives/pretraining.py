@@ -103,6 +103,7 @@ def pretraining_plan(context: TrainingContext, corpus: CorpusData, **parts: Any)
     model, head = context.config.student.model, context.objective.head
     trained_head = head if model is None else getattr(read_config(checkpoint_source(model)), "loss", head)
     common = {"model": corpus.network, "network": corpus.network, "tokenizer": corpus.tokenizer}
+    common |= {"encoded": {"train": corpus.train, "validation": corpus.validation}}
     common |= {"rows": len(corpus.train), "new_head": trained_head != head, "facts": facts | parts.pop("facts", {})}
     return TrainingPlan(**(common | parts))
 

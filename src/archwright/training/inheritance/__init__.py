@@ -1,0 +1,1 @@
+"""First weights of a student from its teacher."""
