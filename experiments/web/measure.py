@@ -27,7 +27,8 @@ from psutil import Process
 
 from archwright.statistics import hypervolume_over_time
 from archwright.store import RunFolder
-from tests.reports.conftest import CHROMIUM, FLAGS, synthetic
+from tests.chromium import CHROMIUM, FLAGS
+from tests.reports.conftest import synthetic
 from tests.web.served import tell, write_finished, write_search
 
 TRIALS, VISITS, TOLD, TURNS = 5000, 5, 10, 2
@@ -158,6 +159,11 @@ def speeds(lines: list[list[float]], spans: list[tuple[float, float]]) -> dict[s
     return {"per_second": told / clock, "per_processor_second": told / processor}
 
 
+def processor_seconds(served: Served) -> float:
+    times = Process(served.process.pid).cpu_times()
+    return times.user + times.system
+
+
 def load(folder: Path, seconds: float, viewers: int) -> dict[str, Any]:
     run = write_search(folder / "loaded")
     served = Served(folder)
@@ -172,10 +178,10 @@ def load(folder: Path, seconds: float, viewers: int) -> dict[str, Any]:
         time.sleep(0.1)
     counts, lock = {"requests": 0, "events": 0, "failed": 0}, threading.Lock()
     spans: dict[str, list[tuple[float, float]]] = {"alone": [], "watched": []}
-    spent = Process(served.process.pid).cpu_times()
+    server: dict[str, float] = {"alone": 0.0, "watched": 0.0}
     for turn in range(TURNS):
         for kind in list(spans)[:: 1 if turn % 2 == 0 else -1]:
-            begun = time.monotonic()
+            begun, spent = time.monotonic(), processor_seconds(served)
             until = begun + seconds / TURNS
             arguments = (served.address, "loaded", until, counts, lock)
             threads = [
@@ -187,14 +193,14 @@ def load(folder: Path, seconds: float, viewers: int) -> dict[str, Any]:
             spans[kind].append((begun, time.monotonic()))
             for thread in threads:
                 thread.join()
-    now = Process(served.process.pid).cpu_times()
-    counts["server_processor_seconds"] = round(now.user + now.system - spent.user - spent.system)
+            server[kind] += processor_seconds(served) - spent
     search.kill()
     served.close()
     return {
         "viewers": viewers,
         "seconds": seconds,
         **counts,
+        "server_processor_seconds": server,
         **{kind: speeds(lines, own) for kind, own in spans.items()},
     }
 

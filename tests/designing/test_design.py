@@ -44,6 +44,8 @@ def test_a_search_finds_a_design_within_the_limit_of_the_space(options: Options)
     assert json.loads((options["out"] / "design.json").read_text())["config"] == found.config
     assert "archwright design" in found.page.read_text()
     assert document["judged"]["looked"] == document["distinct"]
+    parts = document["layer_scores"]["w_pca"]
+    assert len(parts["layers"]) == len(document["layers"]) and sum(parts["layers"]) == document["score"]
 
 
 def test_the_bar_shows_the_best_so_far(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,3 +85,14 @@ def test_a_preference_is_said_with_its_place(document: dict[str, Any]) -> None:
     words = preference(document["blocks"]["population_leanings"])
     assert "60 % of the layers" in words and "mobile stands rather in the upper layers" in words
     assert preference({"base": {"all": 1.0, "lower": 1.0, "upper": 1.0}}) == ""
+
+
+def test_the_score_by_layer_is_drawn_and_its_absence_explained(document: dict[str, Any]) -> None:
+    parts = {"score": 10.0, "layers": [1.0, 4.0, 5.0], "rest": 0.0, "note": ""}
+    whole = {"score": 3.0, "layers": None, "rest": None, "note": "snip is no sum over layers."}
+    page = render_design_page({**document, "layer_scores": {"w_pca": parts, "snip": whole}})
+    assert "Score by layer" in page and "40.0 %" in page and "snip is no sum over layers." in page
+    assert "Score by layer" not in render_design_page(document)
+    with_rest = {**parts, "layers": [1.0, 4.0], "rest": 5.0}  # as many labels as layers are not known
+    page = render_design_page({**document, "layer_scores": {"w_pca": with_rest}})
+    assert "outside of the layers" in page and "50.0 %" in page

@@ -49,8 +49,13 @@ def write_search(folder: Path, trials: int = 0, **options: Any) -> RunFolder:
     return run
 
 
-def tell(run: RunFolder, trials: int, store: str | None = None) -> None:
-    """So many more trials in its study; the larger a network the better."""
+def tell(
+    run: RunFolder, trials: int, store: str | None = None, *, cost: float | None = None, kept: bool = False
+) -> None:
+    """So many more trials in its study; the larger a network the better.
+
+    With `kept` they say what they keep, as `SubnetEvaluator.describe` does; a `cost` stands in place of the size.
+    """
     study = open_study(run, store, sampler=optuna.samplers.RandomSampler(), directions=["minimize"] * 2)
     first = len(study.get_trials(deepcopy=False))
     start = datetime(2026, 1, 1)
@@ -62,16 +67,21 @@ def tell(run: RunFolder, trials: int, store: str | None = None) -> None:
                 trial_id=number,
                 state=optuna.trial.TrialState.COMPLETE,
                 value=None,
-                values=[0.5 - 0.3 * size + 0.01 * (number % 3), size * WHOLE],
+                values=[0.5 - 0.3 * size + 0.01 * (number % 3), size * WHOLE if cost is None else cost * size],
                 datetime_start=start + timedelta(seconds=2 * number),
                 datetime_complete=start + timedelta(seconds=2 * number + 1),
                 params={"size": number % 20},
                 distributions={"size": optuna.distributions.IntDistribution(0, 19)},
-                user_attrs={},
+                user_attrs={"kept": {"share": size, "layers": kept_layers(size)}} if kept else {},
                 system_attrs={},
                 intermediate_values={},
             )
         )
+
+
+def kept_layers(size: float) -> list[list[int]]:
+    """Heads and units of six layers, the fourth of which is gone."""
+    return [[0, 0] if layer == 3 else [round(12 * size), round(1536 * size)] for layer in range(6)]
 
 
 @contextmanager

@@ -2,7 +2,11 @@
 
 import hashlib
 import io
+import json
+import os
 import re
+import subprocess
+import sys
 import tarfile
 import tempfile
 import urllib.request
@@ -12,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from archwright.proxies.formulas.formula import parse
 from archwright.store import RunFolder
 from tests.chromium import PATIENCE
+from tests.compression.runs import ROOT
 from tests.reports.conftest import check_width, synthetic, wait_until
 from tests.web.conftest import HOSTILE
 from tests.web.served import serving, tell, write_finished, write_search
@@ -30,6 +36,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_finished(root / "two", synthetic(30) | {"model": "another"}, seed=4)
     write_finished(root / HOSTILE.replace("/", ""), synthetic(20) | {"model": HOSTILE, "task": HOSTILE})
     write_search(root / "search", trials=9)
+    formulas = ("mean(square(inverse(H)) + frobenius(A))", "sum(W) * n_depth")
+    best = [{"formula": text, "json": parse(text).as_json(), "size": 3} for text in formulas]
+    broken = {"formula": "sum(nothing)", "json": {"left": 3}}
+    document = {"schema": "archwright/discover/1", "benchmark": "nas-bert", "best": [*best, broken]}
+    (root / "found.json").write_text(json.dumps(document))
     (root / "broken").mkdir()
     (root / "broken" / "run.json").write_text('{"id": "x", "opt')
     return root
@@ -146,6 +157,71 @@ def test_a_running_search_updates_without_a_reload(visit: Open, root: Path) -> N
         finish(run)
     page.locator("#numbers tbody tr").nth(2).wait_for()
     assert page.evaluate("window.kept") is None
+
+
+def test_layers_are_drawn_while_the_search_runs(visit: Open, root: Path) -> None:
+    run = write_search(root / "drawn")
+    tell(run, 2, kept=True)
+    with run.lock():
+        page = visit("/run/drawn")
+        before = page.locator("#layers .member").count()
+        assert before and page.locator("#chosen svg.stack").count() == 1
+        tell(run, 12, kept=True)
+        wait_until(page, "document.getElementById('status').dataset.trials === '14'")
+        wait_until(page, f"document.querySelectorAll('#layers .member').length > {before}")
+        bars = "document.getElementById('kept-plot').data"
+        wait_until(page, f"{bars} && {bars}[0].y.length === 6 && {bars}[0].y[3] === 0")  # a layer that is gone
+        members = page.locator("#layers .member")
+        assert all(member.locator("svg.stack").count() == 1 for member in members.all())
+
+
+SEARCH = """
+import sys, time
+from pathlib import Path
+from archwright.store import RunFolder
+from tests.web.served import tell
+run = RunFolder(Path(sys.argv[1]))
+with run.lock():
+    while True:
+        tell(run, 1, kept=True)
+        time.sleep(0.2)
+"""
+
+
+def test_a_search_of_another_process_is_followed_until_it_is_killed(visit: Open, root: Path) -> None:
+    run = write_search(root / "killed", trials=1)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    with subprocess.Popen([sys.executable, "-c", SEARCH, str(run.path)], env=environment) as search:
+        try:
+            page = visit("/run/killed")
+            wait_until(page, "Number(document.getElementById('status').dataset.trials) > 3")
+            assert "running" in page.locator("#status").inner_text()
+        finally:
+            search.kill()
+    wait_until(page, "document.getElementById('status').textContent.startsWith('stopped')")
+    assert "archwright compress --options" in page.locator("#status").inner_text()
+
+
+def test_the_front_is_shown_as_it_grew(visit: Open) -> None:
+    page = visit("/run/one")
+    lines = "document.getElementById('front-plot').data"
+    wait_until(page, lines)
+    page.get_by_role("radio", name="by time").check(force=True)
+    grown = f"{lines}.filter((trace) => (trace.name || '').startsWith('after'))"
+    wait_until(page, f"{grown}.length === 3")
+    lowest = page.evaluate(f"{grown}.map((trace) => Math.min(...trace.y))")
+    assert lowest == sorted(lowest, reverse=True)  # it only gets better
+
+
+def test_found_formulas_are_set_as_mathematics(visit: Open) -> None:
+    page = visit("/proxies")
+    formula = page.locator("math").first
+    formula.wait_for()
+    box, fraction = formula.bounding_box(), page.locator("math mfrac").first.bounding_box()
+    assert box["height"] > fraction["height"] > 1.2 * page.locator("math mi").first.bounding_box()["height"]
+    top, bottom = (page.locator("math mfrac > *").nth(place).bounding_box() for place in (0, 1))
+    assert top["y"] + top["height"] <= bottom["y"] + 1  # one above the other
+    assert page.locator("math").count() == 2 and page.locator("img[alt='sum(nothing)']").count() == 0
 
 
 def finish(run: RunFolder) -> None:

@@ -15,8 +15,9 @@ from archwright.statistics import hypervolume_over_time
 from archwright.store import read_study
 from archwright.store.files import read_json
 from archwright.web.folder import ServedFolder, open_folder, state_of
+from archwright.web.live import LiveRun
 from tests.reports.pages import headline, page_data, page_text
-from tests.web.served import tell, write_finished, write_search
+from tests.web.served import kept_layers, tell, write_finished, write_search
 
 ORIGIN = {"origin": "http://127.0.0.1:8321"}
 
@@ -62,6 +63,60 @@ def test_a_search_in_the_middle_is_shown_as_far_as_it_is(client: TestClient, fol
     tell(open_folder(folder).run("search"), 3)
     assert len(client.get("/api/run/search").json()["trials"]) == 15
     assert client.get("/run/search").status_code == 200
+
+
+def test_a_search_in_the_middle_tells_what_its_networks_keep(client: TestClient, folder: Path) -> None:
+    run = write_search(folder / "layers")
+    tell(run, 6, kept=True)
+    document = client.get("/api/run/layers").json()
+    by_trial = {row["trial"]: row for row in document["trials"]}
+    for member in document["front"]:
+        row = by_trial[member["trial"]]
+        assert member["keep"] == kept_layers(row["nonembedding_share"])
+        assert row["layers"] == 5 and row["heads"] == sum(heads for heads, _ in member["keep"])
+        assert "keep" not in row  # thousands of trials are told: layers only of those on the front
+    page = page_data(client.get("/run/layers").text)
+    assert page["result"]["front"] == document["front"] and page["result"]["heads"] == 12
+
+
+def test_sizes_are_known_where_the_search_is_about_something_else(client: TestClient, folder: Path) -> None:
+    run = write_search(folder / "timed")
+    run.note("about", run.note("about") | {"objectives": ["validation_error", "latency_ms"]})
+    tell(run, 8, cost=20.0, kept=True)
+    document = client.get("/api/run/timed").json()
+    for row in document["trials"]:
+        assert row["values"][1] == pytest.approx(20.0 * row["nonembedding_share"])
+    assert document["hypervolume"] > 0
+    assert document["front"][0]["nonembedding_parameters"] == pytest.approx(
+        document["front"][0]["nonembedding_share"] * document["original"]["nonembedding_parameters"]
+    )
+
+
+def test_news_have_layers_of_new_members_of_the_front_and_are_made_once(folder: Path) -> None:
+    run = write_search(folder / "news")
+    tell(run, 5, kept=True)
+    live = LiveRun(run)
+    live.update()
+    version = live.version
+    first, known = live.event_after(0)
+    assert known == 5 and live.event_after(0)[0] is first  # the same bytes for all who know as much
+    live.update()
+    assert live.version == version and live.event_after(0)[0] is first  # nothing was told since
+    tell(run, 10, kept=True)
+    live.update()
+    news = json.loads(live.event_after(known)[0].decode().split("data: ")[1])
+    assert live.version == version + 1 and len(news["trials"]) == 10 and news["after"] == 5
+    fresh = {row["trial"]: row for row in news["trials"]}
+    for number in fresh:
+        assert ("keep" in fresh[number]) == (number in news["front"])
+    assert set(live.kept) == set(news["front"])
+
+
+def test_the_list_chooses_as_select_does(client: TestClient, folder: Path) -> None:
+    """By validation rows alone, whatever the test rows say."""
+    for limit, share, _, trial in rows_of(client)["one"]["best_within"]:
+        pick = load_run(folder / "one").select(params=f"{100 * limit + 1e-6}%")
+        assert pick.entry["trial"] == trial and pick.entry["nonembedding_share"] == share
 
 
 @pytest.mark.parametrize(
@@ -185,6 +240,15 @@ def test_compared_runs_stand_side_by_side(client: TestClient, folder: Path, resu
     assert [picture["title"] for picture in pictures["pictures"]] == [f"one, trial {trial}", f"two, trial {trial}"]
 
 
+def test_perplexities_are_not_drawn_beside_shares_of_errors(
+    client: TestClient, folder: Path, result: dict[str, Any]
+) -> None:
+    write_finished(folder / "written", {**result, "metric": "perplexity"}, sampler="random", seed=7)
+    page = client.get("/compare?run=one&run=written").text
+    assert "no axis in common: written is not drawn" in page_text(page)
+    assert "not drawn" not in page_text(client.get("/compare?run=written").text)
+
+
 def test_a_sub_network_has_its_page(client: TestClient, result: dict[str, Any]) -> None:
     trial = result["front"][1]["trial"]
     page = client.get(f"/network/{trial}/one").text
@@ -214,7 +278,10 @@ def test_an_export_that_makes_no_sense_is_refused(
 
 def test_what_is_not_json_is_refused(client: TestClient) -> None:
     answer = client.post("/api/try/1/one", content=b"\xff", headers=ORIGIN)
-    assert answer.status_code == 400 and answer.json()["error"] == "the body must be JSON."
+    assert (
+        answer.status_code == 400
+        and answer.json()["error"] == "the body must be JSON, and not nested a thousand times."
+    )
 
 
 def test_without_leave_nothing_can_be_started(client: TestClient) -> None:

@@ -9,6 +9,7 @@ from archwright.registry import Lazy, Registry
 
 if TYPE_CHECKING:
     from archwright.configs import design as do
+    from archwright.search import Config
     from archwright.search.loop import EvaluateBatch
     from archwright.spaces.architectures import ArchitectureSpace
     from archwright.store import ScoreStore
@@ -51,6 +52,8 @@ class Evaluation:
     cost: EvaluationCost
     details: dict[str, Any]
     """What a reader should know about how designs were evaluated."""
+    layer_scores: "Callable[[Config, int], dict[str, dict[str, Any]]]"
+    """What each layer of a design contributes to each objective, with the weights of the repeat of this number."""
 
 
 METHODS: Registry[Callable[[EvaluationRequest], AbstractContextManager[Evaluation]]] = Registry(

@@ -23,6 +23,7 @@ from archwright.designing.one_shot_objectives import SupernetObjective, load_obj
 from archwright.errors import BadInput
 from archwright.networks.nlu.supernet import path
 from archwright.random_streams import INITIAL_WEIGHTS, generator
+from archwright.scoring.layer_scores import NO_PARTS
 from archwright.scoring.setup import batch_size
 from archwright.search import Candidate, Config
 from archwright.search.loop import ObjectiveValues
@@ -60,11 +61,14 @@ def evaluate_by_accuracy(request: EvaluationRequest) -> Iterator[Evaluation]:
         "learning_rate": options.learning_rate,
         "validation_rows": options.validation_rows,
     }
+    name = f"validation {objective.metric}"
+    whole = {"score": None, "layers": None, "rest": None, "note": NO_PARTS.format(name=name)}
     yield Evaluation(
-        (f"validation {objective.metric}",),
+        (name,),
         lambda repeat: PathEvaluator(supernets, request.known, repeat, cost),
         cost,
         details,
+        lambda config, repeat: {name: whole},
     )
 
 

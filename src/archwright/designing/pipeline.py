@@ -11,7 +11,7 @@ from archwright.configs import design as do
 from archwright.configs.yaml_file import write_config
 from archwright.designing import METHODS, EvaluationRequest
 from archwright.designing.limits import DesignLimits, LatencyMeter
-from archwright.designing.report import Document, describe_best, describe_search
+from archwright.designing.report import Document, best_search, describe_best, describe_search
 from archwright.designing.search import DesignTask, search_designs
 from archwright.environment import environment
 from archwright.errors import BadInput
@@ -68,6 +68,8 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
             ]
             for sampler in samplers
         }
+        best = best_search(task, searches[options.sampler])
+        layer_scores = evaluation.layer_scores(best.front[0].config, best.repeat)
     compared = compare_proxies(task, request) if config.goal.compare_proxies else []
     document = {
         "schema": SCHEMA,
@@ -83,6 +85,7 @@ def design_architecture(config: do.DesignConfig) -> tuple[Document, Path]:
         "seeds": options.seeds,
         "limits": limits.as_json(),
         **describe_best(task, searches[options.sampler], config.output.scale_up),
+        "layer_scores": layer_scores,
         "against": {name: [describe_search(task, each) for each in results] for name, results in searches.items()},
         "proxies_compared": compared,
         "judged": {
@@ -120,7 +123,7 @@ def compare_proxies(task: DesignTask, request: EvaluationRequest) -> list[dict[s
                 "config": best.config,
                 "layers": task.space.layers(best.config),
                 "score": best.scores[objective],
-                "counts": vars(task.limits.counts(best.config)),
+                "counts": task.limits.counts(best.config).as_json(),
                 "latency_ms": task.latency.measure(best.config)._asdict(),
                 "seconds": search.seconds,
                 "core_seconds": evaluation.cost.core_seconds,

@@ -12,6 +12,7 @@ from archwright.designing.prefix_cache import prefix_pool
 from archwright.errors import BadInput
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.proxies import PROXIES
+from archwright.scoring.layer_scores import score_layers
 from archwright.scoring.scorer import Scorer, cache_key
 from archwright.scoring.setup import ScoringSetup, scoring_setup
 from archwright.search import Candidate
@@ -32,7 +33,11 @@ def evaluate_by_proxy(request: EvaluationRequest) -> Iterator[Evaluation]:
     with open_pool(setup, request.scoring) as pool:
         scorer = Scorer(request.known, pool)
         yield Evaluation(
-            tuple(setup.proxies), lambda repeat: ProxyEvaluator(setup, scorer, repeat, cost), cost, details
+            tuple(setup.proxies),
+            lambda repeat: ProxyEvaluator(setup, scorer, repeat, cost),
+            cost,
+            details,
+            lambda config, repeat: score_layers(setup.request(config, seed=repeat, batch=repeat)),
         )
 
 

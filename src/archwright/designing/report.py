@@ -15,13 +15,13 @@ def describe_best(task: DesignTask, searches: Sequence[DesignSearchResult], scal
     """The best search by the first objective, and what all of them have in common."""
     objective = task.objectives[0]
     scores = [search.front[0].scores[objective] for search in searches]
-    best = max(searches, key=lambda search: search.front[0].scores[objective])
+    best = best_search(task, searches)
     chosen = best.front[0]
     winners = [task.space.layers(search.front[0].config) for search in searches]
     larger = {}
     if scale_up is not None:  # outside the space, so a Hugging Face config
         plan = task.space.scale_up(task.space.plan(chosen.config), scale_up)
-        counts = vars(task.space.plan_counts(plan))
+        counts = task.space.plan_counts(plan).as_json()
         larger = {"scaled_up": {"factor": scale_up, "counts": counts, "config": plan.to_diff_dict()}}
     population = [task.space.layers(design.config) for search in searches for design in search.best]
     return {
@@ -50,13 +50,18 @@ def describe_best(task: DesignTask, searches: Sequence[DesignSearchResult], scal
     }
 
 
+def best_search(task: DesignTask, searches: Sequence[DesignSearchResult]) -> DesignSearchResult:
+    """That with the highest first objective."""
+    return max(searches, key=lambda search: search.front[0].scores[task.objectives[0]])
+
+
 def describe_design(task: DesignTask, design: ScoredDesign) -> Document:
     counts = task.limits.counts(design.config)
     return {
         "config": design.config,
         "layers": task.space.layers(design.config),
         "scores": dict(design.scores),
-        "counts": vars(counts),
+        "counts": counts.as_json(),
         "parameters": counts.parameters,
     }
 

@@ -20,7 +20,7 @@ from archwright.reports.figures.panels import (
     scatter,
 )
 from archwright.reports.numbers import DASH, millions, milliseconds, number, significant
-from archwright.reports.page import Picture, Section, Site, facts, plot, render_page, section, text
+from archwright.reports.page import Block, Picture, Section, Site, facts, notice, plot, render_page, section, text
 from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
@@ -40,6 +40,10 @@ SHARES = (
 TIMES = (
     "Days of search on a logarithmic scale. Published numbers are GPU days of their papers; ours are core days of this "
     "machine's CPU. Energy is an estimate: {gpu:.0f} W for a GPU, {core:.0f} W for a core, nothing measured."
+)
+LAYERS = (
+    "What each layer of the design contributes to its score: the parts add up to it. They are of the untrained network "
+    "that was scored, with the weights and the texts of the search."
 )
 PROXIES = (
     "The same search under one proxy after another. Scores of different proxies cannot be compared with each other; "
@@ -98,7 +102,7 @@ def render_design_page(document: Document, *, site: Site | None = None) -> str:
         design_sections(document),
         command="archwright design",
         lead=f"{scored} {preference(leanings)}",
-        cards=[(name, value, "") for name, value in design_facts(document).items()],
+        cards=[(name, *value.partition(", ")[::2]) for name, value in design_facts(document).items()],
         schema=str(document.get("schema", DASH)),
         explore=True,
         site=site,
@@ -108,6 +112,7 @@ def render_design_page(document: Document, *, site: Site | None = None) -> str:
 def design_sections(document: Document) -> list[Section | None]:
     return [
         picture_section(document),
+        layer_scores_section(document),
         curves_section(document),
         front_section(document),
         shares_section(document),
@@ -136,6 +141,42 @@ def picture_section(document: Document) -> Section | None:
     words = ", ".join(str(layer["label"]) for layer in layers)
     note = "Boxes are as wide as what the layer is chosen by; the first layer is at the bottom."
     return section("picture", "The architecture", note, Picture(architecture_svg(layers, name=words), words))
+
+
+def layer_scores_section(document: Document) -> Section | None:
+    """A bar per layer for every proxy that adds up over layers; of the others the reason why it does not."""
+    by_proxy: Mapping[str, Mapping[str, Any]] = document.get("layer_scores") or {}
+    if not by_proxy:
+        return None
+    labels = [str(layer["label"]) for layer in document.get("layers") or ()]
+    panels, rows, notes = [], [], []
+    for place, (proxy, parts) in enumerate(by_proxy.items()):
+        if not parts.get("layers"):
+            notes.append(str(parts.get("note") or f"{proxy} has no parts by layer."))
+            continue
+        values, rest, score = parts["layers"], parts.get("rest") or 0.0, parts["score"]
+        known = labels if len(labels) == len(values) else [""] * len(values)
+        names = [f"{number} {label}".strip() for number, label in enumerate(known, 1)]
+        marks = [*map(str, range(1, len(names) + 1)), *(["rest"] if rest else [])]
+        if rest:
+            names, values = [*names, "outside of the layers' linears"], [*values, rest]
+        bars: Trace = {
+            "type": "bar", "orientation": "h", "x": values, "y": marks, "text": names, "textposition": "none",
+            "showlegend": False, "marker": {"color": COLOURS[place % len(COLOURS)]},
+            "hovertemplate": "%{text}: %{x:.4s}<extra></extra>",
+        }  # fmt: skip
+        panels.append(Panel(proxy, [bars], f"part of {proxy}", axis_title("layer", type="category")))
+        rows += [
+            [proxy, name, significant(value), f"{100 * value / score:.1f} %" if score else DASH]
+            for name, value in zip(names, values, strict=True)
+        ]
+    blocks: list[Block] = []
+    if panels:
+        tall = 110 + 26 * max(len(panel.traces[0]["y"]) for panel in panels)
+        blocks = [plot(figure(panels, columns=min(2, len(panels)), height=tall))]
+        blocks.append(table(("proxy", "layer", "part", "share"), rows, title="The same in numbers", left=(0, 1)))
+    blocks += [notice(*notes)] if notes else []
+    return section("layer-scores", "Score by layer", LAYERS if panels else "", *blocks, short="By layer")
 
 
 def curves_section(document: Document) -> Section | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from archwright.reports.numbers import join_few
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
@@ -26,6 +27,8 @@ class Cell:
     words: bool = False
     interval: str = ""
     bold: bool = False
+    math: Markup | None = None
+    """The text as mathematics, which a page shows instead."""
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,15 @@ from archwright.reports.page import replace_infinite
 from archwright.store import RunFolder
 from archwright.web.folder import DAMAGED, FINISHED, UNEXPECTED, NotFound, state_of
 from archwright.web.jobs import Jobs
-from archwright.web.live import Channel, LiveRuns, event
+from archwright.web.live import Channel, LiveRun, LiveRuns, event
 from archwright.web.models import ModelProcess
 from archwright.web.pages import FORMATS, Pages, address
 
 RUNS_PAUSE = 1.0
 """Seconds between two looks at the list of runs."""
 MOST_WATCHERS = 500
+MANY_ROWS = 200
+"""Trials that take so long to write as JSON that others should not wait for it."""
 BUDGET_NAMES = ("params", "latency_ms", "max_loss", "total_params", "flops", "int8_size")
 
 
@@ -68,14 +70,9 @@ class Api:
         run = self.folder.run(name)
         after = whole_number(request.query_params.get("after", "0"), "after")
 
-        def look() -> tuple[Any, ...]:
+        def look() -> tuple[LiveRun, int]:
             live = self.live.get(run)
-            news = live.news(len(live.rows))
-            return len(live.rows), news["state"], news["reason"], json.dumps(news["progress"])
-
-        def news(after: int) -> tuple[dict[str, Any], int]:
-            told = self.live.get(run, update=False).news(after)
-            return told, after + len(told["trials"])
+            return live, live.version
 
         async def stream(channel: Channel) -> AsyncGenerator[bytes, None]:
             known = after
@@ -84,11 +81,14 @@ class Api:
                     if found is None:
                         yield b": still here\n\n"
                         continue
-                    try:
-                        told, known = await run_in_threadpool(news, known)
-                    except (OSError, Failed):
+                    if isinstance(found, str):
                         return  # the run was deleted; who asks again is told so
-                    yield event("news", told)
+                    live, _ = found
+                    if len(live.rows) - known > MANY_ROWS:
+                        told, known = await run_in_threadpool(live.event_after, known)
+                    else:
+                        told, known = live.event_after(known)
+                    yield told
 
         return self.events(f"run {name}", look, stream)
 
@@ -255,8 +255,8 @@ async def read_body(request: Request, fields: dict[str, type]) -> dict[str, Any]
     """The JSON object of a request, with these fields and no others."""
     try:
         body = json.loads(await request.body())
-    except ValueError:
-        raise BadRequest("the body must be JSON.") from None
+    except (ValueError, RecursionError):
+        raise BadRequest("the body must be JSON, and not nested a thousand times.") from None
     if not isinstance(body, dict) or not set(body) <= set(fields):
         raise BadRequest(f"the body must be an object with {', '.join(fields)}.")
     for name, value in body.items():

@@ -79,6 +79,7 @@ def create_app(folder: ServedFolder, access: Access, *, start_options: Sequence[
         exception_handlers=failure_handlers(pages),
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # an address is there or not
     app.state.api = api
     return app
 
@@ -104,6 +105,8 @@ def compare_page(pages: Pages, request: Request) -> str:
     networks = []
     for words in request.query_params.getlist("network")[:MOST_COMPARED]:
         trial, _, name = words.partition(":")
+        if not name:
+            raise BadRequest("network must be TRIAL:RUN, such as 12:first.")
         networks.append((whole_number(trial, "network"), name))
     return pages.compare(names, networks)
 

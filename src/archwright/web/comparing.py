@@ -45,17 +45,24 @@ def compare_sections(
 
 def fronts_section(results: Mapping[str, Result]) -> Section:
     first = next(iter(results.values()))
-    comparison = {"methods": results, "original": first["original"], "metric": first.get("metric")}
+    drawn = {name: one for name, one in results.items() if is_perplexity(one) == is_perplexity(first)}
+    comparison = {"methods": drawn, "original": first["original"], "metric": first.get("metric")}
     figures = front_figures(comparison)
-    tasks = {(result["model"], result["task"]) for result in results.values()}
+    tasks = {(result["model"], result["task"]) for result in drawn.values()}
     warning = (
         " The runs are about different models or tasks: errors cannot be compared, and the original is the first's."
         if len(tasks) > 1
         else ""
     )
+    if others := [name for name in results if name not in drawn]:
+        warning += f" Perplexities and shares of errors have no axis in common: {', '.join(others)} is not drawn."
     nothing = notice("None of these runs has a network with a size and an error.")
     blocks = plots(figures, "Size", "Error") if figures else nothing
     return section("fronts", "The fronts", FRONTS.replace("method", "run") + warning, blocks)
+
+
+def is_perplexity(result: Result) -> bool:
+    return bool(result.get("metric") == "perplexity")
 
 
 def numbers_section(results: Mapping[str, Result]) -> Section:

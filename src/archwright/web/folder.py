@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from archwright.errors import BadInput, Failed
-from archwright.reports.compress.summary import half_size_member, loss
+from archwright.reports.compress.summary import best_of, half_size_member, loss
 from archwright.reports.numbers import error_format, number
 from archwright.store import RunFolder, is_run
 from archwright.store.address import without_password
@@ -152,10 +152,30 @@ def is_locked(run: RunFolder) -> bool:
         return run.progress.exists() and time.time() - run.progress.stat().st_mtime < 60
 
 
+def read_note(run: RunFolder, name: str) -> Any:
+    """A small JSON file of a run, or None; one that has not changed is not read again, for it is asked for often."""
+    path = run.path / f"{name}.json"
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return read_once(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=512)
+def read_once(path: Path, changed: int, size: int) -> Any:
+    return read_json(path)
+
+
+def settings_of(run: RunFolder) -> Mapping[str, Any]:
+    """As `run.settings`."""
+    return dict(read_note(run, "run")["options"])
+
+
 def state_of(run: RunFolder) -> tuple[str, str]:
     """The state of a run, and why where it is damaged."""
     try:
-        run.settings  # noqa: B018 - raises when it cannot be read
+        settings_of(run)  # raises when it cannot be read
         done = all(is_readable(run.path / f"{name}.json") for name in ("result", "finished"))
     except (Failed, OSError, KeyError, TypeError, ValueError) as error:
         return DAMAGED, hide_path(str(error), run)
@@ -255,7 +275,16 @@ def describe(run: RunFolder, state: str, changed: int) -> Mapping[str, Any]:
         "unit": error_format(result).unit,
         "best_half": None if best is None else best["trial"],
         "front": [[m.get("nonembedding_share"), loss(result, m), m.get("trial")] for m in result["front"]],
+        "best_within": best_within(result),
     }
+
+
+def best_within(result: Mapping[str, Any]) -> list[list[Any]]:
+    """What `select` answers for at most each share that a member has: the limit, then share, loss and trial of it."""
+    sized = [m for m in result["front"] if None not in (number(m, "nonembedding_share"), number(m, "validation_error"))]
+    shares = sorted({member["nonembedding_share"] for member in sized})
+    answers = {share: best_of(result, [m for m in sized if m["nonembedding_share"] <= share]) for share in shares}
+    return [[share, m["nonembedding_share"], loss(result, m), m["trial"]] for share, m in answers.items()]
 
 
 def thin(values: list[float]) -> list[float]:

@@ -1,6 +1,9 @@
 """The pages of `serve`, made of the parts of `reports`."""
 
+import math
 import shlex
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -27,6 +30,7 @@ from archwright.reports.rank.page import render_rank_page
 from archwright.reports.tables import table
 from archwright.reports.train import render_train_page
 from archwright.store import RunFolder
+from archwright.tasks import TASK_KINDS
 from archwright.version import __version__
 from archwright.web.comparing import compare_sections
 from archwright.web.folder import DAMAGED, FINISHED, UNEXPECTED, ServedFolder, shown_options, state_of, summarize
@@ -35,6 +39,8 @@ from archwright.web.proxies import proxy_sections
 
 FORMATS = {"hf": "Hugging Face", "compact": "compact", "onnx": "ONNX"}
 """What the page offers to export to, and in words."""
+RECENT = 0.4
+"""Seconds for which the list of runs is not made anew."""
 RUNS_LEAD = "Runs below this folder, newest first. A running search shows itself; tick runs to see them side by side."
 
 
@@ -53,6 +59,15 @@ def address(*parts: object) -> str:
     return "/" + "/".join([*(quote(part, safe="") for part in first), quote(last, safe="/")])
 
 
+@dataclass
+class RunRows:
+    """The list of runs as it was a moment ago."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    read: float = -math.inf
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 @dataclass(frozen=True)
 class Pages:
     """Renders every page of one served folder."""
@@ -62,6 +77,7 @@ class Pages:
     allow_start: bool
     start_options: Sequence[Mapping[str, Any]] = ()
     version: str = field(default_factory=asset_version)
+    _rows: RunRows = field(default_factory=RunRows)
 
     def site(self, current: str, *scripts: str, **data: Any) -> Site:
         links = {"Runs": "/", "Compare": "/compare", "Proxies": "/proxies", "Architectures": "/architectures"}
@@ -86,11 +102,15 @@ class Pages:
 
     def run_rows(self) -> list[dict[str, Any]]:
         """The list of runs as the page and the API have it, with what a search that is not finished has so far."""
-        rows = [summarize(self.folder, name) for name in self.folder.run_names()]
-        for row in rows:
-            if row["state"] not in (FINISHED, DAMAGED) and row.get("kind") == "compress":
-                row |= self.live.get(self.folder.run(row["name"])).summary()
-        return sorted(rows, key=lambda row: -row.get("changed", 0.0))
+        with self._rows.lock:  # many who ask at the same moment get the same
+            if time.monotonic() - self._rows.read > RECENT:
+                rows = [summarize(self.folder, name) for name in self.folder.run_names()]
+                for row in rows:
+                    if row["state"] not in (FINISHED, DAMAGED) and row.get("kind") == "compress":
+                        row |= self.live.get(self.folder.run(row["name"])).summary()
+                self._rows.rows = sorted(rows, key=lambda row: -row.get("changed", 0.0))
+                self._rows.read = time.monotonic()
+            return self._rows.rows
 
     def run(self, name: str) -> str:
         run = self.folder.run(name)
@@ -127,10 +147,13 @@ class Pages:
 
     def live_run(self, name: str, run: RunFolder) -> str:
         live = self.live.get(run)
-        document = self.placed(live.document(), run)
-        state, _ = state_of(run)
-        news = {**live.news(len(live.rows)), "events": address("api", "events", name)}
-        return render_compress_page(document, site=self.run_site(name, state, live=news))
+        version, page = live.version, live.page
+        if page is None or page[0] != version:  # many who look at the same moment see the same page
+            document = self.placed(live.document(), run)
+            news = {**live.news(len(document["trials"])), "events": address("api", "events", name)}
+            site = self.run_site(name, news["state"], live=news)
+            live.page = page = (version, render_compress_page(document, site=site))
+        return page[1]
 
     def damaged(self, name: str, reason: str) -> str:
         blocks: list[Block] = [notice(reason or "Its files cannot be read."), text("Nothing else is affected by it.")]
@@ -171,6 +194,8 @@ class Pages:
         select = (
             f"archwright select {run_words(result)} --params {100 * number_or(member, 'nonembedding_share', 1):.2f}%"
         )
+        kind = result.get("kind")  # not in results of earlier versions
+        ask = next((TASK_KINDS[name] for name in TASK_KINDS if name == kind), None)
         options = export_options(result)
         commands = {
             form: f"archwright export {run_words(result)} --trial {trial} --to {form}"
@@ -193,6 +218,8 @@ class Pages:
                 "latency": milliseconds(*(number(member, "latency_ms", key) for key in ("median", "low", "high"))),
                 "setup": latency_setup(result),
                 "select": select,
+                "asked": ask.asked if ask else ("Text", "Second text, for tasks that have one"),
+                "needs_second": ask is not None and ask.needs_second,
             },
             data={
                 "member": {key: member.get(key) for key in ("trial", "keep", "config")},

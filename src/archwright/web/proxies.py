@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from archwright.reports.discover.formula_tree import formula_svg
+from archwright.reports.discover.page import FORMULAS_NOTE, formula_cell
 from archwright.reports.figures.panels import Panel, assign_styles, axis_title, figure, group, marker, scatter
 from archwright.reports.numbers import DASH, decimal, estimate, interval, number
 from archwright.reports.page import Picture, Section, plot, section
@@ -88,7 +89,7 @@ def formulas_section(found: Mapping[str, Document]) -> Section:
     best = [(names[file], each) for file, document in found.items() for each in (document.get("best") or ())[:5]]
     columns = [
         Column("found on", [name for name, _ in best], left=True),
-        Column("formula", [str(each.get("formula")) for _, each in best], left=True),
+        Column("formula", [formula_cell(each) for _, each in best], left=True),
         Column("LaTeX", [str(each.get("latex") or DASH) for _, each in best], left=True),
         Column("size", [str(each.get("size", DASH)) for _, each in best]),
         Column("held out, Spearman", [estimate(each.get("held_out")) for _, each in best]),
@@ -97,10 +98,10 @@ def formulas_section(found: Mapping[str, Document]) -> Section:
     trees = [
         Picture(formula_svg(each["json"], str(each.get("formula"))), str(each.get("formula")))
         for _, each in best[:MOST_TREES]
-        if each.get("json")
+        if formula_cell(each).math  # its tree can be read
     ]
     note = (
-        "The best formulas that archwright discover found, by size; numbers are of rows that took no part. Below the "
-        "first of them as trees: inputs at the bottom, what is done with them above."
+        "The best formulas that archwright discover found, by size; numbers are of rows that took no part. "
+        f"{FORMULAS_NOTE} Below the first of them as trees: inputs at the bottom, what is done with them above."
     )
     return section("formulas", "Found formulas", note, ReportTable(columns), *trees)

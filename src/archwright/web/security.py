@@ -44,7 +44,11 @@ class Access:
     """What a browser must know; None: only this machine can ask."""
 
     def knows_host(self, host: str) -> bool:
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            parts = urlsplit(f"//{host}")
+            name, _ = parts.hostname or "", parts.port  # which is a number up to 65535, or an error
+        except ValueError:
+            return False
         return name in self.names or (self.any_address and is_address(name))
 
     def is_token(self, given: str | None) -> bool:
@@ -101,7 +105,7 @@ class Guard:
             words = "This page is not known by the host name of this request; open the address that was printed.\n"
             return PlainTextResponse(words, 421)
         origin = headers.get("origin")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
         other_site = headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/")
         unsaid = scope["method"] not in SAFE_METHODS and origin is None and "authorization" not in headers
         if foreign or other_site or unsaid:

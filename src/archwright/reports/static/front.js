@@ -152,7 +152,27 @@ function frontTraces(range) {
     networkTrace(shown([supernet]), () => "full super-network", { size: 17, symbol: "square-open", color: style("--original"), line: { width: 2 } }),
     networkTrace(shown([original]), () => "original, fine-tuned", { size: 11, symbol: "diamond", color: style("--original") }),
     ring(),
+    ...grownTraces(range),
   ];
+}
+
+// The front as it grew: after a tenth, a quarter and half of the trials, in their colours of time.
+const MOMENTS = [0.1, 0.25, 0.5];
+
+function grownTraces(range) {
+  if (state.tried !== "time" || !error().error || trials.length < 10) return [];
+  const right = VIEWS[state.view].log ? 10 ** range.x[1] : range.x[1];
+  return MOMENTS.map((share) => {
+    const amount = Math.round(share * trials.length);
+    const corner = undominated(trials.slice(0, amount).map((t) => [size().trial(t), error().trial(t)]).filter(([x, y]) => known(x) && known(y)));
+    const stairs = corner.length ? [[corner[0][0], range.y[1]], ...corner, [right, corner[corner.length - 1][1]]] : [];
+    const place = Math.min(SCALE.findIndex(([start]) => start >= share), SCALE.length - 1);
+    return {
+      type: "scatter", mode: "lines+text", line: { shape: "hv", width: 1.4, dash: "dot", color: SCALE[place][1] }, x: stairs.map(([x]) => x), y: stairs.map(([, y]) => y),
+      text: stairs.map((_, at) => (at === stairs.length - 1 ? `after ${amount}` : "")), textposition: "top left", textfont: { size: 11, color: style("--soft") },
+      hovertemplate: `front after ${amount} trials<extra></extra>`, name: `after ${amount}`,
+    };
+  });
 }
 
 // A line at each limit that is about what an axis shows.

@@ -8,12 +8,13 @@ function showStatus(news) {
     ...(news.reason ? [el("span", { class: "notice" }, news.reason)] : []), ...(news.state === "stopped" ? [el("span", {}, "Go on with it:"), command(news.resume)] : []));
 }
 
-// Members of the front of a running search are trials; what they keep is counted when it ends.
+// Members of the front of a running search are trials; what they keep is told with the trial, once.
 function takeFront(numbers) {
+  const kept = new Map(front.map((member) => [member.trial, member.keep]));
   const chosen = front[state.chosen]?.trial;
   const byTrial = new Map(trials.map((trial) => [trial.trial, trial]));
   const members = numbers.map((number) => byTrial.get(number)).filter(Boolean);
-  front.splice(0, front.length, ...members.map((trial, index) => ({ ...trial, config: trial.params, keep: null, index, commands: {} })));
+  front.splice(0, front.length, ...members.map((trial, index) => ({ ...trial, config: trial.params, keep: trial.keep || kept.get(trial.trial) || null, index, commands: {} })));
   state.chosen = front.findIndex((member) => member.trial === chosen);
   if (state.chosen < 0) state.chosen = null;
 }

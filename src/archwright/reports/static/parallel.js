@@ -11,11 +11,12 @@ const CANDIDATES = [
   { key: "error", name: measure.word, value: (n) => n.validation_error, show: (v) => measure.show(v, 1) },
 ];
 
-// Numbers of a configuration that a trial shows by name: those of a running search, whose layers are not counted yet.
+// Numbers of a configuration that a trial shows by name, in a running search; what is counted already has an axis.
 function parameterNames() {
   const first = trials.find((trial) => trial.params) || {};
   const names = Object.keys(first.params || {}).filter((name) => known(first.params[name]));
-  return names.length <= 6 ? names : [];
+  const counted = ["layers", "heads", "units"].filter((name) => known(first[name]));
+  return names.length <= 6 ? names.filter((name) => !counted.includes(name)) : [];
 }
 
 const MARGIN = { top: 34, bottom: 12, side: 46 };

@@ -2,9 +2,10 @@
 const listing = { rows: data.runs, sort: "changed", rising: false, ticked: new Set(), within: 0.5 };
 
 // As select answers without re-scored rows in mind: the least loss within the budget.
+// Share, loss and trial of what `select` answers for this limit; the rule is the server's.
 function bestWithin(row) {
-  const fitting = (row.front || []).filter(([share, loss]) => known(share) && known(loss) && share <= listing.within);
-  return fitting.sort((a, b) => a[1] - b[1])[0] || null;
+  const fitting = (row.best_within || []).filter(([limit]) => limit <= listing.within + 1e-9);
+  return fitting.length ? fitting[fitting.length - 1].slice(1) : null;
 }
 
 const RUN_COLUMNS = [

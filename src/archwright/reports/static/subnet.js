@@ -8,12 +8,28 @@ const percentBar = (label, share, strong) => {
   return el("div", { class: "bar" }, el(strong ? "b" : "span", {}, label), el("div", { class: "track" }, fill), el("span", {}, percent(share, 1)));
 };
 
-function answerPanel(title, answer) {
-  const head = el("h3", {}, title, el("small", {}, `${milliseconds(answer.milliseconds)}${answer.written === undefined ? "" : " per token"}`));
-  if (answer.written !== undefined) return el("div", { class: "panel answer" }, head, el("p", { class: "written" }, answer.written || "(nothing)"));
-  if (!answer.labels) return el("div", { class: "panel answer" }, head, el("p", {}, plain(answer.value)));
+// What a network answered: text that it wrote, a part of a text, tags of words, a similarity, a number, or labels.
+function answerBody(answer) {
+  if (answer.written !== undefined) {
+    const end = `${answer.tokens} tokens in ${span(answer.seconds)}${answer.ended ? ", then it ended the text" : ""}`;
+    return [el("p", { class: "written" }, answer.written || "(nothing)"), el("small", { class: "range" }, end)];
+  }
+  if (answer.answer !== undefined) return [el("p", { class: "written" }, answer.answer || "(it says that there is no answer)")];
+  if (answer.words) {
+    const words = answer.words.map(([word, tag, share]) => el("span", { class: tag === "O" ? "word" : "word tagged", title: percent(share, 1) }, word, tag === "O" ? "" : el("small", {}, tag)));
+    return [el("p", { class: "words" }, words), ...(answer.cut ? [el("small", { class: "range" }, `${answer.cut} words did not fit`)] : [])];
+  }
+  if (known(answer.similarity)) return [el("p", { class: "written" }, `cosine similarity ${answer.similarity.toFixed(3)}`)];
+  if (!answer.labels) return [el("p", {}, plain(answer.value))];
+  const given = new Set(answer.given || []);
   const labels = Object.entries(answer.labels).sort((a, b) => b[1] - a[1]);
-  return el("div", { class: "panel answer" }, head, labels.slice(0, 12).map(([name, share], place) => percentBar(name, share, place === 0)));
+  const bars = labels.slice(0, 12).map(([name, share], place) => percentBar(answer.given && given.has(name) ? `${name} ✓` : name, share, answer.given ? given.has(name) : place === 0));
+  return answer.given ? [...bars, el("small", { class: "range" }, given.size ? "✓ given: above the label's own threshold" : "no label is given")] : bars;
+}
+
+function answerPanel(title, answer) {
+  const time = `${milliseconds(answer.milliseconds)}${answer.written === undefined ? "" : " per token"}`;
+  return el("div", { class: "panel answer" }, el("h3", {}, title, el("small", {}, time)), answerBody(answer));
 }
 
 async function tryText(event) {
@@ -21,7 +37,7 @@ async function tryText(event) {
   byId("try-button").disabled = true;
   say("try-says", "Both networks are asked…");
   try {
-    const answer = await ask(path("api", "try", trialNumber, runName), { text: byId("try-text").value, pair: byId("try-pair").value });
+    const answer = await ask(path("api", "try", trialNumber, runName), { text: byId("try-text").value, pair: byId("try-pair") ? byId("try-pair").value : "" });
     byId("answers").replaceChildren(answerPanel("Original", answer.original), answerPanel("This sub-network", answer.subnetwork));
     const ratio = quotient(answer.subnetwork.milliseconds, answer.original.milliseconds);
     say("try-says", known(ratio) ? `The small one took ${percent(ratio)} of the time.` : "");
@@ -77,12 +93,14 @@ async function startExport() {
 
 const rowsOf = (matrix) => matrix.map((row) => row.reduce((sum, value) => sum + value, 0));
 
-function classTable({ labels, confusion }) {
-  const totals = rowsOf(confusion.original);
-  const wrong = (side, at) => quotient(totals[at] - confusion[side][at][at], totals[at]);
-  const rows = labels.map((name, at) => el("tr", {}, el("td", {}, name), el("td", {}, totals[at].toLocaleString("en")), el("td", {}, percent(wrong("original", at), 1)), el("td", {}, percent(wrong("subnetwork", at), 1)), el("td", {}, lossWords(difference(wrong("subnetwork", at), wrong("original", at))))));
-  const head = ["class", "rows", "error, original", "error, this", "loss"].map((word) => el("th", { scope: "col" }, word));
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Errors by class" }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
+// A number of both networks for every class, label, tag or token.
+function classTable({ measure: name, rows, format, lower_is_better: lower }) {
+  const show = format === "share" ? (value) => percent(value, 1) : (value) => (known(value) ? value.toFixed(2) : DASH);
+  const worse = (row) => (known(row.original) && known(row.subnetwork) ? (row.subnetwork - row.original) * (lower ? 1 : -1) : null);
+  const loss = (row) => (format === "share" ? lossWords(worse(row)) : known(worse(row)) ? `${worse(row) > 0 ? "+" : ""}${worse(row).toFixed(2)}` : DASH);
+  const body = rows.map((row) => el("tr", {}, [row.name, row.count.toLocaleString("en"), show(row.original), show(row.subnetwork), loss(row)].map((cell) => el("td", {}, cell))));
+  const head = ["", "rows", `${name}, original`, `${name}, this`, format === "share" ? "loss" : "change"].map((word) => el("th", { scope: "col" }, word));
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${name} by class` }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
 function matrixTable(title, matrix, labels) {
@@ -98,9 +116,12 @@ function matrixTable(title, matrix, labels) {
     el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, matrix.map((row, at) => el("tr", {}, el("th", { scope: "row" }, labels[at]), row.map((value, column) => cell(value, at, column))))))));
 }
 
-function textTable(different) {
-  const rows = different.map((row) => el("tr", { class: row.original === row.target ? "lost" : row.subnetwork === row.target ? "won" : "" }, ["text", "target", "original", "subnetwork"].map((key) => el("td", {}, String(row[key])))));
-  const head = ["text", "labelled", "original", "this"].map((word) => el("th", { scope: "col" }, word));
+function textTable({ different, measure: name }) {
+  const hasTarget = different.some((row) => row.target !== null);
+  const keys = hasTarget ? ["text", "target", "original", "subnetwork"] : ["text", "original", "subnetwork"];
+  const words = { text: "text", target: "right", original: name ? `${name}, original` : "original", subnetwork: name ? `${name}, this` : "this" };
+  const rows = different.map((row) => el("tr", { class: row.change === "lost" ? "lost" : row.change === "won" ? "won" : "" }, keys.map((key) => el("td", {}, row[key] === null ? DASH : String(row[key])))));
+  const head = keys.map((key) => el("th", { scope: "col" }, words[key]));
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Texts where both differ" }, el("table", { class: "texts" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
 }
 
@@ -109,13 +130,12 @@ async function inspect() {
   say("inspect-says", "Both networks answer all test rows…");
   try {
     const found = await ask(path("api", "inspect", trialNumber, runName));
-    say("inspect-says", found.note || `${found.rows.toLocaleString("en")} test rows${known(found.agreement) ? `; both answer the same on ${percent(found.agreement, 1)} of them` : ""}.`);
+    const amount = known(found.rows) ? `${found.rows.toLocaleString("en")} test rows${known(found.agreement) ? `; both answer the same on ${percent(found.agreement, 1)} of ${found.of ? `their ${found.of}` : "them"}` : ""}. ` : "";
+    say("inspect-says", amount + (found.note || ""));
     byId("inspect-button").hidden = true;
-    if (found.confusion) {
-      byId("classes").replaceChildren(classTable(found));
-      if (found.labels.length <= 30) byId("confusions").replaceChildren(matrixTable("Original", found.confusion.original, found.labels), matrixTable("This sub-network", found.confusion.subnetwork, found.labels));
-    }
-    byId("different").replaceChildren((found.different || []).length ? textTable(found.different) : el("p", { class: "note" }, "No text was answered differently."));
+    if (found.classes) byId("classes").replaceChildren(classTable(found.classes));
+    if (found.confusion && found.labels.length <= 30) byId("confusions").replaceChildren(matrixTable("Original", found.confusion.original, found.labels), matrixTable("This sub-network", found.confusion.subnetwork, found.labels));
+    byId("different").replaceChildren(found.different.length ? textTable(found) : el("p", { class: "note" }, "No text was answered differently."));
   } catch (error) {
     say("inspect-says", error.message);
     byId("inspect-button").disabled = false;
