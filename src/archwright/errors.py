@@ -1,4 +1,4 @@
-"""The two ways a command ends badly: what the user gave was wrong, or the work itself failed."""
+"""The two ways a command ends badly, what the user gave was wrong or the work itself failed; and who says so."""
 
 
 class BadInput(ValueError):
@@ -7,3 +7,11 @@ class BadInput(ValueError):
 
 class Failed(RuntimeError):
     """One line on what went wrong while working and how to go on; the command line ends with exit code 1."""
+
+
+class ToldElsewhere(Exception):
+    """Another process of the same command has failed and says why; this one ends as it does, without a word."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error

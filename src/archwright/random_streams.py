@@ -15,6 +15,15 @@ RESAMPLING = 0
 BASELINES = 1
 RANDOM_ARCHITECTURES = 1
 FOLDS = 7
+SPLIT_DRAWS = 8
+"""Which split into folds a bootstrap sample takes, and resamples behind standard errors."""
+CHECKED_NETWORKS = 9
+"""Networks on which the statistics of found formulas are compared with counts."""
+ROW_CHOICE = 20
+"""Which rows of a large benchmark are scored."""
+CEILING = 21
+"""Resamples behind the interval of a noise ceiling."""
+SCALING_LAW = 22
 
 # scoring and design: initial weights of untrained networks, and what `record` draws
 INITIAL_WEIGHTS = 0
@@ -42,12 +51,19 @@ VECTOR_NOISE = 13
 LARGE_FILES = 14
 """Which rows of a large file are kept where few are asked for."""
 
+WEIGHT_ROUNDING = 15
+"""Whether weights and moments in few digits are rounded up or down."""
+ADAPTER_WEIGHTS = 16
+"""First weights of low-rank adapters."""
+
 # train
 STUDENT_WEIGHTS = 11
 DISTILLATION_PROJECTIONS = 12
 VALIDATION_BATCHES = 13
 """Of pre-training: the order of the rows, their masks, the generator's draws."""
 ABLATION_ARCHITECTURES = 14
+INHERITED_ROWS = 15
+"""Rows on which a student's first weights are fitted to its teacher."""
 
 
 def generator(*seed: int) -> "torch.Generator":

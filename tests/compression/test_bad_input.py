@@ -85,7 +85,6 @@ NUMBERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"method": "standard", "strategy": "kd"},
         ("--strategy", "standard", "kd"),
     ),
-    "ray with weight sharing": ({"ray": "auto"}, ("--ray", "standard")),
     "an unknown method": ({"method": "standrd"}, ("--method", "standard?")),
     "an unknown method to compare": ({"compare": "standard,standrd"}, ("--compare", "standard?")),
     "honesty about nothing": ({"honesty": 2}, ("--honesty", "2")),

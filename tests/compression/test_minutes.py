@@ -1,5 +1,6 @@
 """How --minutes is divided: when the search must end, and how many test rows are answered."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,40 @@ def test_test_rows_are_cut_to_what_is_affordable_and_stay_the_same(
     monkeypatch.setattr(minutes, "seconds_per_token", lambda network, rows: 1e-9)
     again, _ = minutes.tested_rows(context, original, members=4)
     assert (again.ids == chosen.ids).all()
+
+
+@pytest.fixture
+def unlimited(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> RunContext:
+    """Of a run without --minutes whose test rows are more than usual."""
+    run: FinishedRun = compressed(tmp_path / "run", **given)
+    (run.folder.path / "tested.json").unlink()
+    monkeypatch.setattr(minutes, "USUALLY_TESTED", 5)
+    monkeypatch.setattr(minutes, "TESTED_SHARE", 0.0)
+    return load_evaluator(run.folder).context
+
+
+def test_more_test_rows_than_usual_are_cut_without_timing_anything(
+    unlimited: RunContext, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(minutes, "seconds_per_token", None)  # whoever calls it fails
+    rows = len(unlimited.task_data.encoded["test"])
+    chosen, same = minutes.tested_rows(unlimited, finetune_original(unlimited), members=4)
+    assert len(chosen) == len(same) == 5
+    assert f"5 of {rows} test rows are tested" in caplog.text and f"--test-rows {rows} tests all" in caplog.text
+    encoded = {split: rows for split, rows in unlimited.task_data.encoded.items() if split != "train"}
+    finished = replace(unlimited, task_data=replace(unlimited.task_data, encoded=encoded))
+    again, _ = minutes.tested_rows(finished, finetune_original(unlimited), members=4)
+    assert (again.ids == chosen.ids).all()  # noted, for a finished run has no training rows
+
+
+def test_a_quarter_of_the_training_rows_is_never_cut(unlimited: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minutes, "TESTED_SHARE", 100.0)
+    chosen, _ = minutes.tested_rows(unlimited, finetune_original(unlimited), members=4)
+    assert len(chosen) == len(unlimited.task_data.encoded["test"])
+
+
+def test_test_rows_that_were_asked_for_are_tested(unlimited: RunContext) -> None:
+    rows = len(unlimited.task_data.encoded["test"])
+    config = replace(unlimited.config, data=replace(unlimited.config.data, test_rows=rows))
+    chosen, _ = minutes.tested_rows(replace(unlimited, config=config), finetune_original(unlimited), members=4)
+    assert len(chosen) == rows

@@ -1,4 +1,4 @@
-"""Standard NAS on a real Ray cluster of two nodes, one of which dies on the way: the same trials as without Ray."""
+"""A search on a real Ray cluster of two nodes, one of which dies on the way: the same trials as without Ray."""
 
 import fcntl
 import os
@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from archwright.compression.methods import load_evaluator
+from archwright.compression.methods import candidates, load_evaluator
+from archwright.compression.ray_search import RayNodes
 from archwright.errors import BadInput
 from archwright.parallel.ray_cluster import check_ray
 from archwright.search import EPOCHS
 from archwright.store import RunFolder
+from archwright.subnet import importance
 from tests.compression.runs import compressed, errors_of, front_of, refusal, study_of, tried, words_of
 
 OPTIONS: dict[str, Any] = {
@@ -84,6 +86,44 @@ def test_a_node_dies_and_nothing_is_lost(
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.slow
+@pytest.mark.server
+def test_sub_networks_are_evaluated_on_a_cluster_that_loses_a_node(
+    cluster: Any, tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    options = {"sampler": "random", "trials": 24, "learning_rate": 3e-3}
+    told: list[int] = []
+    here: list[str] = []
+    spy_on(monkeypatch, here)
+    monkeypatch.setattr("archwright.compression.search.TrialCounter.update", dying(cluster, told))
+    far = compressed(tmp_path / "far", **given, **options, ray=cluster.address)
+    assert len(told) > 3 and cluster.victim is None
+    assert set(here) == {"_do"} and len(here) > 10  # nothing but asking nodes
+    monkeypatch.undo()
+    here.clear()
+    spy_on(monkeypatch, here)
+    near = compressed(tmp_path / "near", **given, **options)
+    assert set(here) == {"total", "repair_here"}
+    assert RunFolder(tmp_path / "far").note("order") == RunFolder(tmp_path / "near").note("order")
+    choices = load_evaluator(RunFolder(tmp_path / "far")).space.choices
+    assert len(tried(study_of(tmp_path / "far"), choices)) == 24
+    assert errors_of(tmp_path / "far", choices) == errors_of(tmp_path / "near", choices)
+    assert front_of(far.result) == front_of(near.result) != []
+    assert capfd.readouterr().out == ""
+
+
+def spy_on(monkeypatch: pytest.MonkeyPatch, done: list[str]) -> None:
+    """Notes what this process measures and repairs itself, and what it asks nodes to evaluate."""
+    for owner, name in ((importance.LocalRunner, "total"), (candidates, "repair_here"), (RayNodes, "_do")):
+        real = getattr(owner, name)
+
+        def spy(*args: Any, _name: str = name, _real: Any = real, **words: Any) -> Any:
+            done.append(_name)
+            return _real(*args, **words)
+
+        monkeypatch.setattr(owner, name, spy)
+
+
 def dying(cluster: Any, told: list[int]) -> Callable[[Any, Any], None]:
     """Counts told trials and kills the second node, busy with another, when the third is told."""
 
@@ -116,8 +156,3 @@ def test_nothing_answers(address: str, tmp_path: Path, given: dict[str, Any], ca
         code, line = refusal(capfd, words)
     assert code == 2 and repr(where) in line and "ray start" in line
     assert not (tmp_path / "run").exists()
-
-
-def test_weight_sharing_has_nothing_for_ray_to_do(tmp_path: Path, given: dict[str, Any], capfd: Any) -> None:
-    code, line = refusal(capfd, words_of("compress", **given, ray="local", out=tmp_path / "run"))
-    assert code == 2 and "--method standard" in line

@@ -10,7 +10,7 @@ import torch
 
 from archwright.cli.main import main
 from archwright.compression.context import load_context
-from archwright.compression.methods import METHODS
+from archwright.compression.methods import METHODS, load_evaluator
 from archwright.compression.pipeline import choose_batch_size, choose_run_precision, resolve_space
 from archwright.compression.supernet import SHORT_SMALLEST, lower_end
 from archwright.compression.validation import validate_method
@@ -18,6 +18,7 @@ from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_values, make_config
 from archwright.configs.yaml_file import read_config
 from archwright.errors import BadInput
+from archwright.search import config_of
 from archwright.subnet.chain import SMALLEST
 from archwright.training import precision
 from tests.compression.runs import QUICK, compressed, refusal
@@ -70,6 +71,33 @@ def test_a_run_in_bfloat16_goes_on_where_it_was(given: dict[str, Any], tmp_path:
     more = compressed(tmp_path / "run", **{**options, "trials": 5})
     assert len(more.result["trials"]) == 5 and more.folder.settings["precision"] == "bfloat16"
     assert more.result["trials"][:3] == few.result["trials"]
+
+
+def test_the_search_evaluates_in_the_precision_of_the_trainings_and_the_rest_in_float32(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished = compressed(tmp_path / "run", **{**given, "trials": 3}, precision="bfloat16")
+    evaluator, dtypes = load_evaluator(finished.folder), []
+    network = type(evaluator.network)
+    forward = network.forward
+
+    def watch(*args: Any, **inputs: Any) -> Any:
+        answer = forward(*args, **inputs)
+        dtypes.append(answer.logits.dtype)
+        return answer
+
+    monkeypatch.setattr(network, "forward", watch)
+    trial = evaluator.open_study().get_trials(deepcopy=False)[0]
+    config = config_of(evaluator.space.choices, trial)
+    assert evaluator.search_error(config) == evaluator.trial_error(trial)
+    assert set(dtypes) == {torch.bfloat16}
+    dtypes.clear()
+    evaluator.error(config, evaluator.context.holdout_rows)
+    assert set(dtypes) == {torch.float32}
+    dtypes.clear()
+    (finished.folder.path / "search_precision.json").unlink()  # as in a run of an earlier version
+    evaluator.search_error(config)
+    assert set(dtypes) == {torch.float32}
 
 
 def test_few_steps_of_a_language_model_train_the_upper_part_of_the_chain(run: Any) -> None:

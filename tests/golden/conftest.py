@@ -264,9 +264,9 @@ def scored(vocabulary: None, place: Path, text: Path, designs: dict[str, Path]) 
         space, _, how = name.partition(" ")
         words: list[Any] = ["score", "--space", space, "--text", text, "--out", place / "scores", *LOOK]
         if how == "fixed":
-            return run_cli([*words, "--config", designs[space]])
+            return run_cli([*words, "--config", designs[space], "--all-proxies"])
         if how:
-            return run_cli([*words, "--variant", how, "--random", 1])
+            return run_cli([*words, "--variant", how, "--random", 1, "--all-proxies"])
         return run_cli([*words, "--random", 2, "--proxies", "parameters"])
 
     return made_once(make)

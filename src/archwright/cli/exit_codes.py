@@ -3,11 +3,13 @@
 import errno
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 
-from archwright.errors import BadInput, Failed
+from archwright.errors import BadInput, Failed, ToldElsewhere
 from archwright.logs import hide_passwords
+from archwright.parallel.launcher import is_first
 
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -25,6 +27,8 @@ ABOUT_A_PATH = {
 }
 
 
+PATIENCE_SECONDS = 15.0
+"""For the launcher to end a process that has failed as the first one did; after that it says what it knows."""
 UNDERSTOOD = (BadInput, RuntimeError, OSError, MemoryError, KeyboardInterrupt)
 
 
@@ -35,6 +39,8 @@ def exit_code(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; keeps the final flush silent
         return FAILED
+    except ToldElsewhere as told:
+        return explain(told.error, no_memory=False)[0]
     except (Exception, KeyboardInterrupt) as error:
         if was_interrupted(error):
             error = KeyboardInterrupt()
@@ -48,8 +54,21 @@ def exit_code(work: Callable[[], int]) -> int:
         if os.environ.get("ARCHWRIGHT_TRACEBACK"):
             traceback.print_exc()
         code, line = explain(error, no_memory=no_memory)
+        if not is_first() and ends_unheard(error):
+            return code
         print(f"archwright: {hide_passwords(line)}", file=sys.stderr)
         return code
+
+
+def ends_unheard(error: BaseException) -> bool:
+    """Whether the first of several launched processes says this, or the like: then the launcher ends this one soon."""
+    if isinstance(error, KeyboardInterrupt):
+        return True
+    try:
+        time.sleep(PATIENCE_SECONDS)
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def was_interrupted(error: BaseException | None) -> bool:

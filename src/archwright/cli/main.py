@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 from archwright.cli.exit_codes import BAD_INPUT, OK, exit_code
 from archwright.cli.interrupts import ending_at_once, interrupt_on_sigterm
@@ -10,7 +11,9 @@ from archwright.cli.output import STDOUT, check_writable, write_json, write_text
 from archwright.cli.parser import COMPLETION, Arguments, check_command, help_page, load_config, overview, parse
 from archwright.commands import COMMANDS, Command, check, load, run_command
 from archwright.configs.yaml_file import config_text
+from archwright.errors import BadInput
 from archwright.logs import logger, write_logs
+from archwright.parallel.launcher import end_with_launcher, is_first, launched_processes
 from archwright.parallel.parent import end_with_parent
 from archwright.progress import quiet as no_progress
 from archwright.version import __version__
@@ -23,6 +26,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     words = sys.argv[1:] if argv is None else list(argv)
     with interrupt_on_sigterm():
         end_with_parent()  # before libraries are loaded, which takes seconds
+        end_with_launcher()
         return exit_code(lambda: answer(words, COMMANDS if commands is None else commands))
 
 
@@ -50,6 +54,12 @@ def answer(words: list[str], commands: Mapping[str, Command]) -> int:
 def run_and_show(name: str, command: Command, arguments: Arguments) -> None:
     """The command's module is imported only now that everything about the command line is known to be right."""
     config = load_config(name, command, arguments)
+    if launched_processes() > 1 and not command.processes:
+        raise BadInput(
+            f"`archwright {name}` is the work of one process, got {launched_processes()} of them; leave out torchrun."
+        )
+    if not is_first():  # it takes part in the work, and leaves writing and speaking to the first process
+        arguments = replace(arguments, json=None, save_config=None, log_file=None, quiet=True, verbose=False)
     for flag, path in {
         "--json": arguments.json,
         "--save-config": arguments.save_config,

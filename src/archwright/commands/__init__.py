@@ -28,6 +28,8 @@ class Command:
     """Options that a newcomer needs: --help shows only them, --help-all every one; empty: there are few."""
     check: str = ""
     """module:function of the config that raises BadInput for what can be known without torch; loads none."""
+    processes: bool = False
+    """Whether several processes, started by torchrun, can do it together."""
 
     @property
     def config(self) -> type:
@@ -58,6 +60,7 @@ COMMANDS: dict[str, Command] = {
         ),
         example="archwright compress --task glue/SST-2 --data glue/SST-2 --out runs/sst2 --json out.json",
         check="archwright.commands.checks:check_compress",
+        processes=True,
     ),
     "select": Command(
         "from a finished run, pick a sub-network by budget, and export it",
@@ -66,6 +69,7 @@ COMMANDS: dict[str, Command] = {
         positional=("run",),
         example="archwright select runs/sst2 --params 50% --to compact",
         check="archwright.commands.checks:check_select",
+        processes=True,
     ),
     "export": Command(
         "a sub-network or a trained network as an ordinary checkpoint or ONNX, with a parity report",
@@ -107,6 +111,7 @@ COMMANDS: dict[str, Command] = {
         "archwright.commands.train:train",
         "archwright.configs.training:TrainConfig",
         example="archwright train --design runs/design/design.json --lesson mlm --corpus wiki.txt --out runs/tiny",
+        processes=True,
     ),
     "design": Command(
         "search the architecture of a small language model without training any",

@@ -1,7 +1,7 @@
 """`archwright select`: pick a sub-network of a finished run by budget, train it a little more, export it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 from archwright.compression.export import ExportResult, export_subnet
 from archwright.compression.methods import load_evaluator
 from archwright.compression.recovery import recover
-from archwright.compression.run import Selection, load_run
+from archwright.compression.run import FinishedRun, Selection, load_run
 from archwright.configs import compress as o
 from archwright.errors import BadInput
 from archwright.exporting.formats import FORMATS, find_format
+from archwright.parallel.launcher import launched_processes, processes_here
+from archwright.progress import quiet
 from archwright.reports.compress.notebook import html_table
 from archwright.reports.compress.summary import describe_member, export_options, format_error, member_table
 from archwright.reports.numbers import error_format
 from archwright.threads import choose_threads
+from archwright.training.distributed import ProcessGroup, join_launched
+from archwright.training.lora import check_lora
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +78,9 @@ class SelectResult:
             repair = self.recovery["repair"]
             start = "the weights it was searched with" if repair == "none" else f"weights after {repair} repair"
             epochs = self.recovery["epochs"]
-            lines.append(f"recovered in {epochs:g} epoch{'' if epochs == 1 else 's'} from {start}: {changes}")
+            rank = self.recovery.get("lora")
+            adapters = f" through adapters of rank {rank}" if rank else ""
+            lines.append(f"recovered in {epochs:g} epoch{'' if epochs == 1 else 's'}{adapters} from {start}: {changes}")
         if self.export:
             lines += self.export.lines()
         else:
@@ -85,12 +91,26 @@ class SelectResult:
 
 
 def select(config: o.SelectConfig) -> SelectResult:
-    """The best member of the front within the budget, trained a little more and exported where that is wanted."""
-    budget, recovery, export = config.budget, config.recovery, config.export
+    """The best member of the front within the budget, trained a little more and exported where that is wanted.
+
+    Of several processes the first one picks and exports, and all train.
+    """
     validate(config)
-    if recovery.recover_epochs or recovery.threads:
-        choose_threads(recovery.threads)
     run = load_run(config.run.run)
+    group = join_launched(run.folder.settings["device"])
+    if config.recovery.recover_epochs or config.recovery.threads:
+        choose_threads(config.recovery.threads, processes_here())
+    with group.fail_together():
+        if group.first:
+            return pick_and_recover(config, run, group)
+        with quiet():
+            pick = run.member(group.agree(0))
+            return SelectResult(pick, recover_pick(pick, config.recovery, group), None)
+
+
+def pick_and_recover(config: o.SelectConfig, run: FinishedRun, group: ProcessGroup) -> SelectResult:
+    """What the first process does."""
+    budget, recovery, export = config.budget, config.recovery, config.export
     pick = run.select(
         params=budget.params,
         latency_ms=budget.latency_ms,
@@ -104,8 +124,8 @@ def select(config: o.SelectConfig) -> SelectResult:
     trial, recovered, exported = pick.entry["trial"], None, None
     if recovery.recover_epochs:
         with run.folder.lock():
-            evaluator = load_evaluator(run.folder, device=run.folder.settings["device"])
-            recovered = recover(evaluator, pick.config, trial, recovery)
+            group.agree(trial)
+            recovered = recover_pick(pick, recovery, group)
     if export.to is not None:
         exported = export_subnet(
             *(load_evaluator(run.folder, training=False), trial, pick.config),
@@ -117,10 +137,27 @@ def select(config: o.SelectConfig) -> SelectResult:
     return SelectResult(pick, recovered, exported)
 
 
+def recover_pick(pick: Selection, recovery: o.RecoveryOptions, group: ProcessGroup) -> dict[str, Any]:
+    """The training, of all processes together."""
+    folder = replace(pick.run.folder, writes=group.first)
+    evaluator = load_evaluator(folder, device=folder.settings["device"])
+    evaluator = replace(evaluator, context=replace(evaluator.context, group=group))
+    return recover(evaluator, pick.config, pick.entry["trial"], recovery)
+
+
 def validate(config: o.SelectConfig) -> None:
     """Before anything is trained."""
+    if launched_processes() > 1 and not config.recovery.recover_epochs:
+        raise BadInput(
+            f"select without --recover-epochs is the work of one process, got {launched_processes()} of them; leave "
+            "out torchrun."
+        )
     if config.recovery.repair is not None and not config.recovery.recover_epochs:
         raise BadInput("--repair is about what recovery starts from; say --recover-epochs as well.")
+    if config.recovery.lora:
+        if not config.recovery.recover_epochs:
+            raise BadInput("--lora is about how recovery trains; say --recover-epochs as well.")
+        check_lora()
     export = config.export
     if export.to is not None:
         find_format(export.to, int8=export.int8)

@@ -24,6 +24,7 @@ from archwright.statistics.own_metric import is_own, resolve_own
 from archwright.store import RunFolder
 from archwright.store.run import INPUTS
 from archwright.tasks import TASK_KINDS
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.task_data import TaskData, load_task_data
 
 OUTSIDE_OF_RUN = ("compare", "preview", "dry_run")
@@ -32,7 +33,8 @@ NOTED_EVERY = 5.0
 """Seconds after which the remaining time of a run is noted again."""
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
-    **{"validation_role": "test", "precision": "float32", "for_": "compact"},
+    **{"validation_role": "test", "precision": "float32", "for_": "compact", "weights": "float32"},
+    **{"optimizer": "adamw", "gradient_checkpointing": False},
 }
 """Options that earlier versions did not have, and what their runs did."""
 
@@ -44,6 +46,12 @@ class RunContext:
     run: RunFolder
     config: CompressConfig
     task_data: TaskData
+    group: ProcessGroup = SINGLE_PROCESS
+    """The processes that train together; the first one does everything else."""
+
+    def loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """What a training minimizes: the mean over the targets of all processes."""
+        return self.task_data.loss(logits, targets, self.group)
 
     @property
     def seed(self) -> int:
@@ -109,23 +117,28 @@ class RunContext:
         return errors
 
 
-def load_context(folder: RunFolder, *, device: str = "cpu", training: bool = True) -> RunContext:
+def load_context(folder: RunFolder, *, device: str = "cpu", training: bool = True, taught: bool = True) -> RunContext:
     """The context of a run that has begun; the device may be another one.
 
-    Without `training` that of a finished run comes from its folder alone, which has no training rows.
+    Without `training` that of a finished run comes from its folder alone, which has no training rows; without `taught`
+    its rows are as they were before the original was there.
     """
     config = from_settings({**folder.settings, **own_inputs(folder)})
     if has_kept_inputs(folder) and not training:
         return teach(RunContext(folder, config, load_kept_inputs(folder, device=device)))
     task_data = load_task_data(config.model, config.data, seed=config.output.seed, device=device)
     check_inputs(folder, task_data)
-    return teach(RunContext(folder, config, task_data))
+    context = RunContext(folder, config, task_data)
+    return teach(context) if taught else context
 
 
 def teach(context: RunContext, original: PrunedNetwork | None = None) -> RunContext:
     """The context with the original's answers as targets where the kind of task learns from nothing else."""
     record = TASK_KINDS[context.task_data.task.kind].teach
-    taught: RunContext = context if record is None else record.load()(context, original)
+    if record is None:
+        return context
+    with context.group.first_ahead():
+        taught: RunContext = record.load()(context, original)
     return taught
 
 

@@ -17,11 +17,18 @@ def cut_original(context: RunContext, original: PrunedNetwork) -> PrunedNetwork:
 
     The run folder keeps the fine-tuned original as it was, to compare with and to learn from.
     """
-    model, before, data = context.config.model, context.original_model, context.task_data
+    data = context.task_data
     if context.start == context.run.original:
         return original
-    if context.start.exists():
-        return load_saved_network(context.start).to(data.device)
+    with context.group.first_ahead():  # which cuts, and saves what the others load
+        if context.start.exists():
+            return load_saved_network(context.start).to(data.device)
+        return cut(context, original)
+
+
+def cut(context: RunContext, original: PrunedNetwork) -> PrunedNetwork:
+    """What --vocabulary, --width and --embedding-rank leave of it, saved in the run folder."""
+    model, before, data = context.config.model, context.original_model, context.task_data
     with context.run.phase("cut"):
         if model.vocabulary != before.vocabulary and data.vocabulary is not None:
             keep_tokens(original, torch.from_numpy(data.vocabulary.kept))

@@ -1,105 +1,18 @@
-"""A run is bound to its inputs: digests of rows, weights and tokenizer stand in its folder.
+"""What a run of `compress` is bound to: its rows, the weights of its model, and the tokenizer."""
 
-Rows are digested as they are read: their tokens and targets. Weights are read once; as long as sizes and times of the
-files stay the same they are not read again.
-"""
-
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from transformers.utils import cached_file
-
-from archwright.checksums import file_checksum
-from archwright.data.batching import Encoded
-from archwright.environment import commit
-from archwright.errors import BadInput
-from archwright.logs import logger
 from archwright.store import RunFolder
+from archwright.training.digests import NOTE, bind_run, digest_rows, digest_tokenizer, digest_weights
 from archwright.training.task_data import TaskData
-from archwright.version import __version__
 
-NOTE = "digests"
-WEIGHTS = ("config.json", "*.safetensors", "*.bin", "*.gguf")
-"""Files of a checkpoint that its network is made of."""
-LETTERS = 32
+NAMES = {"rows": ("train", "data", "task"), "model": ("model",), "tokenizer": ("tokenizer", "model")}
 
 
 def check_inputs(run: RunFolder, task_data: TaskData) -> None:
     """BadInput where rows, weights or tokenizer are not those that the run was begun with; notes them for a new run."""
-    noted = run.note(NOTE)
-    whole = task_data.uncut or task_data
+    whole, noted = task_data.uncut or task_data, run.note(NOTE) or {}
     found = {
         "tokenizer": {"digest": digest_tokenizer(whole.tokenizer)},
-        "model": digest_weights(task_data.source, (noted or {}).get("model", {})),
-        "rows": {"digest": digest_rows(whole)},
+        "model": digest_weights(task_data.source, noted.get("model", {})),
+        "rows": {"digest": digest_rows(whole.encoded, whole.task.kind, whole.task.labels)},
     }
-    if noted is None:
-        if run.original.exists():
-            logger.warning(
-                "%s was begun by a version that noted no digests: whether rows, model and tokenizer are those of then "
-                "is not known; they are noted now",
-                run.path,
-            )
-        run.note_once(NOTE, {**found, "code": {"version": __version__, "commit": commit()}})
-        return
-    settings = run.settings
-    names = {"rows": ("train", "data", "task"), "model": ("model",), "tokenizer": ("tokenizer", "model")}
-    for what, digests in found.items():
-        before, now = noted.get(what, {}).get("digest"), digests["digest"]
-        if before is not None and now is not None and before != now:
-            source = next((settings[name] for name in names[what] if settings.get(name)), "the built-in task")
-            raise BadInput(
-                f"{run.path} was begun with other content of its {what}, digest {before[:12]}, got {now[:12]} from "
-                f"{source}; bring back what was there, or begin another run with --out."
-            )
-    if found["model"] != noted.get("model"):  # the same content at another time
-        run.note(NOTE, {**noted, "model": found["model"]})
-
-
-def digest_rows(task_data: TaskData) -> str:
-    """Of the tokens and targets of every split, and of the names of the labels."""
-    found = hashlib.sha256(json.dumps([task_data.task.kind, task_data.task.labels]).encode())
-    for split, encoded in sorted(task_data.encoded.items()):
-        found.update(split.encode())
-        for name, part in parts_of(encoded):
-            found.update(name.encode())
-            found.update(part.tobytes() if isinstance(part, np.ndarray) else json.dumps(part).encode())
-    return found.hexdigest()[:LETTERS]
-
-
-def parts_of(encoded: Encoded) -> Iterator[tuple[str, Any]]:
-    """Arrays and plain values of encoded rows, those of windows too, by name."""
-    for field in fields(encoded):
-        value = getattr(encoded, field.name)
-        if field.name == "windows" and value is not None:
-            yield from ((f"windows.{part.name}", getattr(value, part.name)) for part in fields(value))
-        else:
-            yield field.name, value
-
-
-def digest_tokenizer(tokenizer: Any) -> str:
-    """Of its vocabulary and rules; how it cuts and pads belongs to whoever calls it."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    document = dict(sorted(tokenizer.get_vocab().items())) if backend is None else json.loads(backend.to_str())
-    rules = {key: value for key, value in document.items() if backend is None or key not in ("truncation", "padding")}
-    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:LETTERS]
-
-
-def digest_weights(source: str, noted: Mapping[str, Any]) -> dict[str, Any]:
-    """The digest of a checkpoint's files with their sizes and times; taken from `noted` where these are the same."""
-    folder = Path(source)
-    if not folder.is_dir():
-        config = cached_file(source, "config.json", _raise_exceptions_for_missing_entries=False)
-        folder = folder if config is None else Path(config).parent
-    files = sorted({path for pattern in WEIGHTS for path in folder.glob(pattern)}) if folder.is_dir() else []
-    stamps = {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
-    if noted.get("files") == stamps:
-        return dict(noted)
-    sums = {path.name: file_checksum(path) for path in files}
-    digest = hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()[:LETTERS] if sums else None
-    return {"digest": digest, "files": stamps}
+    bind_run(run, found, NAMES, begun=run.original.exists())

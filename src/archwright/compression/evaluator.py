@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -22,12 +23,17 @@ from archwright.search import SAMPLERS, Candidate, Choices, Config, Constraint, 
 from archwright.spaces.subnetwork import ChainSpace, SubnetSpace, TrainedSpace
 from archwright.store import open_study
 from archwright.subnet.extract import extract
-from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters
+from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
+from archwright.training.precision import mixed_precision
 
 LAYERS = "nonembedding_parameters"
 CORNERS: dict[str, Callable[[Choices], Config]] = {"largest": largest, "smallest": smallest, "middle": middle}
 LIST_SAMPLER = "random"
 """For methods that list their configs: it tries those first, and there is nothing after that."""
+SEARCH_PRECISION = "search_precision"
+"""Note of a run: the precision in which the search evaluates; earlier versions noted none and took float32."""
+KEPT = "kept"
+"""User attribute of a told trial: its share of the non-embedding parameters, and heads and units by layer."""
 SCALED = "scaled_error"
 """Note of a run whose study holds scaled errors; runs of earlier versions hold perplexities as they are."""
 
@@ -60,8 +66,13 @@ class SubnetEvaluator:
         every tenth of the size; or all that the method has listed."""
         if self.configs is not None:
             return tuple(self.configs)
-        corners = tuple(CORNERS[name](self.space.choices) for name in self.context.config.search.corners)
-        return corners + (tuple(self.space.starts()) if isinstance(self.space, ChainSpace) else ())
+        options = self.context.config.search
+        corners = tuple(CORNERS[name](self.space.choices) for name in options.corners)
+        starts = tuple(self.space.starts()) if isinstance(self.space, ChainSpace) else ()
+        if options.minutes is None:
+            return corners + starts
+        # Time may end the search after a few trials: what is known to be good comes before corners but the whole.
+        return (*corners[:1], *starts, *corners[1:])
 
     def open_study(self) -> Study:
         """The run's study with the sampler of the config, which tries the corners of the space first."""
@@ -75,12 +86,22 @@ class SubnetEvaluator:
         )
         if not study.get_trials(deepcopy=False):
             self.context.run.note_once(SCALED, {"scaled": True})
+            self.context.run.note_once(SEARCH_PRECISION, {"precision": self.context.config.supernet.precision})
         return study
 
     def error(self, config: Config, rows: list[Batch]) -> float:
         """1 - the task's metric (or the perplexity) of this sub-network."""
         network, spec = self.weights.locate(config)
         return self.context.task_data.error(network, rows, spec)
+
+    def search_error(self, config: Config) -> float:
+        """The error on the rows that search, in the precision of the trainings: twice as fast where that is bfloat16.
+
+        It only chooses what is scored again; re-scoring and testing are done in float32, as an export answers.
+        """
+        noted = self.context.run.note(SEARCH_PRECISION) or {"precision": "float32"}
+        with mixed_precision(self.context.task_data.device, noted["precision"]):
+            return self.error(config, self.context.search_rows)
 
     def objective_value(self, error: float) -> float:
         """The error as the sampler sees it: scaled, because perplexities of up to 1e43 would drown all others."""
@@ -107,6 +128,10 @@ class SubnetEvaluator:
         """Of the non-embedding parameters of the whole network, as the checkpoint has it."""
         return nonembedding_parameters(self.space.anatomy, spec) / self.whole_layers
 
+    def describe(self, candidate: Candidate) -> dict[str, Any]:
+        """What who watches a running search sees of a trial: its share, and heads and units kept by layer."""
+        return {KEPT: {"share": self.share(candidate.built), "layers": sizes(candidate.built)}}
+
     def extract(self, config: Config) -> PrunedNetwork:
         """The sub-network as a network of its own, for inference."""
         network, spec = self.weights.locate(config)
@@ -115,9 +140,8 @@ class SubnetEvaluator:
     def objectives(self, table: LatencyTable | None) -> list[Objective]:
         """The validation error first, then the costs in the order of the config."""
         names = [name for name in self.context.config.search.objectives if name != ERROR]
-        rows = self.context.search_rows
         return [
-            Objective(ERROR, lambda candidate: self.objective_value(self.error(candidate.config, rows))),
+            Objective(ERROR, lambda candidate: self.objective_value(self.search_error(candidate.config))),
             *(Objective(name, self._measure(name, table)) for name in names),
         ]
 

@@ -84,7 +84,8 @@ class ExportResult:
         parity, apart = self.parity, self.parity.difference
         shapes = ", ".join(" x ".join(f"{size:g}" for size in shape_sizes(shape)) for shape in apart.shapes)
         lines = [
-            f"written:  {self.folder} ({parity.format}, {parity.bytes / 1e6:.1f} MB, {parity.parameters:,} parameters)",
+            f"written:  {self.folder} ({parity.format}, {parity.bytes / 1e6:.1f} MB, {parity.parameters:,} parameters"
+            f"{'' if parity.weights == 'float32' else f' in {parity.weights}, compared in float32'})",
             f"verified: loaded again, its logits differ by at most {apart.largest:.1e} (largest logit "
             f"{apart.largest_logit:.1f}, limit {parity.limit:.0e}) on real texts of shapes {shapes}",
         ]

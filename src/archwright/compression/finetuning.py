@@ -1,6 +1,7 @@
 """Fine-tuning of whole networks: the original, a sub-network by itself, and a selected one a little further."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -19,16 +20,25 @@ from archwright.logs import logger
 from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
-from archwright.random_streams import FINETUNING_BATCHES, RECOVERY_BATCHES, STAND_ALONE_BATCHES, TIMING_BATCHES
+from archwright.random_streams import (
+    ADAPTER_WEIGHTS,
+    FINETUNING_BATCHES,
+    RECOVERY_BATCHES,
+    STAND_ALONE_BATCHES,
+    TIMING_BATCHES,
+)
 from archwright.store import digest
 from archwright.store.arrays import read_arrays, write_arrays
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks import TASK_KINDS
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Carry, Checkpoints, Update, tokens_of, train_network
+from archwright.training.lora import low_rank_adapters
 from archwright.training.losses import find_distillation
 from archwright.training.precision import mixed_precision
+from archwright.training.recomputation import recompute_layers
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint, save_network
 
@@ -42,8 +52,8 @@ class TimeUp(Exception):
 
 def finetune_original(context: RunContext) -> PrunedNetwork:
     """The whole network, fine-tuned in the ordinary way: what every sub-network is compared with. Done once per run."""
-    run, task_data = context.run, context.original_data
-    if run.original.exists():
+    run, task_data, group = context.run, context.original_data, context.group
+    if group.agree(run.original.exists()):
         run.checkpoints("original").remove()  # a kill may have come between the two
         return load_saved_network(run.original).to(task_data.device)
     steps = plan_steps(context, "original", lambda: original_steps(context))
@@ -53,14 +63,16 @@ def finetune_original(context: RunContext) -> PrunedNetwork:
     network = load_checkpoint(task_data, context.original_model, context.config.supernet)
     with run.phase("original"):
         train_phase(
-            *(replace(context, task_data=task_data), network, plain_update(network, loss=task_data.loss)),
+            *(replace(context, task_data=task_data), network, plain_update(network, loss=context.loss)),
             phase="original",
             stream=FINETUNING_BATCHES,
             steps=steps,
             title="fine-tuning the original",
         )
-    save_network(network, task_data, run.original)
-    run.checkpoints("original").remove()
+    with group.first_ahead():  # the others may read it once it is there
+        if group.first:
+            save_network(network, task_data, run.original)
+        run.checkpoints("original").remove()
     return network
 
 
@@ -77,41 +89,86 @@ def original_steps(context: RunContext) -> int:
     steps = round(task_data.steps_per_epoch(options.batch_size) * epochs)
     if minutes is None or not steps:
         return steps
-    network = load_checkpoint(task_data, context.original_model, options).train()
-    seconds = seconds_per_step(plain_update(network, loss=task_data.loss), task_data, options)
+    network = load_checkpoint(task_data, context.original_model, options)
+    update = plain_update(network, loss=context.loss)
+    seconds = seconds_per_step(network, update, task_data, options, context.group)
     return max(1, min(steps, int(60 * minutes * TASK_KINDS[task_data.task.kind].shares.original / seconds)))
 
 
 def plan_steps(context: RunContext, phase: str, count: Callable[[], int]) -> int:
-    """The steps of a training, counted once per run and noted: timing them again would give another number."""
-    plan = context.run.note("plan") or {}
-    if phase not in plan:
-        plan = context.run.note("plan", {**plan, phase: count()})
-    return int(plan[phase])
+    """The steps of a training, counted once per run and noted: timing them again would give another number.
+
+    Of several processes all count, because a step of one needs the others; what the first one says counts for all.
+    """
+    plan, group = context.run.note("plan") or {}, context.group
+    steps = group.agree(plan.get(phase))
+    if steps is None:
+        steps = group.agree(count())
+        context.run.note("plan", {**plan, phase: steps})
+    return int(steps)
 
 
-def seconds_per_step(update: Update, task_data: TaskData, options: o.SupernetOptions) -> float:
+def seconds_per_step(
+    network: PrunedNetwork,
+    update: Update,
+    task_data: TaskData,
+    options: o.SupernetOptions,
+    group: ProcessGroup = SINGLE_PROCESS,
+) -> float:
     """Of a training with these options, measured over a few steps from its begin to its end, after one that warms up.
 
-    Batches differ in length: seconds per token are measured, and a step has as many tokens as the average one.
+    The network is not changed: the steps end with their gradients, which are deleted.
+
+    Batches differ in length: seconds per token are measured, and a step has as many tokens as the average one. Of
+    several processes all do the same steps, each its own rows, and the first one's time counts.
     """
+
+    def take_step(batch: Batch, share: float) -> None:
+        own = group.take_rows(batch)
+        with group.step([own]):
+            update(own, rng, share)
+
+    group.wait_for_first()
     rng, batches = np.random.default_rng(0), iter(task_data.training(options.batch_size, stream=TIMING_BATCHES)(0))
     shown = progress("timing a step", 1 + TIMED_STEPS)
-    with mixed_precision(task_data.device, options.precision), shown as bar:
-        update(next(batches), rng, 0.5)
+    kept = recompute_layers(network, options.gradient_checkpointing)
+    with mixed_precision(task_data.device, options.precision), kept, training_mode(network), shown as bar:
+        take_step(next(batches), 0.5)
         bar.advance()
         synchronize(task_data.device)
         start, tokens = perf_counter(), 0
         for step, batch in enumerate(islice(batches, TIMED_STEPS)):
-            update(batch, rng, (step + 0.5) / TIMED_STEPS)
+            take_step(batch, (step + 0.5) / TIMED_STEPS)
             tokens += tokens_of(batch)
             bar.advance()
-            if perf_counter() - start > TIMED_SECONDS:
+            if group.agree(perf_counter() - start > TIMED_SECONDS):
                 break
         synchronize(task_data.device)
-        seconds = perf_counter() - start
+        seconds = group.agree(perf_counter() - start)
+    network.zero_grad()
     usual = len(task_data.encoded["train"].ids) / task_data.steps_per_epoch(options.batch_size)
     return seconds / max(1, tokens) * usual
+
+
+@contextmanager
+def training_mode(network: PrunedNetwork) -> Iterator[None]:
+    """Training mode inside, and afterwards the mode there was."""
+    before = network.training
+    network.train()
+    try:
+        yield
+    finally:
+        network.train(before)
+
+
+def training_options(options: o.SupernetOptions) -> dict[str, Any]:
+    """What all trainings of a run have in common, as `train_network` takes it."""
+    return {
+        "every_seconds": options.checkpoint_seconds,
+        "precision": options.precision,
+        "optimizer": options.optimizer,
+        "recompute": options.gradient_checkpointing,
+    }
 
 
 def train_phase(
@@ -134,10 +191,11 @@ def train_phase(
         Schedule(steps=steps, learning_rate=options.learning_rate),
         seed=context.seed * 2 + stream,
         checkpoints=context.run.checkpoints(phase),
-        every_seconds=options.checkpoint_seconds,
         title=title,
         carry=carry,
-        precision=options.precision,
+        group=context.group,
+        share_rows=True,
+        **training_options(options),
     )
 
 
@@ -148,11 +206,11 @@ def original_teacher(context: RunContext) -> FixedTeacher:
     """
     temperature = context.config.supernet.temperature
     if TASK_KINDS[context.task_data.task.kind].teach is not None:
-        return FixedTeacher(lambda batch: batch.targets, context.task_data.loss)
+        return FixedTeacher(lambda batch: batch.targets, context.loss)
     distillation = find_distillation(context.task_data.task.kind)
 
     def distil(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-        return temperature**2 * distillation(logits, answers, temperature)
+        return temperature**2 * distillation(logits, answers, temperature, context.group)
 
     return FixedTeacher(TeacherAnswers(context), distil)
 
@@ -176,23 +234,32 @@ class TeacherAnswers:
     def logits(self) -> torch.Tensor:
         """Rows x classes (regression: x 1)."""
         file = self.context.run.path / "teacher.npz"
-        file.with_suffix(".npy").unlink(missing_ok=True)  # of an earlier version, without a checksum
-        if not file.exists():
-            write_arrays(file, {"logits": self.answer_all_rows()})
+        group = self.context.group
+        if group.first:
+            file.with_suffix(".npy").unlink(missing_ok=True)  # of an earlier version, without a checksum
+        if not group.agree(file.exists()):
+            logits = self.answer_all_rows()
+            with group.first_ahead():
+                if group.first:
+                    write_arrays(file, {"logits": logits})
         return torch.from_numpy(read_arrays(file)["logits"]).to(self.task_data.device)
 
     @torch.no_grad()
     def answer_all_rows(self) -> NDArray[np.float32]:
-        encoded, answers = self.task_data.encoded["train"], []
+        """Rows x classes; of several processes each answers a part of the rows and gets the answers of all."""
+        group, encoded = self.context.group, self.task_data.encoded["train"]
         batches = evaluation_batches(encoded, tokens=self.task_data.evaluation_tokens)
+        own, answers = group.deal(batches), []
         whole = torch.autocast(self.task_data.device.type, enabled=False)  # a training that asks may be less exact
-        with whole, progress("teacher's answers", encoded.rows, unit="rows") as bar:
-            for batch in batches:
-                answers.append(self.teacher(**batch.to(self.task_data.device).inputs).logits.float().cpu().numpy())
+        with whole, progress("teacher's answers", sum(len(b.rows) for b in own), unit="rows") as bar:
+            for batch in own or batches[:1]:  # without rows of its own a process learns how many classes there are
+                answers.append(self.teacher(**batch.to(self.task_data.device).inputs).logits.float().cpu())
                 bar.advance(len(batch.rows))
-        rows = np.concatenate([batch.rows for batch in batches])
-        logits: NDArray[np.float32] = np.concatenate(answers)[np.argsort(rows)]
-        return logits
+        logits = torch.zeros(sum(len(batch.rows) for batch in batches), answers[0].shape[1])
+        for batch, part in zip(own, answers, strict=False):
+            logits[torch.from_numpy(batch.rows)] = part
+        table: NDArray[np.float32] = group.sum(logits).numpy()
+        return table
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> torch.Tensor:
@@ -242,10 +309,9 @@ def finetune(
         Schedule(steps=round(steps_per_epoch * options.epochs), learning_rate=options.learning_rate),
         seed=task_data.seed,
         checkpoints=checkpoints,
-        every_seconds=options.checkpoint_seconds,
         title="fine-tuning one network",
         stop=round(steps_per_epoch * epochs),
-        precision=options.precision,
+        **training_options(options),
     )
     return network
 
@@ -258,27 +324,28 @@ def recover_subnet(
     The result is saved in the run folder, where `export --recovered` looks for it. A recovery that was killed goes on
     from its checkpoint, if it is asked for with the same options.
     """
-    task_data, options, run = context.task_data, context.config.supernet, context.run
+    task_data, options, run, group = context.task_data, context.config.supernet, context.run, context.group
     phase = f"recovery-{trial}-{digest(repr(recovery))[:8]}"
     freeze_embeddings(network, not options.train_embeddings)
-    before = context.errors(network)
+    before = context.errors(network) if group.first else {}
     steps = max(1, round(task_data.steps_per_epoch(options.batch_size) * recovery.recover_epochs))
-    train_network(
-        network,
-        task_data.training(options.batch_size, stream=RECOVERY_BATCHES),
-        plain_update(
+    rank, seed = recovery.lora, int(np.random.SeedSequence((context.seed, ADAPTER_WEIGHTS)).generate_state(1)[0])
+    with low_rank_adapters(network, rank, seed=seed) if rank else nullcontext():
+        train_network(
             network,
-            loss=task_data.loss,
-            teacher=original_teacher(context),
-        ),
-        Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),
-        seed=context.seed,
-        checkpoints=run.checkpoints(phase),
-        every_seconds=options.checkpoint_seconds,
-        title="recovery",
-        precision=options.precision,
-    )
+            task_data.training(options.batch_size, stream=RECOVERY_BATCHES),
+            plain_update(network, loss=context.loss, teacher=original_teacher(context)),
+            Schedule(steps=steps, learning_rate=recovery.recover_learning_rate),
+            seed=context.seed,
+            checkpoints=run.checkpoints(phase),
+            title="recovery",
+            group=group,
+            share_rows=True,
+            **training_options(options),
+        )
+    if not group.first:
+        return {"epochs": recovery.recover_epochs, "before": {}, "after": {}}
     save_network(network, task_data, run.recovered_network(trial))
     for left in run.path.glob(f"checkpoint-recovery-{trial}-*.safetensors"):  # also of other options
         left.unlink()
-    return {"epochs": recovery.recover_epochs, "before": before, "after": context.errors(network)}
+    return {"epochs": recovery.recover_epochs, "lora": rank, "before": before, "after": context.errors(network)}

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.checksums import verify_checksums, write_checksums
-from archwright.compression.digests import parts_of
 from archwright.data.batching import Encoded
 from archwright.data.tasks.task import Task
 from archwright.data.text.tokenizer import load_tokenizer
@@ -25,6 +24,7 @@ from archwright.networks.load import stock_config
 from archwright.store import RunFolder, atomic_folder
 from archwright.store.arrays import read_arrays, write_arrays
 from archwright.training.checkpoint_head import HeadMatch
+from archwright.training.digests import parts_of
 from archwright.training.task_data import TaskData
 
 FOLDER = "kept"

@@ -4,13 +4,14 @@ from dataclasses import asdict
 from itertools import islice
 
 from archwright.compression.context import RunContext
+from archwright.compression.ray_calibration import RayRunner, measures_on_ray
 from archwright.compression.vectors import draw_targets
 from archwright.data.batching import Batch
 from archwright.errors import Failed
 from archwright.networks.load import load_saved_network
 from archwright.networks.pruned import PrunedNetwork
 from archwright.random_streams import CALIBRATION_BATCHES
-from archwright.subnet.importance import REDUCTIONS, ImportanceOrder, order_by_importance, reorder
+from archwright.subnet.importance import REDUCTIONS, BatchRunner, ImportanceOrder, order_by_importance, reorder
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import load_checkpoint
 
@@ -22,17 +23,26 @@ def measure_order(context: RunContext, original: PrunedNetwork) -> ImportanceOrd
     """The order of heads, units and layers for this task; None with --order none."""
     if context.config.supernet.order == "none":
         return None
-    if context.run.note("order") is None:
+    if context.group.agree(context.run.note("order") is None):
         with context.run.phase("order"):
             batches = sample_batches(context)
             options = context.config.supernet
             order = order_by_importance(
-                *(original, batches, context.task_data.loss, REDUCTIONS[options.order]),
+                *(original, batches, context.task_data.row_loss, REDUCTIONS[options.order]),
                 remove_layers=options.space != "chain",
                 span=TASK_KINDS[context.task_data.task.kind].importance_span,
+                runner=batch_runner(context, original),
             )
         context.run.note("order", {**asdict(order), "rows": sum(len(batch.targets) for batch in batches)})
+    context.group.wait_for_first()  # its order counts: that of others may differ where two are equal but for rounding
     return read_order(context)
+
+
+def batch_runner(context: RunContext, network: PrunedNetwork) -> BatchRunner:
+    """Who measures on batches: the processes that train together, the nodes of --ray, or this process."""
+    if context.group.processes == 1 and measures_on_ray(context):
+        return RayRunner(str(context.config.search.ray), network)
+    return context.group
 
 
 def read_order(context: RunContext) -> ImportanceOrder | None:

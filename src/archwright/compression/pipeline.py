@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from archwright.compression.budgets.minutes import search_deadline
 from archwright.compression.budgets.targets import TARGETS, target_space
 from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.checkpoint_size import checkpoint_anatomy
-from archwright.compression.context import OLDER, RunContext, from_settings, teach, to_settings
+from archwright.compression.context import OLDER, RunContext, from_settings, load_context, teach, to_settings
 from archwright.compression.cutting import cut_original
 from archwright.compression.digests import check_inputs
 from archwright.compression.finetuning import finetune_original
@@ -34,6 +35,9 @@ from archwright.devices import deterministic_algorithms, limit_kernel_cache
 from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
 from archwright.networks.load import stock_config
+from archwright.networks.precision import LOW, choose_weights, stored_precisions
+from archwright.parallel.launcher import processes_here
+from archwright.parallel.ray_cluster import connect
 from archwright.progress import record_progress
 from archwright.reports.compress.page import render_compress_page
 from archwright.search import SAMPLERS
@@ -41,6 +45,7 @@ from archwright.spaces.subnetwork import SPACES
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, report_database_loss, write_atomic
 from archwright.tasks import TASK_KINDS
 from archwright.threads import choose_threads
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.precision import choose_precision
 from archwright.training.task_data import TaskData, load_task_data
 
@@ -51,9 +56,16 @@ BEFORE_CHAIN = ("space", "strategy", "order")
 
 
 def run_compression(
-    config: CompressConfig, task_data: TaskData | None = None, *, lender: Path | None = None
+    config: CompressConfig,
+    task_data: TaskData | None = None,
+    *,
+    lender: Path | None = None,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> FinishedRun:
-    """The finished run, now or from an earlier time; a lender is a run of the same options but for the method."""
+    """The finished run, now or from an earlier time; a lender is a run of the same options but for the method.
+
+    Of several processes this is what the first one does; the others do `assist_compression`.
+    """
     limit_kernel_cache()
     config = resolve_space(config)
     method = METHODS[config.supernet.method]
@@ -65,30 +77,39 @@ def run_compression(
         config = fit_space(config, task_data)
     validate(config, task_data)
     folder = config.output.out or default_folder(config, task_data)
-    config, task_data = go_on_with_rows(config, folder, task_data)
+    config, task_data = go_on_with_rows(config, folder, task_data, group.processes)
     settings = to_settings(config)
-    threads = choose_threads(config.output.threads, config.search.workers, note=folder / "threads.json")
+    processes = max(config.search.workers, processes_here())
+    threads = choose_threads(config.output.threads, processes, note=folder / "threads.json")
     if not is_run(folder):
         validate_new_run(config, task_data)
     run = begin_run(folder, settings)
     check_inputs(run, task_data)
     if run.is_complete(settings):
         run.sweep()  # a kill may have come after the last file
+        group.agree({"folder": str(run.path.resolve()), "complete": True})
         return tell_finished(load_run(run.path))
-    with run.lock(), record_progress(run.progress), deterministic_algorithms(config.output.deterministic):
+    with (
+        run.lock(),
+        record_progress(run.progress),
+        deterministic_algorithms(config.output.deterministic),
+        nullcontext() if config.search.ray is None else connect(config.search.ray),  # once for all that use it
+    ):
         run.renew(settings)
         run.note_once("threads", {"threads": threads})
         write_config(run.path / "config.yaml", from_settings({**settings, "out": run.path.resolve()}))
         if lender is not None:
             copy_original(run, RunFolder(lender))
         keep_inputs(run, task_data)
-        context = RunContext(run, config, task_data)
+        group.agree({"folder": str(run.path.resolve()), "complete": False})
+        context = RunContext(run, config, task_data, group)
         start = time.monotonic() - sum(run.seconds.values())
         original = finetune_original(context)
         context = teach(context, original)
         original = cut_original(context, original)
         order = measure_order(context, original) if method.samplers else None
         method.prepare(context, original, order)  # trains the super-network, or lists what to evaluate
+        context = replace(context, group=SINGLE_PROCESS)  # what follows the first process does alone
         run.note("ready", {"method": config.supernet.method})
         rescored = BANDS * RESCORED if context.halves else BANDS
         deadline = search_deadline(context, original, start=start, rescored=rescored)
@@ -106,7 +127,33 @@ def run_compression(
         delete_unused_networks(evaluator, study)
         write_atomic(run.report, render_compress_page(result))
         run.finish(settings)
+    group.wait_for_first()
     return tell_finished(load_run(run.path))
+
+
+def assist_compression(config: CompressConfig, group: ProcessGroup) -> FinishedRun:
+    """What every process but the first does: it takes part in the trainings of the run, which the first one leads.
+
+    It reads config, rows and networks from where the first one says and writes nothing; the run folder must be one
+    that all processes see.
+    """
+    limit_kernel_cache()
+    begun = group.agree({"folder": "", "complete": False})
+    run = RunFolder(Path(str(begun["folder"])), writes=False)
+    if not begun["complete"]:
+        choose_threads(config.output.threads, processes_here(), note=run.path / "threads.json")
+        context = replace(load_context(run, device=config.output.device, taught=False), group=group)
+        method = METHODS[context.config.supernet.method]
+        with deterministic_algorithms(context.config.output.deterministic):
+            original = finetune_original(context)
+            context = teach(context, original)
+            original = cut_original(context, original)
+            order = measure_order(context, original) if method.samplers else None
+            if method.trains_together:
+                method.prepare(context, original, order)
+        del original
+        group.wait_for_first()  # until it has searched and measured
+    return load_run(run.path)
 
 
 def tell_finished(run: FinishedRun) -> FinishedRun:
@@ -167,30 +214,51 @@ def go_on_as_begun(config: CompressConfig, folder: Path) -> CompressConfig:
     return make_config(CompressConfig, {**values, **older}) if older else config
 
 
-def go_on_with_rows(config: CompressConfig, folder: Path, task_data: TaskData) -> tuple[CompressConfig, TaskData]:
+def go_on_with_rows(
+    config: CompressConfig, folder: Path, task_data: TaskData, processes: int = 1
+) -> tuple[CompressConfig, TaskData]:
     """The config as `go_on_as_begun`, and the rows as that version split them."""
     begun = go_on_as_begun(config, folder)
     before, after = config_values(config), config_values(begun)
     changed = [f"--{name} {after[name]}" for name in after if after[name] != before[name]]
     if changed:
         logger.warning("%s was begun by an earlier version and goes on as it began: %s", folder, " ".join(changed))
-    begun = choose_run_precision(choose_batch_size(begun, folder, task_data), folder, task_data)
+    begun = choose_run_precision(choose_batch_size(begun, folder, task_data, processes), folder, task_data)
     return begun, task_data if begun.data == config.data else load_data(begun)
 
 
-def choose_batch_size(config: CompressConfig, folder: Path, task_data: TaskData) -> CompressConfig:
-    """The config with a number of texts per step where none is given: that of the run, or what suits the task."""
-    if config.supernet.batch_size:
-        return config
-    usual = TASK_KINDS[task_data.task.kind].batch_size
-    size = RunFolder(folder).settings["batch_size"] if is_run(folder) else usual
+def choose_batch_size(config: CompressConfig, folder: Path, task_data: TaskData, processes: int = 1) -> CompressConfig:
+    """The config with a number of texts per step where none is given: that of the run, or what suits the task.
+
+    Of several processes each reads --batch-size texts of a step. The run is about all of them: it is the same as one
+    of a single process with so large a --batch-size, which may go on with it.
+    """
+    own = config.supernet.batch_size
+    if not own and is_run(folder):
+        size = RunFolder(folder).settings["batch_size"]
+    else:
+        size = processes * (own or TASK_KINDS[task_data.task.kind].batch_size)
+    if processes > 1:
+        words = (processes, size, size // processes)
+        logger.warning("%d processes train together: a step has %d rows, about %d of them in each process", *words)
     return replace(config, supernet=replace(config.supernet, batch_size=size))
 
 
 def choose_run_precision(config: CompressConfig, folder: Path, task_data: TaskData) -> CompressConfig:
-    """The config with the precision of trainings where it is left to us: that of the run, or what the device is for."""
+    """The config with the precision of trainings where it is left to us: that of the run, or what the device is for.
+
+    Weights in bfloat16 are multiplied in bfloat16 everywhere.
+    """
     if config.supernet.precision != "auto":
         return config
+    source = task_data.source
+    stored = stored_precisions(source)
+    if choose_weights(config.model.weights, source, stored) in LOW:
+        logger.warning(
+            "weights stay in bfloat16, as the checkpoint has its %s numbers; --weights float32 doubles the memory",
+            f"{sum(stored.values()):,}",
+        )
+        return replace(config, supernet=replace(config.supernet, precision="bfloat16"))
     width = checkpoint_anatomy(task_data, config.model).width
     usual = choose_precision(task_data.device, width)
     precision = RunFolder(folder).settings["precision"] if is_run(folder) else usual

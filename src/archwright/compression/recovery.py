@@ -23,7 +23,7 @@ def recover(evaluator: SubnetEvaluator, config: Config, trial: int, recovery: o.
     start, repair = choose_start(evaluator, config, recovery.repair)
     with deterministic_algorithms(context.config.output.deterministic):
         record, repaired = recover_subnet(context, start, trial, recovery), None
-    if repair != "none":
+    if repair != "none" and context.group.first:
         repaired, record["before"] = record["before"], context.errors(evaluator.extract(config))
     return {**record, "repair": repair, "repaired": repaired}
 
@@ -38,12 +38,12 @@ def choose_start(evaluator: SubnetEvaluator, config: Config, repair: str | None)
     plain = evaluator.extract(config)
     if spec is None or repair == "none":
         return plain, "none"
-    batches = sample_batches(evaluator.context)
+    batches, group = sample_batches(evaluator.context), evaluator.context.group
     name = repair or "least-squares"
     repaired = REPAIRS[name](network, spec, record_streams(network, batches[::2]))
     checked = batches[1::2] or batches
     loss = evaluator.context.task_data.loss
-    if repair is None and mean_loss(repaired, checked, loss) >= mean_loss(plain, checked, loss):
+    if repair is None and group.agree(mean_loss(repaired, checked, loss) >= mean_loss(plain, checked, loss)):
         return plain, "none"
     return repaired, name
 

@@ -106,6 +106,7 @@ def describe_run(evaluator: SubnetEvaluator) -> dict[str, Any]:
         "family": network.backbone["model_type"],
         "pooling": network.pooling,
         "task": task.name,
+        "kind": task.kind,
         "task_note": task.note,
         "rows": {split: encoded.rows for split, encoded in context.task_data.encoded.items()},
         "metric": short_name(task.metric),

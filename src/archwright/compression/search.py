@@ -72,7 +72,8 @@ def run_search(evaluator: SubnetEvaluator, *, deadline: float | None = None) -> 
 def search_here(evaluator: SubnetEvaluator, table: LatencyTable | None) -> Iterator[Callable[..., None]]:
     """`search` in this process, given trials, deadline and on_trial."""
     objectives, constraints = evaluator.objectives(table), evaluator.constraints(table)
-    yield partial(search, evaluator.open_study(), evaluator.space, objectives, constraints=constraints)
+    study, describe = evaluator.open_study(), evaluator.describe
+    yield partial(search, study, evaluator.space, objectives, constraints=constraints, describe=describe)
 
 
 def join_search(evaluator: SubnetEvaluator, *, wait_minutes: float) -> int:

@@ -1,6 +1,5 @@
 """Training of the super-network: in every step some of its sub-networks are trained together."""
 
-import copy
 from functools import partial
 
 from archwright.compression.context import RunContext
@@ -18,6 +17,7 @@ from archwright.subnet.importance import ImportanceOrder, Loss, reorder
 from archwright.subnet.strategies import STRATEGIES, SubnetDraws
 from archwright.subnet.supernet import FixedTeacher, plain_update, supernet_update
 from archwright.tasks import TASK_KINDS
+from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.losses import find_distillation
 from archwright.training.schedule import Schedule
@@ -32,8 +32,8 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
 
     With --start original it is `original` itself that is trained.
     """
-    run, options = context.run, context.config.supernet
-    if run.supernet.exists():
+    run, options, group = context.run, context.config.supernet, context.group
+    if group.agree(run.supernet.exists()):
         run.checkpoints("supernet").remove()
         return
     pretrained = options.start == "pretrained"
@@ -41,13 +41,14 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
     freeze_embeddings(network, not options.train_embeddings)
     if order:
         reorder(network, order)
-    space = open_space(context, network, order)
+    with group.first_ahead():  # it may measure what heads and units cost
+        space = open_space(context, network, order)
     taught = TASK_KINDS[context.task_data.task.kind].teach is not None
     teacher = original_teacher(context) if options.teacher == "original" or taught else None
     steps = plan_steps(context, "supernet", lambda: supernet_steps(context, network, space, teacher))
     with run.phase("supernet"):
-        frontier, loss = Frontier(space), context.task_data.loss
-        step = supernet_step(network, space, options, teacher, frontier, lower_end(context, steps), loss=loss)
+        frontier, end = Frontier(space), lower_end(context, steps)
+        step = supernet_step(network, space, options, teacher, frontier, end, loss=context.loss, group=group)
         train_phase(
             *(context, network, step),
             phase="supernet",
@@ -56,8 +57,10 @@ def train_supernet(context: RunContext, original: PrunedNetwork, order: Importan
             title="training the super-network",
             carry=frontier,
         )
-    save_network(network, context.task_data, run.supernet)
-    run.checkpoints("supernet").remove()
+    with group.first_ahead():
+        if group.first:
+            save_network(network, context.task_data, run.supernet)
+        run.checkpoints("supernet").remove()
 
 
 def supernet_steps(
@@ -73,10 +76,11 @@ def supernet_steps(
         return steps
     end = TASK_KINDS[context.task_data.task.kind].shares.training
     seconds_left = 60 * minutes * end - sum(run.seconds.values())
-    twin, loss = copy.deepcopy(network).train(), context.task_data.loss
+    loss, group = context.loss, context.group
+    step = supernet_step(network, space, options, teacher, loss=loss, group=group)
     plain, whole = (
-        seconds_per_step(update, context.task_data, options)
-        for update in (plain_update(twin, loss=loss), supernet_step(twin, space, options, teacher, loss=loss))
+        seconds_per_step(network, update, context.task_data, options, group)
+        for update in (plain_update(network, loss=loss), step)
     )
     original_steps = (run.note("plan") or {}).get("original", 0)
     original_step = run.seconds.get("original", 0.0) / original_steps if original_steps else 0.0
@@ -92,10 +96,12 @@ def supernet_step(
     smallest_share: float = SMALLEST,
     *,
     loss: Loss,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> Update:
     """One step of the strategy; a frontier that is given learns which sub-networks do well for their size.
 
-    On the chain no sub-network is smaller than `smallest_share` of the cost.
+    On the chain no sub-network is smaller than `smallest_share` of the cost. Of several processes all draw the same
+    sub-networks, each learns from its own rows, and `loss` is over those of all.
     """
     frontier = frontier or Frontier(space)
     distillation = find_distillation(network.config.kind)
@@ -104,10 +110,11 @@ def supernet_step(
         subnet_draws(space, frontier, smallest_share),
         STRATEGIES[options.strategy],
         loss=loss,
-        distil=lambda logits, answers: distillation(logits, answers, options.temperature),
+        distil=lambda logits, answers: distillation(logits, answers, options.temperature, group),
         teacher=teacher,
         clip=Schedule.clip if teacher else None,
-        seen=frontier.record_loss,
+        seen=lambda spec, worse: frontier.record_loss(spec, group.mean(worse)),
+        average=group.average_part if group.processes > 1 else None,
     )
 
 

@@ -7,12 +7,15 @@ from archwright.compression.budgets.targets import TARGETS, validate_target
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.evaluator import check_latency, params_bounds
 from archwright.compression.methods import METHODS
+from archwright.compression.methods.one_shot import chosen_shares
 from archwright.compression.space import ERROR, GENERATION, LATENCY
 from archwright.compression.studies.fidelity import draw_subnets
 from archwright.configs import compress as o
 from archwright.configs.compress import CompressConfig
 from archwright.devices import resolve_device
 from archwright.errors import BadInput
+from archwright.networks.load import stock_config
+from archwright.networks.precision import LOW, choose_weights, stored_precisions
 from archwright.objectives.costs import OBJECTIVES
 from archwright.objectives.latency import measure_latency
 from archwright.parallel.ray_cluster import check_ray
@@ -22,6 +25,7 @@ from archwright.statistics.vectors import NEIGHBOURS
 from archwright.store import check_store
 from archwright.subnet.anatomy import read_anatomy
 from archwright.tasks import TASK_KINDS
+from archwright.training.recomputation import can_recompute
 from archwright.training.task_data import TaskData, check_positions, describe_checkpoint, load_checkpoint
 
 FEWEST_SUBNETS = 3
@@ -32,6 +36,7 @@ def validate(config: CompressConfig, task_data: TaskData) -> None:
     """BadInput for everything that can be known before the weights are loaded."""
     validate_method(config.supernet, config.search)
     validate_fidelity(config.fidelity, method=config.supernet.method)
+    validate_memory(config, task_data)
     if config.model.width is not None:
         validate_width(config)
     if TASK_KINDS[task_data.task.kind].teach is not None:
@@ -55,6 +60,7 @@ def validate_method(options: o.SupernetOptions, search: o.SearchOptions) -> None
     if options.epochs < options.min_epochs != o.SupernetOptions.min_epochs:
         raise BadInput(f"--min-epochs must be at most --epochs, {options.epochs:g}, got {options.min_epochs:g}.")
     method, usual = METHODS[options.method], usual_values(options)
+    chosen_shares(options)  # refuses what is no share
     for name in method.unused:
         if getattr(options, name) != usual[name]:
             raise BadInput(
@@ -69,10 +75,28 @@ def validate_method(options: o.SupernetOptions, search: o.SearchOptions) -> None
     if options.space == "chain" and options.order == "none":
         raise BadInput("--space chain is made of importance scores, got --order none; take fisher or taylor.")
     if search.ray is not None:
-        if not method.standalone:
-            able = " or ".join(name for name in METHODS if METHODS[name].standalone)
-            raise BadInput(f"--ray trains networks one by one, so it needs --method {able}, got {options.method}.")
         check_ray(search.ray)
+
+
+def validate_memory(config: CompressConfig, task_data: TaskData) -> None:
+    """Weights in bfloat16 and what needs more digits; layers that keep all that they compute."""
+    model, options = config.model, config.supernet
+    dtype = choose_weights(model.weights, task_data.source, stored_precisions(task_data.source))
+    if dtype in LOW:
+        needs = "--precision float32" if options.precision == "float32" else None
+        needs = "--embedding-rank" if model.embedding_rank is not None else needs
+        needs = "--width" if model.width is not None else needs
+        needs = "--compare quantized" if "quantized" in config.compare.compare else needs
+        if needs is not None:
+            raise BadInput(
+                f"{needs} needs weights in float32, got --weights {model.weights}, which keeps bfloat16 here; take "
+                "--weights float32."
+            )
+    if options.gradient_checkpointing and not can_recompute(describe_checkpoint(task_data, model, whole=True)):
+        family = stock_config(task_data.source).model_type
+        raise BadInput(
+            f"--gradient-checkpointing needs layers that transformers can run again, got {family}; leave it out."
+        )
 
 
 def validate_width(config: CompressConfig) -> None:

@@ -32,6 +32,9 @@ class WeightSource(Protocol):
     def is_kept(self, config: Config) -> bool:
         """Whether these weights are still there: networks with weights of their own are deleted when they lose."""
 
+    def own_folder(self, config: Config) -> Path | None:
+        """Where a network with weights of its own lies; None: it is a part of the one that all share."""
+
 
 @dataclass(frozen=True)
 class SharedWeights:
@@ -45,6 +48,9 @@ class SharedWeights:
 
     def is_kept(self, config: Config) -> bool:
         return True
+
+    def own_folder(self, config: Config) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,11 @@ class ChainWeights:
         return network.to(self.context.task_data.device), None
 
     def is_kept(self, config: Config) -> bool:
-        return config["source"] == SUPERNET or (self.context.run.networks / config["source"]).exists()
+        folder = self.own_folder(config)
+        return folder is None or folder.exists()
+
+    def own_folder(self, config: Config) -> Path | None:
+        return None if config["source"] == SUPERNET else self.context.run.networks / config["source"]
 
     def delete_except(self, best: Iterable[Config], tried: Iterable[Config]) -> None:
         """Deletes tried candidates that are not among the best; the space still knows what they were."""
@@ -94,6 +104,9 @@ class StandaloneWeights:
 
     def is_kept(self, config: Config) -> bool:
         return self.folder(config).exists()
+
+    def own_folder(self, config: Config) -> Path:
+        return self.folder(config)
 
     def folder(self, config: Config) -> Path:
         """Where the trained network is saved; runs of earlier versions have a second training of the whole one."""

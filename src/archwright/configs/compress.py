@@ -17,6 +17,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "start": "pretrained",
         "repair": "mask",
         "precision": "float32",
+        "weights": "float32",
         "learning_rate": 2e-5,
         "batch_size": 4,
         "temperature": 10.0,
@@ -53,6 +54,15 @@ PRECISIONS = {
     "auto": "bfloat16 where the device computes it by itself and the network is not narrow, else float32",
     "float32": "the same everywhere",
     "bfloat16": "matrix products of trainings with three digits; weights, sums and every evaluation stay float32",
+}
+WEIGHTS = {
+    "auto": "float32; as the checkpoint where that has bfloat16 and 500 million parameters or more",
+    "float32": "all digits, twice the memory",
+    "checkpoint": "as the checkpoint stores them, bfloat16 or float32; sums and losses are float32 all the same",
+}
+OPTIMIZERS = {
+    "adamw": "8 bytes per trained weight for its moments",
+    "adamw-8bit": "2 bytes: moments in 8 bit, with a scale for every 256 of them",
 }
 ROLES = {
     "choose": "its rows choose, and the test rows are cut from --train",
@@ -100,6 +110,8 @@ class ModelOptions:
     width: str | float | None = option(None, metavar="N|N%")
     """Hidden width of an encoder: so many channels of its residual stream stay, by their importance for the task, and
     what read the others is repaired by least squares; as the checkpoint has it if not said."""
+    weights: str = option("auto", choices=WEIGHTS)
+    """Precision of the weights in memory, in the run folder and in exports."""
     cut: str = option("after", choices=CUTS)
     """When --vocabulary and --embedding-rank make the network smaller; --width always does after fine-tuning. A
     vocabulary is cut before where answers stand at tokens (squad, tokens, lm)."""
@@ -161,7 +173,8 @@ class DataOptions:
     validation_rows: int = option(2000, minimum=0)
     """Judge sub-networks on at most so many rows, 0 for all."""
     test_rows: int = option(0, minimum=0)
-    """Report on at most so many test rows, 0 for all."""
+    """Report on at most so many test rows; 0: on all, but where they are more than 1,000 and more than a quarter of the
+    training rows, on so many of them."""
     max_length: int = 128
     """Longest text in tokens; longer ones are cut (squad: read in overlapping windows; lm: cut into blocks)."""
 
@@ -200,10 +213,18 @@ class SupernetOptions:
     """Texts per step; 0 for what suits the task: 32, of lm 4 blocks."""
     precision: str = option("auto", choices=PRECISIONS)
     """Of the matrix products in trainings; a run goes on with the one it began with."""
+    optimizer: str = option("adamw", choices=OPTIMIZERS)
+    """Of all trainings; of weights in bfloat16 either computes in float32 and rounds at random."""
+    gradient_checkpointing: bool = False
+    """Keep only the inputs of layers for the way back and compute the rest again: much less memory for activations, a
+    third more time."""
     temperature: float = option(2.0, above=0)
     """Softens the answers that sub-networks learn from."""
     repair: str = option("least-squares", choices=members("subnet.pruning", "REPAIRS"))
     """Of networks that are pruned without training: what is done to the weights that are left, on training rows."""
+    shares: tuple[str, ...] = option((), metavar="N%,N%")
+    """Methods retraining-free, head-pruning and magnitude: sizes to prune to, of the non-embedding parameters
+    (retraining-free: of their FLOPs); 90%, 80% and so on to 10% if not said. Each is a network on disk."""
     train_embeddings: bool = False
     """Train the embedding tables too; they are half of a small model, and each step pays for all of their rows."""
     fisher_trust: float = option(0.2, minimum=0, maximum=1)
@@ -236,8 +257,9 @@ class SearchOptions:
     workers: int = option(1, minimum=1)
     """Processes that search together on this machine; more can join with `archwright worker`."""
     ray: str | None = option(None, metavar="ADDRESS")
-    """Train the networks of standard NAS on this Ray cluster: host:port, auto for the one of this machine, or local to
-    start one; model and data must lie at the same paths there."""
+    """Evaluate sub-networks, and with --method standard or layer-dropping train them, on this Ray cluster: host:port,
+    auto for the one of this machine, or local to start one. To train there, model and data must lie at the same
+    paths."""
     store: str | None = None
     """Where the trials are kept: sqlite:///FILE or postgresql://...; a journal file in the run folder if not said."""
 
@@ -359,6 +381,9 @@ class RecoveryOptions:
     the lower loss on training rows that were not used for it."""
     recover_learning_rate: float = option(1e-4, above=0, below=1)
     """Peak learning rate of that."""
+    lora: int = option(0, minimum=0)
+    """Train only adapters of this rank beside the linears of its layers, and put what they learnt into the weights; 0
+    trains the weights themselves. Needs the package peft."""
     threads: int = option(0, minimum=0)
     """Threads of that; 0 for all cores."""
 

@@ -1,7 +1,7 @@
 """Tokenized rows to batches, padded only to their longest row."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Batch:
     """Question answering: what all windows of the encoded data mean."""
     asked: torch.Tensor | None = None
     """Token classification: rows x time, true at the tokens that a network is asked about; None: everywhere."""
+    stand_in: bool = False
+    """Whether it stands in for no rows at all, in a process that has none of a batch that several share."""
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch with its tensors on this device."""
@@ -40,7 +42,7 @@ class Batch:
             return self
         inputs = {name: tensor.to(device) for name, tensor in self.inputs.items()}
         asked = None if self.asked is None else self.asked.to(device)
-        return Batch(inputs, self.targets.to(device), self.rows, self.windows, asked)
+        return replace(self, inputs=inputs, targets=self.targets.to(device), asked=asked)
 
 
 def encode(rows: Split, tokenizer: Any, *, max_length: int) -> Encoded:

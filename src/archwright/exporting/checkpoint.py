@@ -3,8 +3,9 @@
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -19,6 +20,7 @@ from archwright.exporting.formats import ExportFormat, find_format
 from archwright.exporting.kinds import task_export
 from archwright.exporting.parity import Int8Report, Latency, Parity, Run, TestError, compare_outputs
 from archwright.logs import silence_libraries
+from archwright.networks.precision import LOW, Float32Arithmetic
 from archwright.progress import progress
 
 Batches = Sequence[Mapping[str, Tensor]]
@@ -52,7 +54,7 @@ def export(
             "layers no stock class has; export to compact."
         )
     with silence_libraries(), progress(f"export to {to}", 3, "steps") as bar, write_whole_folder(folder) as place:
-        with export_mode(network, tokenizer) as ready:
+        with export_mode(network, tokenizer, keeps_bfloat16=form.keeps_bfloat16) as ready:
             try:
                 form.write(ready, place, batches[0])
             except SafetensorError as error:
@@ -64,7 +66,8 @@ def export(
         run = form.load(place, traits.kind)
         precision = 1e-4 if traits.causal else 1e-5  # what single precision explains
         limit = max(form.limit, precision)
-        difference = compare_outputs(reference, run, batches, kind=traits.kind)
+        with exact_arithmetic(network):
+            difference = compare_outputs(reference, run, batches, kind=traits.kind)
         if not difference.share <= limit:  # also when it is not a number
             raise Failed(
                 f"an export to {to} must keep every logit within {limit:.0e} of the largest logit (or of 1), "
@@ -86,7 +89,8 @@ def export(
             stored_parameters=form.count_stored(place / form.weights),
             bytes=weight_bytes(place, form.weights),
             latency=exported_latency,
-            int8=write_int8(form, place, traits.kind, reference, batches, latency, test_error) if int8 else None,
+            int8=write_int8(form, place, network, reference, batches, latency, test_error) if int8 else None,
+            weights=str(network.dtype if form.keeps_bfloat16 and network.dtype in LOW else torch.float32)[6:],
             test_error=exported_error,
             test_rows=None if exported_error is None else test_rows,
             notes=tuple(notes),
@@ -104,10 +108,16 @@ def export(
 
 
 @contextmanager
-def export_mode(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[PreTrainedModel]:
-    """The network in evaluation mode and single precision, with the same tensors if they have it; then as it was."""
-    single = all(tensor.dtype == torch.float32 for tensor in network.parameters())
-    ready = copy.copy(network) if single else copy.deepcopy(network).float()
+def export_mode(
+    network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, keeps_bfloat16: bool = False
+) -> Iterator[PreTrainedModel]:
+    """The network in evaluation mode and single precision, with the same tensors if they have it; then as it was.
+
+    With `keeps_bfloat16` that precision does as well.
+    """
+    written = (torch.float32, torch.bfloat16) if keeps_bfloat16 else (torch.float32,)
+    as_it_is = all(tensor.dtype in written for tensor in network.parameters())
+    ready = copy.copy(network) if as_it_is else copy.deepcopy(network).float()
     ready.config = copy.deepcopy(network.config)  # saving writes into it
     if getattr(ready.config, "pad_token_id", None) is None:
         ready.config.pad_token_id = tokenizer.pad_token_id  # by which stock decoders find the last token
@@ -119,10 +129,18 @@ def export_mode(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
             module.training = training
 
 
+def exact_arithmetic(network: PreTrainedModel) -> AbstractContextManager[Any]:
+    """Weights in bfloat16 are compared by what they compute in float32, in which the same limits hold as for others.
+
+    In bfloat16 two ways to write the same sum differ in the third digit, and so would a wrong weight.
+    """
+    return Float32Arithmetic() if network.dtype in LOW else nullcontext()
+
+
 def write_int8(
     form: ExportFormat,
     place: Path,
-    kind: str,
+    network: PreTrainedModel,
     reference: Run,
     batches: Batches,
     latency: Latency | None,
@@ -131,7 +149,8 @@ def write_int8(
     if form.quantize is None:
         return None
     file, run = form.quantize(place)
-    difference = compare_outputs(reference, run, batches, kind=kind)
+    with exact_arithmetic(network):
+        difference = compare_outputs(reference, run, batches, kind=network_traits(network).kind)
     timing, error = latency(run) if latency else None, test_error(run) if test_error else None
     return Int8Report(file, weight_bytes(place, file), difference, timing, error)
 

@@ -86,6 +86,7 @@ def run_logits(
 COMPACT = ExportFormat(
     write=lambda network, folder, batch: save_checkpoint(network, None, folder),
     load=load_compact,
+    keeps_bfloat16=True,
     trust=", trust_remote_code=True",
     otherwise="check that the reference is the network that was extracted",
 )

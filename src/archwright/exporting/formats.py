@@ -45,6 +45,8 @@ class ExportFormat:
     """How many numbers the file with the weights holds."""
     usage: Callable[[TaskExport], str] = lambda kind: kind.usage
     """How a user runs it, for the model card."""
+    keeps_bfloat16: bool = False
+    """Whether weights in bfloat16 are written as they are; otherwise they become float32."""
     stock: bool = False
     """Whether it is one of transformers' own classes."""
     library: str = "transformers"

@@ -62,7 +62,14 @@ def load_stock(folder: Path, kind: str) -> Callable[[Mapping[str, Tensor]], Tens
     return run_logits(stock_head(kind).auto.from_pretrained(folder), task_export(kind).stock_logits)
 
 
-HF = ExportFormat(write=write_stock, load=load_stock, stock=True, notes={"mean": POOLED}, otherwise="export to compact")
+HF = ExportFormat(
+    write=write_stock,
+    load=load_stock,
+    keeps_bfloat16=True,
+    stock=True,
+    notes={"mean": POOLED},
+    otherwise="export to compact",
+)
 HF_PADDED = replace(HF, write=partial(write_stock, padded=True))
 
 

@@ -77,6 +77,8 @@ class Parity:
     """Of the exported network, where there is an 8-bit twin to compare it with."""
     test_rows: int | None = None
     """Rows that these errors are about."""
+    weights: str = "float32"
+    """Precision of the stored weights; logits are compared in float32 in any case."""
     notes: tuple[str, ...] = ()
     """What was made smaller beside the layers: tokens kept, texts touched, rank and width."""
 

@@ -34,6 +34,9 @@ UNREADABLE = (
 )
 """What transformers raises, depending on the way in which a checkpoint is damaged."""
 
+HEAD_DEVIATION = 0.02
+"""Standard deviation of the weights of a new head."""
+
 # A config that is registered is read by its own class, whatever code lies beside it. A pruned network is not: with the
 # code beside it transformers runs that code, so that an export can be tried as others will load it.
 for config_class in (CellConfig, LtsGpt2Config, FlexiBertModel.config_class, NluModel.config_class):
@@ -57,11 +60,13 @@ def load_supernet(
     grouping: str = "groups",
     seed: int = 0,
     keep_head: bool | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> PrunedNetwork:
     """The checkpoint, whole, with a head for this kind of task, its own if it has one, else new.
 
     A classification without labels is a regression. A checkpoint's own head reads one token, so `keep_head` (default:
-    whenever there is one) means pooling "cls" for an encoder and "last" for a decoder.
+    whenever there is one) means pooling "cls" for an encoder and "last" for a decoder. Weights that safetensors store
+    in `dtype` are not copied: they are the file itself, mapped into memory, until they are changed.
     """
     config = stock_config(source)
     check_kind(config, kind, pooling, source)
@@ -77,25 +82,62 @@ def load_supernet(
         pooling, sentence = encoder.pooling, encoder.config
     pruned = supernet_config(config, kind=kind, labels=labels, pooling=pooling, grouping=grouping)
     pruned.sentence = sentence
-    stock = load_stock(source, head.auto if fitted else AutoModel, config)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = network_class(pruned.kind)(pruned)
-    put_weights(model, stock, fitted=fitted)
-    return model.float().eval()
+    stock = load_stock(source, head.auto if fitted else AutoModel, config, dtype)
+    network, low = network_class(pruned.kind), dtype != torch.float32
+    if low and not fitted:
+        return put_weights(empty_with_head(network, pruned, seed, dtype), stock, fitted=False).eval()
+    if fitted:  # nothing is drawn
+        with torch.device("meta"):
+            model = network(pruned)
+    else:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = network(pruned)
+    return put_weights(model, stock, fitted=fitted).eval()
 
 
-def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -> None:
-    """The stock network's weights, and those of its head if it is `fitted`, in ours."""
+def empty_with_head(network: type[PrunedNetwork], config: PrunedConfig, seed: int, dtype: torch.dtype) -> PrunedNetwork:
+    """A network without weights but for those of its new head: a large body is not drawn to be thrown away."""
+    with torch.device("meta"):
+        model = network(config)
+    draws = torch.Generator().manual_seed(seed)
+    for name, head in model.named_children():
+        if name != "backbone":
+            head.to_empty(device="cpu").to(dtype)
+            for key, parameter in head.named_parameters():
+                with torch.no_grad():
+                    norm = isinstance(head.get_submodule(key.rpartition(".")[0]), nn.LayerNorm)
+                    if parameter.dim() > 1:
+                        parameter.normal_(std=HEAD_DEVIATION, generator=draws)
+                    else:
+                        parameter.fill_(1.0 if norm and key.endswith("weight") else 0.0)
+    return model
+
+
+def put_weights(model: PrunedNetwork, stock: PreTrainedModel, *, fitted: bool) -> PrunedNetwork:
+    """Ours with the stock network's own tensors, and those of its head if it is `fitted`."""
     config = model.config
     backbone = stock.base_model if fitted else stock
     state = {k: v for k, v in backbone.state_dict().items() if not k.startswith("pooler.")}
-    model.backbone.load_state_dict(config.family.from_stock(state, config.backbone))
+    ours_state = config.family.from_stock(state, config.backbone)  # GPT-2's matrices lie the other way round
+    model.backbone.load_state_dict({name: tensor.contiguous() for name, tensor in ours_state.items()}, assign=True)
+    put_unsaved_buffers(model.backbone, backbone)
     for ours, theirs in stock_head(config.kind).paths(config.family).items() if fitted else ():
         if theirs:
-            model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict())
+            model.get_submodule(ours).load_state_dict(stock.get_submodule(theirs).state_dict(), assign=True)
+    model.tie_weights()
     if model.can_generate() and stock.can_generate():
         model.generation_config = stock.generation_config
+    return model
+
+
+def put_unsaved_buffers(model: nn.Module, other: nn.Module) -> None:
+    """What no state dict has, such as the speeds of rotations, as the other network has it."""
+    saved = other.state_dict()
+    for name, buffer in other.named_buffers():
+        if name not in saved:  # otherwise it is loaded already
+            owner, _, leaf = name.rpartition(".")
+            setattr(model.get_submodule(owner), leaf, buffer.clone())
 
 
 def supernet_config(
@@ -205,20 +247,23 @@ def check_kind(config: AutoConfig, kind: str, pooling: str | None, source: str) 
         raise BadInput(f"pooling must be last or mean for a decoder, whose first token sees no other, got {pooling!r}.")
 
 
-def load_stock(source: str, auto: Any, config: AutoConfig) -> PreTrainedModel:
+def load_stock(source: str, auto: Any, config: AutoConfig, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """The stock network; `config` saves reading a GGUF file once more, whose own progress is no news either."""
-    way_out = "download the checkpoint again"
+    how = {"config": config, "trust_remote_code": False, "dtype": dtype, **gguf_option(source)}
     with redirect_stderr(StringIO()) if gguf_option(source) else nullcontext():
-        return read_weights(
-            source, auto, way_out=way_out, config=config, trust_remote_code=False, **gguf_option(source)
-        )
+        return read_weights(source, auto, way_out="download the checkpoint again", **how)
 
 
 @quiet_libraries()
-def read_weights(source: str | Path, auto: Any, *, way_out: str, **how: Any) -> PreTrainedModel:
-    """The network in `source` with all of its tensors from there, or one clear line; only a pooler may be missing."""
+def read_weights(
+    source: str | Path, auto: Any, *, way_out: str, dtype: torch.dtype | str = torch.float32, **how: Any
+) -> PreTrainedModel:
+    """The network in `source` with all of its tensors from there, or one clear line; only a pooler may be missing.
+
+    With "auto" they have the precision that they are stored in.
+    """
     try:
-        model, found = auto.from_pretrained(source, dtype=torch.float32, output_loading_info=True, **how)
+        model, found = auto.from_pretrained(source, dtype=dtype, output_loading_info=True, **how)
     except UNREADABLE as error:
         raise BadInput(f"the weights in {source} cannot be read ({first_line(error)}); {way_out}.") from error
     missing = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
@@ -256,7 +301,7 @@ def first_line(error: BaseException) -> str:
 
 @quiet_libraries()
 def load_saved_network(folder: Path) -> PrunedNetwork:
-    """A network of ours that was saved before, or one clear line."""
+    """A network of ours that was saved before, its weights mapped from the file, or one clear line."""
     way_out = "delete the folder and run again"
     verify_checksums(folder, way_out=way_out)
     try:
@@ -265,7 +310,7 @@ def load_saved_network(folder: Path) -> PrunedNetwork:
         raise BadInput(f"the config in {folder} cannot be read ({first_line(error)}); {way_out}.") from error
     if config.kind not in TASK_KINDS or config.backbone.get("model_type") not in FAMILIES:
         raise BadInput(f"the config in {folder} is not one of ours; {way_out}.")
-    return read_weights(folder, network_class(config.kind), way_out=way_out).eval()
+    return read_weights(folder, network_class(config.kind), way_out=way_out, dtype="auto").eval()
 
 
 def max_length_of(network: PrunedNetwork) -> int:

@@ -228,6 +228,7 @@ class PrunedNetwork(PreTrainedModel):
     config_class = PrunedConfig
     base_model_prefix = "backbone"
     _supports_sdpa = True
+    supports_gradient_checkpointing = True
 
     def __init__(self, config: PrunedConfig):
         super().__init__(config)

@@ -13,6 +13,7 @@ from archwright.data.batching import Batch
 from archwright.data.encoding import NO_TARGET
 from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
+from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PrunedNetwork
 from archwright.statistics import ANSWER_METRICS, RATIOS
 from archwright.statistics.own_metric import is_own
@@ -104,7 +105,7 @@ def predict(model: PrunedNetwork, batches: Iterable[Batch], spec: SubnetSpec | N
 
     def decide(_: Batch, logits: torch.Tensor) -> torch.Tensor:  # rows x labels; the largest of NaNs is no answer
         finite(logits)
-        return (logits.squeeze(-1) if logits.shape[-1] == 1 else logits.argmax(-1)).cpu()
+        return at_least_float32(logits.squeeze(-1) if logits.shape[-1] == 1 else logits.argmax(-1)).cpu()
 
     return in_row_order(map_logits(model, batches, spec, decide), batches)
 

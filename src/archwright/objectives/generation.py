@@ -16,6 +16,7 @@ from archwright.objectives.latency import (
     device_clock,
     extract_for_timing,
     merge_sessions,
+    most_together,
     random_inputs,
     split_sessions,
     time_calls,
@@ -47,7 +48,7 @@ def measure_generation(
     inputs = {k: x.to(device) for k, x in random_inputs(model, batch=batch, length=length, rng=rng).items()}
     sentinel = next(iter(specs), None)
     sessions = []
-    for names in split_sessions(list(specs)):
+    for names in split_sessions(list(specs), most_together(model)):
         with torch.inference_mode():
             calls = {name: one_token(extract_for_timing(model, specs[name], device), inputs) for name in names}
             title = "latency per written token"

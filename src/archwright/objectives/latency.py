@@ -16,13 +16,15 @@ from archwright.networks.load import max_length_of
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
-from archwright.subnet.spec import SubnetSpec
+from archwright.subnet.spec import SubnetSpec, sizes
 from archwright.tasks import TASK_KINDS
 
 RESAMPLES = 1000
 """Bootstrap samples behind an interval."""
 TOGETHER = 16
 """Networks that are timed in the same rounds, beside the sentinel: each has its own weights in memory."""
+TOGETHER_BYTES = 4_000_000_000
+"""Of large networks as many as have so many bytes together when each has half of the layers' weights."""
 FEWEST_ROUNDS = 5
 """Before a measurement may end early."""
 PRECISE = 0.04
@@ -184,12 +186,15 @@ def measure_latency(
     rng, clock = np.random.default_rng(seed), clock or device_clock(device)
     inputs = {k: x.to(device) for k, x in random_inputs(model, batch=batch, length=length, rng=rng).items()}
     sentinel = next(iter(specs), None)
-    sessions, groups = [], split_sessions(list(specs))
+    sessions, groups = [], split_sessions(list(specs), most_together(model))
     for names in groups:
         share = None if seconds is None else seconds / len(groups)
-        networks = {name: extract_for_timing(model, specs[name], device) for name in names}
-        if first is not None and sentinel is not None:
-            networks[sentinel] = first.to(device).eval()
+        networks = {
+            name: first.to(device).eval()
+            if first is not None and name == sentinel
+            else extract_for_timing(model, specs[name], device)
+            for name in names
+        }
         calls = prepare_calls(networks, inputs, prepare)
         with torch.inference_mode():
             sessions.append(time_calls(calls, rounds=rounds, rng=rng, sentinel=sentinel, clock=clock, seconds=share))
@@ -210,9 +215,15 @@ def prepare_calls(
     return calls
 
 
-def split_sessions(names: list[str]) -> list[list[str]]:
-    """The first name with every 16 of the others."""
-    return [names[:1] + names[start : start + TOGETHER] for start in range(1, max(2, len(names)), TOGETHER)]
+def split_sessions(names: list[str], together: int = TOGETHER) -> list[list[str]]:
+    """The first name with every so many of the others."""
+    return [names[:1] + names[start : start + together] for start in range(1, max(2, len(names)), together)]
+
+
+def most_together(model: PrunedNetwork) -> int:
+    """How many sub-networks of this one may be in memory at once."""
+    half = sum(tensor.nbytes for placed in model.placed_layers() for tensor in placed.layer.parameters()) / 2
+    return int(max(1, min(TOGETHER, TOGETHER_BYTES // max(1, half))))
 
 
 def merge_sessions(sessions: list[Timings], sentinel: str | None) -> Timings:
@@ -238,8 +249,12 @@ def device_clock(device: torch.device) -> Clock:
 def extract_for_timing(model: PrunedNetwork, spec: SubnetSpec, device: torch.device = CPU) -> PrunedNetwork:
     """The sub-network on this device with tensors of its own, but for the table of word vectors.
 
-    A batch reads a few rows of it; one copy per network of a front would be most of the memory.
+    A batch reads a few rows of it; one copy per network of a front would be most of the memory. The whole network, if
+    it is large, is the model itself.
     """
+    whole = sizes(spec) == [tuple(pair) for pair in model.config.layers]
+    if whole and model.device == device and not model.training and most_together(model) < TOGETHER:
+        return model
     network = extract(model, spec).to(device).eval()
     if model.device == device:
         network.backbone.set_input_embeddings(model.backbone.get_input_embeddings())

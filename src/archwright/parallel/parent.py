@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+from archwright.parallel.launcher import unlaunched_environment
+
 PIPE = "ARCHWRIGHT_PARENT"
 """Environment variable with the reading end."""
 GRACE_SECONDS = 5.0
@@ -23,7 +25,7 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         reading, self._writing = os.pipe()
-        environment = {**os.environ, **(variables or {}), PIPE: str(reading)}
+        environment = {**unlaunched_environment(os.environ), **(variables or {}), PIPE: str(reading)}
         try:
             self._process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, env=environment, pass_fds=[reading], start_new_session=True

@@ -16,6 +16,8 @@ from typing import Any, Protocol, Self, TypeVar
 from archwright.errors import BadInput, Failed
 from archwright.parallel.ray_cluster import RETRIES, connect
 
+AHEAD = 4
+"""Tasks per processor that a cluster is given at once: of a million every look at which are done would take long."""
 WORTH_A_PROCESS = 8
 """Tasks below which starting a process would take longer than doing them here."""
 Result = TypeVar("Result")
@@ -233,10 +235,18 @@ class RayPool:
     def map_unordered(
         self, tasks: Sequence[Task[Result]], *, keys: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, Result]]:
-        running = {self._run.remote(task): index for index, task in enumerate(tasks)}
-        while running:
-            (reference,), _ = self._ray.wait(list(running), num_returns=1)
-            yield running.pop(reference), self._result(reference)
+        most = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        waiting, running = deque(enumerate(tasks)), dict[Any, int]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < most:
+                    index, task = waiting.popleft()
+                    running[self._run.remote(task)] = index
+                (reference,), _ = self._ray.wait(list(running), num_returns=1)
+                yield running.pop(reference), self._result(reference)
+        finally:  # an error, or a caller that wants no more: nobody waits for what still runs
+            for reference in running:
+                self._ray.cancel(reference, force=True)
 
     def _result(self, reference: Any) -> Any:
         errors = self._ray.exceptions

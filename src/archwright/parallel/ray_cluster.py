@@ -7,12 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
+from uuid import uuid4
 
 from archwright.errors import BadInput
 
 LOCAL, AUTO = "local", "auto"
+CACHED = 2
+"""Shared values that a process of a node keeps."""
 RETRIES = 5
 """Nodes, or processes, that may die under one task before the run gives up."""
 ANSWER_SECONDS = 20.0
@@ -44,16 +48,43 @@ def answers(address: str) -> bool:
     return done.returncode == 0
 
 
+_values: dict[str, Any] = {}  # of this process of a node, the last used at the end
+
+
+@dataclass(frozen=True)
+class SharedValue:
+    """Something large that many tasks need: it travels to a node once, and every process there unpacks it once."""
+
+    key: str
+    reference: Any
+
+    def load(self) -> Any:
+        """At a node."""
+        import ray
+
+        value = _values.pop(self.key) if self.key in _values else ray.get(self.reference)
+        _values[self.key] = value
+        while len(_values) > CACHED:
+            del _values[next(iter(_values))]
+        return value
+
+
+def share_value(ray: Any, value: Any) -> SharedValue:
+    """The value for tasks of this connection; it must not change any more."""
+    return SharedValue(uuid4().hex, ray.put(value))
+
+
 @contextmanager
 def connect(address: str) -> Iterator[Any]:
     """The module `ray`, connected to the cluster; a connection that was there before is used and left alone."""
+    known = sys.modules.get("ray")
+    if known is not None and known.is_initialized():
+        yield known
+        return
     os.environ.update(QUIET)
     check_ray(address)
     import ray
 
-    if ray.is_initialized():
-        yield ray
-        return
     extra: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     with redirect_stdout(sys.stderr):  # Ray prints the death of a node, with its log, where our JSON may go
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
@@ -19,6 +20,8 @@ from archwright.search.trial_queue import TrialQueue, ask_whole, fail_on_error
 MISSING = "missing"
 ObjectiveValues = Sequence[float] | str
 """One number per objective, or why there is none."""
+Describe = Callable[[Candidate], Mapping[str, Any]]
+"""What is worth knowing of a candidate beside its objectives, by name; JSON."""
 EvaluateBatch = Callable[[Sequence[Candidate]], Sequence[ObjectiveValues]]
 
 
@@ -31,12 +34,14 @@ def search(
     trials: int,
     deadline: float | Callable[[], float | None] | None = None,
     on_trial: Callable[[FrozenTrial], None] | None = None,
+    describe: Describe | None = None,
 ) -> None:
     """Tries configs until `trials` of the study are told (within the constraints or not), or `deadline` has passed.
 
     The deadline is a value of `time.monotonic()`, or gives one where it may still change. Run it again to go on after a
     crash, or at the same time in other processes to share the work; each returns when all trials are told. `on_trial`
-    is called after each of one's own.
+    is called after each of one's own. What `describe` says of a measured candidate is kept with its trial as user
+    attributes, for those who look at the study.
     """
     expected = [objective.direction for objective in objectives]
     directions = [direction.name.lower() for direction in study.directions]
@@ -53,7 +58,7 @@ def search(
 
     with Heartbeat(study) as heartbeat:
         queue = TrialQueue(study, space.choices, trials, time_is_up=time_is_up, heartbeat=heartbeat)
-        for finished in _ask_and_tell(study, space, ([trial] for trial in queue), evaluate, constraints):
+        for finished in _ask_and_tell(study, space, ([trial] for trial in queue), evaluate, constraints, describe):
             for trial in finished:
                 if on_trial:
                     on_trial(trial)
@@ -90,6 +95,7 @@ def _ask_and_tell(
     batches: Iterable[list[Trial]],
     evaluate: EvaluateBatch,
     constraints: Sequence[Constraint],
+    describe: Describe | None = None,
 ) -> Iterator[list[FrozenTrial]]:
     """Evaluates what is new and within the constraints, tells all in the order in which they were asked.
 
@@ -112,6 +118,9 @@ def _ask_and_tell(
             for position, (trial, candidate) in enumerate(zip(batch, candidates, strict=True)):
                 same = None if position in evaluated else known.find(study, known.key(candidate.config))
                 state, result = _copy(same, trial) if same else _outcome(trial, evaluated.get(position))
+                if describe and state is TrialState.COMPLETE:
+                    for name, value in describe(candidate).items():
+                        trial.set_user_attr(name, value)
                 frozen = study.tell(trial, result, state=state, skip_if_finished=True)
                 if frozen.state is state:  # otherwise another worker took the trial over
                     finished.append(frozen)

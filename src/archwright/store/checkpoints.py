@@ -17,6 +17,8 @@ class FileCheckpoints:
     """The state of a training in one safetensors file."""
 
     path: Path
+    writes: bool = True
+    """Whether this process saves and removes them; others only read."""
 
     def save(self, state: dict[str, Any]) -> None:
         """Straight from the tensors to the file: a copy in memory would be as large as model and optimizer."""
@@ -39,7 +41,8 @@ class FileCheckpoints:
     def load(self) -> dict[str, Any] | None:
         from safetensors import safe_open
 
-        sweep_beside(self.path)  # a kill may have come while it was being written
+        if self.writes:
+            sweep_beside(self.path)  # a kill may have come while it was being written
         if not self.path.exists():
             return None
         state: dict[str, Any] = {"model": {}, "optimizer": {}}
@@ -65,7 +68,8 @@ class FileCheckpoints:
         return state
 
     def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
+        if self.writes:
+            self.path.unlink(missing_ok=True)
 
 
 def tensor_checksum(tensors: dict[str, Any]) -> int:

@@ -37,6 +37,8 @@ class RunFolder:
     """One run: its options, and what each phase left behind."""
 
     path: Path
+    writes: bool = True
+    """Whether this process writes what it finds out: of several that train together the first one does."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -75,21 +77,28 @@ class RunFolder:
     def note(self, name: str, value: Any = None) -> Any:
         """A small JSON file of the run; without a value, what was noted before or None."""
         path = self.path / f"{name}.json"
+        if value is not None and not self.writes:
+            return value
         if value is not None:
             write_json(path, value)
         return read_json(path) if path.exists() else None
 
     def note_once(self, name: str, value: Any) -> Any:
         """The same for what several processes may find out at once: all get what the fastest one noted."""
+        if not self.writes:
+            return value
         write_once(self.path / f"{name}.json", json.dumps(add_checksum(value), indent=1))
         return self.note(name)
 
     def checkpoints(self, phase: str) -> "FileCheckpoints":
-        return FileCheckpoints(self.path / f"checkpoint-{phase}.safetensors")
+        return FileCheckpoints(self.path / f"checkpoint-{phase}.safetensors", self.writes)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Notes how many seconds the block took, on top of earlier attempts; one that was killed is not counted."""
+        if not self.writes:
+            yield
+            return
         tell_phase(name)
         begun = time.monotonic()
         try:

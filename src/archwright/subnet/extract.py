@@ -4,6 +4,7 @@ import copy
 
 import torch
 
+from archwright.networks.load import put_unsaved_buffers
 from archwright.networks.pruned import PlacedLayer, PrunedConfig, PrunedNetwork
 from archwright.subnet.slicing import left_once, slice_layer
 from archwright.subnet.spec import LayerSpec, SubnetSpec, count, positions
@@ -18,14 +19,10 @@ def extract(model: PrunedNetwork, spec: SubnetSpec) -> PrunedNetwork:
         small = type(model)(config)
     small.load_state_dict(extracted_state(model, spec), assign=True)
     small.tie_weights()
-    saved = model.backbone.state_dict()
-    for name, buffer in model.backbone.named_buffers():
-        if name not in saved:  # otherwise it is loaded already
-            owner, _, leaf = name.rpartition(".")
-            setattr(small.backbone.get_submodule(owner), leaf, buffer.clone())
+    put_unsaved_buffers(small.backbone, model.backbone)
     if model.can_generate():
         small.generation_config = copy.deepcopy(model.generation_config)
-    return small.to(model.dtype).train(model.training)
+    return small.train(model.training)
 
 
 def pruned_config(config: PrunedConfig, spec: SubnetSpec) -> PrunedConfig:

@@ -1,15 +1,16 @@
 """Which heads, units and layers matter, measured on data, and a super-network put into that order."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
+from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PrunedNetwork, find_path
 from archwright.progress import progress
 from archwright.subnet.slicing import head_owners, slice_layer, subnetwork
@@ -25,6 +26,38 @@ Reduction = Callable[[torch.Tensor], torch.Tensor]
 REDUCTIONS: dict[str, Reduction] = {"fisher": torch.square, "taylor": torch.abs}
 Scores = list[torch.Tensor]
 """One number for every head (or unit) of a layer, layer by layer; layers may have different numbers of them."""
+
+
+class BatchWork(Protocol):
+    """What is measured of a network on one batch, as tensors to be summed over batches. It can be pickled."""
+
+    def __call__(self, model: PrunedNetwork, batch: Any) -> list[torch.Tensor]: ...
+
+
+class BatchRunner(Protocol):
+    """Who measures: this process, several that train together, or a cluster."""
+
+    def total(
+        self, work: BatchWork, model: PrunedNetwork, batches: Sequence[Any], advance: Callable[[], None]
+    ) -> list[torch.Tensor]:
+        """The sums over all batches; `advance` is called after each."""
+
+
+class LocalRunner:
+    """One batch after another, here."""
+
+    def total(
+        self, work: BatchWork, model: PrunedNetwork, batches: Sequence[Any], advance: Callable[[], None]
+    ) -> list[torch.Tensor]:
+        totals = work(model, batches[0])
+        advance()
+        for batch in batches[1:]:
+            totals = [total + part for total, part in zip(totals, work(model, batch), strict=True)]
+            advance()
+        return totals
+
+
+HERE = LocalRunner()
 
 
 @dataclass(frozen=True)
@@ -47,20 +80,22 @@ def order_by_importance(
     *,
     remove_layers: bool = True,
     span: int | None = None,
+    runner: BatchRunner = HERE,
 ) -> ImportanceOrder:
     """Heads and units by their effect on the loss; layers by the loss without them, or by the sum of their scores.
 
-    A layer that is run at every place is run fewer times at the end.
+    A layer that is run at every place is run fewer times at the end. Whoever measures, the order is the same up to the
+    rounding of sums.
     """
     batches = list(batches)
-    scores = mask_scores(model, batches, loss, reduce, span=span)
+    scores = mask_scores(model, batches, loss, reduce, span=span, runner=runner)
     ranked = [[row.sort(descending=True, stable=True) for row in part] for part in scores]
     heads, units = (tuple(tuple(row.indices.tolist()) for row in part) for part in ranked)
     head_scores, unit_scores = (tuple(tuple(row.values.tolist()) for row in part) for part in ranked)
     if model.config.family.shared_layer:
         layers = tuple(range(len(heads)))
     elif remove_layers:
-        layers = layer_order(model, batches, loss)
+        layers = layer_order(model, batches, loss, runner)
     else:
         sums = torch.stack([heads.sum() + units.sum() for heads, units in zip(*scores, strict=True)])
         layers = tuple(sums.argsort(descending=True, stable=True).tolist())
@@ -68,7 +103,13 @@ def order_by_importance(
 
 
 def mask_scores(
-    model: PrunedNetwork, batches: Iterable[Any], loss: Loss, reduce: Reduction, *, span: int | None = None
+    model: PrunedNetwork,
+    batches: Iterable[Any],
+    loss: Loss,
+    reduce: Reduction,
+    *,
+    span: int | None = None,
+    runner: BatchRunner = HERE,
 ) -> tuple[Scores, Scores]:
     """Of the heads and of the units of every layer: mean over texts of the reduced gradient of a mask over them.
 
@@ -76,30 +117,51 @@ def mask_scores(
     first order (Molchanov et al. 2017), and its square the diagonal of the Fisher information (Kwon et al. 2022).
     With a span texts are cut into pieces of so many tokens, and each piece counts as a text.
     """
+    batches, owners = list(batches), mask_owners(model)
+    with progress("importance of heads and units", len(batches), "batches") as bar:
+        texts, *sums = runner.total(MaskEffects(loss, reduce, span), model, batches, bar.advance)
+    scores = dict(zip(owners, (total / int(texts) for total in sums), strict=True))
+    nothing = torch.zeros(0, device=model.device)
+    heads, units = ([nothing if m is None else scores[m] for m in part] for part in masked_linears(model))
+    return heads, units
+
+
+def masked_linears(model: PrunedNetwork) -> tuple[list[nn.Module | None], list[nn.Module | None]]:
+    """Per layer the linear that reads its heads, and the one that reads its units; None where there are none."""
     layers = model.placed_layers()
     mixes = [placed.layer.get_submodule(placed.parts.mix) if placed.heads else None for placed in layers]
     downs = [placed.layer.get_submodule(placed.parts.down) if placed.units else None for placed in layers]
+    return mixes, downs
+
+
+def mask_owners(model: PrunedNetwork) -> dict[nn.Module, torch.Tensor]:
+    """The linears that read heads or units, each once, and whose each of their input features is."""
+    mixes, downs = masked_linears(model)
     owners = {m: torch.arange(m.in_features, device=model.device) for m in downs if m is not None}
-    for mix, placed in zip(mixes, layers, strict=True):
+    for mix, placed in zip(mixes, model.placed_layers(), strict=True):
         if mix is not None:
             owners[mix] = torch.tensor(head_owners(model.config, placed.shape), device=model.device)
-    totals = {m: m.weight.new_zeros(int(owner.max()) + 1) for m, owner in owners.items()}
-    texts, batches = 0, list(batches)
-    with (
-        evaluating(model),
-        torch.enable_grad(),
-        progress("importance of heads and units", len(batches), "batches") as bar,
-    ):
-        for batch in batches:
-            texts += len(batch.targets)
-            for module, effects in record_effects(model, list(owners), batch, loss).items():
-                effect = sum_texts(effects, len(batch.targets), span)
-                part = effect.new_zeros(len(effect), len(totals[module])).index_add_(1, owners[module], effect)
-                totals[module] += reduce(part).sum(0)
-            bar.advance()
-    nothing = torch.zeros(0, device=model.device)
-    heads, units = ([nothing if m is None else totals[m] / texts for m in part] for part in (mixes, downs))
-    return heads, units
+    return owners
+
+
+@dataclass(frozen=True)
+class MaskEffects:
+    """The number of texts, and for every linear that `mask_owners` names the reduced gradients of a mask over it."""
+
+    loss: Loss
+    reduce: Reduction
+    span: int | None = None
+
+    def __call__(self, model: PrunedNetwork, batch: Any) -> list[torch.Tensor]:
+        owners, texts = mask_owners(model), len(batch.targets)
+        with evaluating(model), torch.enable_grad():
+            effects = record_effects(model, list(owners), batch, self.loss)
+        sums = [torch.tensor(texts, device=model.device)]
+        for module, owner in owners.items():
+            effect = sum_texts(effects[module], texts, self.span)
+            part = effect.new_zeros(len(effect), int(owner.max()) + 1).index_add_(1, owner, effect)
+            sums.append(self.reduce(part).sum(0))
+        return sums
 
 
 def sum_texts(effects: torch.Tensor, texts: int, span: int | None = None) -> torch.Tensor:
@@ -141,7 +203,7 @@ def record_effects(
     gradients = torch.autograd.grad(value * len(batch.targets), [x for _, x in inputs])
     effects: dict[nn.Module, torch.Tensor] = {}
     for (module, x), gradient in zip(inputs, gradients, strict=True):
-        effect = x.detach() * gradient
+        effect = at_least_float32(x.detach()) * at_least_float32(gradient)
         effects[module] = effects[module] + effect if module in effects else effect
     return effects
 
@@ -175,7 +237,7 @@ def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Lo
 
 
 @torch.no_grad()
-def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[int, ...]:
+def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss, runner: BatchRunner = HERE) -> tuple[int, ...]:
     """Layers, the one to keep longest first: each time the layers go whose removal raises the loss least.
 
     One by one in networks of up to 11 layers, on all batches. Of deeper ones a sixth of what they have goes at a time,
@@ -189,7 +251,7 @@ def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss) -> tuple[i
     with progress("importance of layers", len(full) - 1, "layers") as bar:
         while len(left) > 1:
             spec = tuple(LayerSpec(0, 0) if i in removed else layer for i, layer in enumerate(full))
-            costs = losses_without(model, spec, some, loss)
+            costs = losses_without(model, spec, some, loss, runner)
             for layer in sorted(left, key=costs.__getitem__)[: min(at_once, len(left) - 1)]:
                 removed.append(layer)
                 left.remove(layer)
@@ -204,31 +266,51 @@ def take_tokens(batches: list[Any], tokens: int) -> list[Any]:
 
 
 @torch.no_grad()
-def losses_without(model: PrunedNetwork, spec: SubnetSpec, batches: Iterable[Any], loss: Loss) -> dict[int, float]:
+def losses_without(
+    model: PrunedNetwork, spec: SubnetSpec, batches: Iterable[Any], loss: Loss, runner: BatchRunner = HERE
+) -> dict[int, float]:
     """For every layer of the sub-network the loss without it, by its place.
 
     What the layers before it compute is the same with and without: it is computed once per batch and put in behind the
     layer, so that only the layers after it run again.
     """
-    places = [place for place, part in enumerate(spec) if count(part.heads) or count(part.units)]
-    totals, texts = dict.fromkeys(places, 0.0), 0
-    with evaluating(model):
-        layers = [placed.layer for placed in model.placed_layers()]
-        for batch in batches:
-            with subnetwork(model, spec), ExitStack() as undo:
+    places = pruned_places(spec)
+    (totals,) = runner.total(LayerLosses(spec, loss), model, list(batches), lambda: None)
+    texts, *sums = totals.tolist()
+    return {place: total / texts for place, total in zip(places, sums, strict=True)}
+
+
+def pruned_places(spec: SubnetSpec) -> list[int]:
+    """Places of the layers that are left."""
+    return [place for place, part in enumerate(spec) if count(part.heads) or count(part.units)]
+
+
+@dataclass(frozen=True)
+class LayerLosses:
+    """The number of texts, and for every layer of the sub-network their summed loss without it."""
+
+    spec: SubnetSpec
+    loss: Loss
+
+    @torch.no_grad()
+    def __call__(self, model: PrunedNetwork, batch: Any) -> list[torch.Tensor]:
+        places, texts = pruned_places(self.spec), len(batch.targets)
+        sums: list[float] = [texts]
+        with evaluating(model):
+            layers = [placed.layer for placed in model.placed_layers()]
+            with subnetwork(model, self.spec), ExitStack() as undo:
                 states: dict[int, torch.Tensor] = {}
                 for place in places:
                     save = partial(save_input, states, place)
                     undo.callback(layers[place].register_forward_pre_hook(save).remove)
                 model(**batch.inputs)
             for place in places:
-                after = tuple(LayerSpec(0, 0) if i < place else part for i, part in enumerate(spec))
+                after = tuple(LayerSpec(0, 0) if i < place else part for i, part in enumerate(self.spec))
                 with subnetwork(model, after), ExitStack() as undo:
                     skip = partial(give_instead, states[place])
                     undo.callback(layers[place].register_forward_hook(skip).remove)
-                    totals[place] += float(loss(model(**batch.inputs).logits, batch.targets)) * len(batch.targets)
-            texts += len(batch.targets)
-    return {place: total / texts for place, total in totals.items()}
+                    sums.append(float(self.loss(model(**batch.inputs).logits, batch.targets)) * texts)
+        return [torch.tensor(sums, dtype=torch.float64)]
 
 
 def save_input(states: dict[int, torch.Tensor], place: int, layer: nn.Module, args: tuple[Any, ...]) -> None:

@@ -182,7 +182,20 @@ def put_stand_ins(placed: PlacedLayer, part: LayerSpec, undo: ExitStack) -> None
 def slice_linear(
     linear: nn.Module, undo: ExitStack, *, outputs: Part | None = None, inputs: Part | None = None
 ) -> None:
-    """Turn an ordinary linear into a sliced one until `undo`; nothing is copied and nothing is registered."""
+    """Turn an ordinary linear into a sliced one until `undo`; nothing is copied and nothing is registered.
+
+    Of a linear with low-rank adapters of peft beside it, the adapters' linears are sliced too: the first one reads
+    what it reads, the second one writes what it writes.
+    """
+    if hasattr(linear, "base_layer"):
+        slice_linear(linear.base_layer, undo, outputs=outputs, inputs=inputs)
+        for part in linear.lora_A.values():
+            slice_linear(part, undo, inputs=inputs)
+        for part in linear.lora_B.values():
+            slice_linear(part, undo, outputs=outputs)
+        return
+    if type(linear) not in (nn.Linear, SlicedLinear, FrozenSlice):
+        raise TypeError(f"only ordinary linears can be sliced, got {type(linear).__name__}.")
 
     def index(part: Part | None, full: int) -> int | torch.Tensor | None:
         if part is None or part == full:

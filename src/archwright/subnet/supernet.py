@@ -18,6 +18,8 @@ Distil = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """The sub-network's logits and the teacher's to a scalar."""
 
 
+Average = Callable[[list[nn.Parameter]], None]
+"""Gradients of Parameters to their means over all processes, in place."""
 Seen = Callable[[SubnetSpec, float], None]
 """A sub-network, and its task loss minus that of the first one of the step."""
 
@@ -52,13 +54,15 @@ def supernet_update(
     teacher: FixedTeacher | None = None,
     clip: float | None = None,
     seen: Seen | None = None,
+    average: Average | None = None,
 ) -> Callable[[Any, np.random.Generator, float], float]:
     """A step that leaves the summed gradients of the strategy's sub-networks; returns the first one's task loss.
 
     Those that learn from a teacher learn from the step's first network, as it is at this moment, or from a fixed
     teacher; from that one the first network learns too. With `clip` the gradient of every sub-network has at most this
     norm, so that no single one outweighs the others. `seen` is told how much worse than the first each of the others
-    was, for strategies that learn from it.
+    was, for strategies that learn from it. `average` makes the mean over several processes of the gradient of one
+    sub-network, before it is clipped.
     """
     parameters = [p for p in model.parameters() if p.requires_grad]
 
@@ -68,7 +72,7 @@ def supernet_update(
         fixed = teacher is not None and any(learns for _, learns in updates)
         answers: Any = labelled_logits(batch, teacher.answers(batch)) if teacher is not None and fixed else None
         first: Any = None
-        gradients = GradientSum(parameters, clip) if clip is not None else None
+        gradients = GradientSum(parameters, clip, average) if clip is not None else None
         for spec, learns in updates:
             with subnetwork(model, spec):
                 logits = model(**batch.inputs).logits
@@ -96,13 +100,15 @@ def supernet_update(
 class GradientSum:
     """Gradients that are clipped one by one before they are summed; `restore` puts the sum where an optimizer looks."""
 
-    def __init__(self, parameters: list[nn.Parameter], clip: float) -> None:
-        self.parameters, self.clip = parameters, clip
+    def __init__(self, parameters: list[nn.Parameter], clip: float, average: Average | None = None) -> None:
+        self.parameters, self.clip, self.average = parameters, clip, average
         self.sums = [p.grad for p in parameters]  # of earlier batches of the same step
         self._clear()
 
     def add(self) -> None:
         """Takes over what a backward pass has left, clipped."""
+        if self.average is not None:
+            self.average(self.parameters)
         nn.utils.clip_grad_norm_(self.parameters, self.clip)
         both = [(place, p.grad) for place, p in enumerate(self.parameters) if p.grad is not None]
         fresh = [(place, gradient) for place, gradient in both if self.sums[place] is None]

@@ -13,4 +13,7 @@ KIND = TaskKind(
     metrics=("accuracy",),
     judged_by=("f1", "macro_f1", "matthews", "roc_auc"),
     aliases={"mcc": "matthews"},
+    answer=Reference("archwright.compression.answering:answer_label"),
+    compare=Reference("archwright.compression.differences:compare_classes"),
+    asked=("Text", "Second text, for tasks about pairs"),
 )

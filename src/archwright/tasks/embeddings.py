@@ -13,4 +13,8 @@ KIND = TaskKind(
     per_row=True,
     teach=Reference("archwright.compression.vectors:teach_vectors"),
     load=Reference("archwright.data.tasks.embedding_texts:load_sentences"),
+    answer=Reference("archwright.compression.answering:answer_similarity"),
+    compare=Reference("archwright.compression.differences:compare_vectors"),
+    asked=("Text", "Text to compare it with"),
+    needs_second=True,
 )

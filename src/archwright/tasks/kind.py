@@ -83,6 +83,14 @@ class TaskKind:
     load: Reference | None = None
     """TaskRequest -> UnsplitTask, for a kind that is asked for by its name (--task NAME); None: a task is of this kind
     by what its data holds."""
+    answer: Reference | None = None
+    """Network, TaskData, AskedText -> what it answers to a text that somebody typed (compression/answering.py)."""
+    compare: Reference | None = None
+    """Both networks with their TaskData -> where they differ on test rows (compression/differences.py)."""
+    asked: tuple[str, str] = ("Text", "")
+    """What the live page calls the text to type, and the second one; empty: there is none."""
+    needs_second: bool = False
+    """Whether a text alone cannot be answered."""
     recognise: Reference | None = None
     """TaskRequest and the first row (None where files hold no lists) -> whether rows are of this kind, which has a
     `load`, though nobody asked for it by its name."""

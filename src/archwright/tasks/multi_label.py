@@ -15,4 +15,7 @@ KIND = TaskKind(
     aliases={"f1": "micro_f1"},
     load=Reference("archwright.data.tasks.label_sets:load_label_sets"),
     recognise=Reference("archwright.data.tasks.label_sets:are_label_sets"),
+    answer=Reference("archwright.compression.answering:answer_label"),
+    compare=Reference("archwright.compression.differences:compare_label_sets"),
+    asked=("Text", ""),
 )

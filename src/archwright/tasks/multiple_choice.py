@@ -12,4 +12,8 @@ KIND = TaskKind(
     per_row=True,
     metrics=("accuracy",),
     several_texts=True,
+    answer=Reference("archwright.compression.answering:answer_choice"),
+    compare=Reference("archwright.compression.differences:compare_choices"),
+    asked=("Text", "Choices, one per line"),
+    needs_second=True,
 )

@@ -9,4 +9,8 @@ KIND = TaskKind(
     export=Reference("archwright.exporting.kinds:QUESTION_ANSWERING"),
     outputs=Reference("archwright.subnet.anatomy:span_outputs"),
     scores=Reference("archwright.training.evaluation:answer_scores"),
+    answer=Reference("archwright.compression.answering:answer_span"),
+    compare=Reference("archwright.compression.differences:compare_spans"),
+    asked=("Question", "Text that has the answer"),
+    needs_second=True,
 )

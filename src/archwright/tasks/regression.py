@@ -12,4 +12,7 @@ KIND = TaskKind(
     per_row=True,
     metrics=("pearson", "spearman"),
     judged_by=("pearson",),
+    answer=Reference("archwright.compression.answering:answer_label"),
+    compare=Reference("archwright.compression.differences:compare_numbers"),
+    asked=("Text", "Second text, for tasks about pairs"),
 )

@@ -27,4 +27,7 @@ KIND = TaskKind(
     aliases={"f1": "entity_f1", "accuracy": "token_accuracy"},
     load=Reference("archwright.data.tasks.sentences:load_sentences"),
     recognise=Reference("archwright.data.tasks.sentences:are_sentences"),
+    answer=Reference("archwright.compression.answering:answer_tags"),
+    compare=Reference("archwright.compression.differences:compare_tags"),
+    asked=("Sentence, with blanks between its words", ""),
 )

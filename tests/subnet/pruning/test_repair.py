@@ -18,6 +18,7 @@ from archwright.subnet.pruning.repair import (
     RIDGE,
     RIDGES,
     Gram,
+    TokenGram,
     add_correction,
     best_ridge,
     repair_least_squares,
@@ -77,6 +78,53 @@ def test_the_ridge_is_the_best_of_all_on_a_valley() -> None:
         gram.add(StreamComparison(*map(torch.tensor, (reads, lacks, np.ones((tokens, 4))))))
     fitting, checking = grams
     assert best_ridge(fitting, checking) == min(RIDGES, key=lambda ridge: checking.error(fitting.solve(ridge)))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_equations_of_few_tokens_have_the_same_solution(bias: bool) -> None:
+    """One equation per token or one per feature: the same weights, the same errors at other tokens, the same ridge."""
+    rng = np.random.default_rng(2)
+    linear = nn.Linear(30, 4, bias=bias).double()
+    truth = rng.normal(size=(30, 4)) / 5
+    pairs = [(Gram(linear), TokenGram(linear)) for _ in range(2)]
+    for grams, counts in zip(pairs, ((7, 5), (6,)), strict=True):
+        for tokens in counts:
+            reads = rng.normal(size=(tokens, 30)) + 1
+            lacks = reads @ truth + rng.normal(size=(tokens, 4)) / 10 + 3
+            for gram in grams:
+                gram.add(StreamComparison(*map(torch.tensor, (reads, lacks, rng.normal(size=(tokens, 4)) * 0 + 2))))
+    (by_feature, by_token), (checking, few_checking) = pairs
+    for ridge in RIDGES:
+        torch.testing.assert_close(by_token.solve(ridge), by_feature.solve(ridge), rtol=1e-7, atol=1e-9)
+        expected = checking.error(by_feature.solve(ridge))
+        assert by_token.error_at(few_checking, ridge) == pytest.approx(expected, rel=1e-7)
+    assert best_ridge(by_token, few_checking) == best_ridge(by_feature, checking)
+    for mine, other in ((by_feature, checking), (by_token, few_checking)):
+        mine.merge(other)
+    torch.testing.assert_close(by_token.solve(0.1), by_feature.solve(0.1), rtol=1e-7, atol=1e-9)
+    assert by_token.tokens == by_feature.tokens == 18
+
+
+def test_few_tokens_need_no_matrix_of_all_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer tokens than features no sums over tokens are made, whose size is features squared."""
+    monkeypatch.setattr(repair, "Gram", None)
+    linear, rng = nn.Linear(40, 3), np.random.default_rng(0)
+    batches = [[rng.normal(size=(5, 40)), *(rng.normal(size=(5, 3)) for _ in range(2))] for _ in range(5)]
+    before = linear.weight.clone()
+    with torch.no_grad():
+        add_correction(linear, [StreamComparison(*(torch.tensor(x).float() for x in batch)) for batch in batches], None)
+    assert not torch.equal(linear.weight, before)
+
+
+def test_what_a_low_precision_cannot_hold_is_not_said_to_be_added() -> None:
+    linear = nn.Linear(6, 4, bias=True).bfloat16()
+    before, rng = copy.deepcopy(linear), np.random.default_rng(0)
+    batch = [rng.normal(size=(30, 6)), *(rng.normal(size=(30, 4)) for _ in range(2))]
+    with torch.no_grad():
+        added = add_correction(linear, [StreamComparison(*(torch.tensor(x).float() for x in batch))], 0.1)
+    assert added.dtype == torch.float32
+    torch.testing.assert_close(added[:6].mT, (linear.weight.float() - before.weight.float()).detach())
+    torch.testing.assert_close(added[6], (linear.bias.float() - before.bias.float()).detach())
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2"])

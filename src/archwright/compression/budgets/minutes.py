@@ -1,4 +1,6 @@
-"""How --minutes is divided among the phases of a run; re-scoring and measuring are part of it.
+"""How --minutes is divided among the phases of a run, and how many test rows a run without --minutes asks about.
+
+Re-scoring and measuring are part of the minutes.
 
 What training may take depends on the kind of task: see TimeShares (`tasks/kind.py`).
 """
@@ -21,7 +23,9 @@ TESTING = 0.07
 LATENCY = 0.03
 """Part of the run's time so far that timing the front may take, unless its intervals are narrow earlier."""
 FEWEST_TESTED = 500
-"""Test rows that are never cut."""
+"""Test rows that --minutes never cuts."""
+USUALLY_TESTED, TESTED_SHARE = 1000, 0.25
+"""Without --minutes: so many test rows, or a quarter of the training rows, keep measuring below a tenth of a run."""
 TIMED_TOKENS, TIMED_SECONDS = 4096, 3.0
 """So many tokens, or for so long, tell how fast a network answers."""
 USUAL_SHARE = 0.55
@@ -43,24 +47,52 @@ def search_deadline(context: RunContext, original: PrunedNetwork, *, start: floa
 
 
 def tested_rows(context: RunContext, original: PrunedNetwork, *, members: int) -> tuple[Encoded, Encoded]:
-    """The test rows, or as many of them, at random, as --minutes affords; the same after an interruption.
+    """The test rows, or as many of them, at random, as the run has time for; the same after an interruption.
 
-    Once as sub-networks read them and once as the original does, where it has other tokens.
+    Once as sub-networks read them and once as the original does, where it has other tokens. A number of rows that the
+    user gave is cut by --minutes only.
     """
     encoded, minutes = context.task_data.encoded["test"], context.config.search.minutes
     all_rows = encoded, context.original_data.encoded["test"]
-    if minutes is None or encoded.windows is not None or len(encoded) <= FEWEST_TESTED:
+    if encoded.windows is not None:
         return all_rows
+    if minutes is None:
+        rows = usual_test_rows(context, len(encoded))
+        if "train" in context.task_data.encoded:
+            context.run.note("tested", {"rows": rows})
+        words = f"{rows:,} of {len(encoded):,} test rows are tested, to save time; --test-rows {len(encoded)} tests all"
+    else:
+        rows = affordable_test_rows(context, original, minutes=minutes, members=members)
+        words = f"--minutes {minutes:g} leaves time to test {rows:,} of {len(encoded):,} test rows"
+    if rows >= len(encoded):
+        return all_rows
+    logger.warning(words)
+    return context.task_data.sample_test_rows(rows), context.original_data.sample_test_rows(rows)
+
+
+def usual_test_rows(context: RunContext, rows: int) -> int:
+    """Counted, not timed, so that the same command tests the same rows on every machine.
+
+    Noted, because a finished run has no training rows any more to count by.
+    """
+    if context.config.data.test_rows:
+        return rows
+    noted, encoded = context.run.note("tested"), context.task_data.encoded
+    if noted is not None:
+        return int(noted["rows"])
+    return min(rows, max(USUALLY_TESTED, int(TESTED_SHARE * encoded["train"].rows))) if "train" in encoded else rows
+
+
+def affordable_test_rows(context: RunContext, original: PrunedNetwork, *, minutes: float, members: int) -> int:
+    """Measured once per run: what a row costs, and how many of them the minutes leave room for."""
+    encoded = context.task_data.encoded["test"]
+    if len(encoded) <= FEWEST_TESTED:
+        return len(encoded)
     if context.run.note("tested") is None:
         per_row = seconds_per_token(original, context.task_data.test) * encoded.lengths.mean() * encoded.choices
         affordable = 60 * minutes * TESTING / (per_row * (2 + USUAL_SHARE * members))
-        rows = max(FEWEST_TESTED, min(len(encoded), int(affordable)))
-        context.run.note("tested", {"rows": rows})
-    rows = int(context.run.note("tested")["rows"])
-    if rows == len(encoded):
-        return all_rows
-    logger.warning("--minutes %g leaves time to test %s of %s test rows", minutes, f"{rows:,}", f"{len(encoded):,}")
-    return context.task_data.sample_test_rows(rows), context.original_data.sample_test_rows(rows)
+        context.run.note("tested", {"rows": max(FEWEST_TESTED, min(len(encoded), int(affordable)))})
+    return int(context.run.note("tested")["rows"])
 
 
 @torch.no_grad()

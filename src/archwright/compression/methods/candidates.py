@@ -5,16 +5,24 @@ within a budget of parameters, or the first layers, trained by themselves, take 
 folder. With --minutes all have a part of the time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from time import monotonic
 
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import params_bounds
-from archwright.compression.finetuning import extract_trainable, original_teacher, plan_steps, seconds_per_step
+from archwright.compression.finetuning import (
+    extract_trainable,
+    original_teacher,
+    plan_steps,
+    seconds_per_step,
+    training_options,
+)
 from archwright.compression.order import sample_batches
+from archwright.compression.ray_calibration import Wanted, measures_on_ray, repair_on_ray
 from archwright.compression.space import CANDIDATES, open_space, write_candidates
+from archwright.data.batching import Batch
 from archwright.logs import logger
 from archwright.networks.load import freeze_embeddings, load_saved_network
 from archwright.networks.pruned import PrunedNetwork
@@ -46,51 +54,64 @@ FEWEST_EPOCHS = 1.0
 
 def prepare_candidates(context: RunContext, order: ImportanceOrder) -> None:
     """Puts the networks into the run folder and notes what each of them keeps; what exists is not made again."""
-    if context.run.note(CANDIDATES) is not None:
+    group = context.group
+    if group.agree(context.run.note(CANDIDATES) is not None):
         return
     original, supernet = (
         load_saved_network(folder).to(context.task_data.device) for folder in (context.start, context.run.supernet)
     )
     reorder(original, order)
-    space = open_space(context, supernet, order)
+    with group.first_ahead():
+        space = open_space(context, supernet, order)
     assert isinstance(space, ChainSpace)
     minutes, shares = context.config.search.minutes, TASK_KINDS[context.task_data.task.kind].shares
     deadline = None if minutes is None else monotonic() + 60 * shares.candidates * minutes
     trained = trained_specs(context, space)
     pruned = PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED
     with context.run.phase("candidates"), progress("candidates", len(pruned) + len(trained), "networks") as bar:
-        specs = prune(context, space, {"original": original, "repaired": supernet}, deadline, bar)
+        networks = {"original": original, "repaired": supernet}
+        specs = prune(context, space, networks, deadline, bar) if group.first else {}
         for source, spec in trained.items():
             if train_alone(context, original, source, spec, deadline):
                 specs[source] = spec
             bar.advance()
-    write_candidates(context, specs)
+    if group.first:
+        write_candidates(context, specs)
 
 
 def prune(
     context: RunContext, space: ChainSpace, networks: Mapping[str, PrunedNetwork], deadline: float | None, bar: Bar
 ) -> dict[str, SubnetSpec]:
     """Members of the chain with the weights of these networks, repaired in closed form, as many as time permits."""
-    batches = sample_batches(context)
-    recordings: dict[str, StreamRecording] = {}
-    specs: dict[str, SubnetSpec] = {}
-    fits = parameter_budget(context, space)
-    for name, share in PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED:
-        source, spec = f"{name}-{share}", space.chain.spec(share / 100)
+    pruned = PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED
+    folder, fits = context.run.networks, parameter_budget(context, space)
+    chosen = {f"{name}-{share}": (name, space.chain.spec(share / 100)) for name, share in pruned}
+    chosen = {source: (name, spec) for source, (name, spec) in chosen.items() if fits(spec)}
+    missing = {source: part for source, part in chosen.items() if not (folder / source).exists()}
+    bar.advance(len(pruned) - len(missing))
+    repair = repair_on_ray if measures_on_ray(context) else repair_here
+    for source, network in repair(context, networks, missing, sample_batches(context), deadline):
+        save_network(network, context.task_data, folder / source)
         bar.advance()
-        if not fits(spec):
-            continue
-        folder = context.run.networks / source
-        if not folder.exists():
-            if deadline is not None and monotonic() > deadline:
-                logger.info("no time for the candidate %s and those after it", source)
-                break
-            if name not in recordings:
-                recordings[name] = record_streams(networks[name], batches)
-            repaired = REPAIRS[context.config.supernet.repair](networks[name], spec, recordings[name])
-            save_network(repaired, context.task_data, folder)
-        specs[source] = spec
-    return specs
+    return {source: spec for source, (_, spec) in chosen.items() if (folder / source).exists()}
+
+
+def repair_here(
+    context: RunContext,
+    networks: Mapping[str, PrunedNetwork],
+    wanted: Wanted,
+    batches: list[Batch],
+    deadline: float | None,
+) -> Iterator[tuple[str, PrunedNetwork]]:
+    """The candidates one after another, until time is up."""
+    recordings: dict[str, StreamRecording] = {}
+    for source, (name, spec) in wanted.items():
+        if deadline is not None and monotonic() > deadline:
+            logger.info("no time for the candidate %s and those after it", source)
+            return
+        if name not in recordings:
+            recordings[name] = record_streams(networks[name], batches)
+        yield source, REPAIRS[context.config.supernet.repair](networks[name], spec, recordings[name])
 
 
 def trained_specs(context: RunContext, space: ChainSpace) -> dict[str, SubnetSpec]:
@@ -116,16 +137,16 @@ def train_alone(
     context: RunContext, original: PrunedNetwork, source: str, spec: SubnetSpec, deadline: float | None
 ) -> bool:
     """Trains this part of the original by itself with the original as teacher; False if there is no time."""
-    folder, options = context.run.networks / source, context.config.supernet
+    folder, options, group = context.run.networks / source, context.config.supernet, context.group
     network = extract_trainable(original, spec)
     freeze_embeddings(network, not options.train_embeddings)
-    update = plain_update(network, loss=context.task_data.loss, teacher=original_teacher(context))
+    update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
     steps_per_epoch = context.task_data.steps_per_epoch(options.batch_size)
     steps = plan_steps(context, source, lambda: affordable_steps(context, network, update, deadline))
     if deadline is not None and steps < FEWEST_EPOCHS * steps_per_epoch:
         logger.info("no time for the candidate %s: %d steps, an epoch has %d", source, steps, steps_per_epoch)
         return False
-    if not folder.exists():
+    if not group.agree(folder.exists()):
         train_network(
             network,
             context.task_data.training(options.batch_size, stream=STAND_ALONE_BATCHES),
@@ -133,11 +154,13 @@ def train_alone(
             Schedule(steps=steps, learning_rate=options.learning_rate),
             seed=context.seed,
             checkpoints=context.run.checkpoints(source),
-            every_seconds=options.checkpoint_seconds,
             title=f"training the candidate {source}",
-            precision=options.precision,
+            group=group,
+            share_rows=True,
+            **training_options(options),
         )
-        save_network(network, context.task_data, folder)
+        if group.first:
+            save_network(network, context.task_data, folder)
     context.run.checkpoints(source).remove()
     return True
 
@@ -148,8 +171,7 @@ def affordable_steps(context: RunContext, network: PrunedNetwork, update: Update
     usual = round(context.task_data.steps_per_epoch(options.batch_size) * options.epochs)
     if deadline is None:
         return usual
-    if monotonic() > deadline:
+    if context.group.agree(monotonic() > deadline):
         return 0
-    network.train()
-    step = seconds_per_step(update, context.task_data, options)
+    step = seconds_per_step(network, update, context.task_data, options, context.group)
     return max(0, min(usual, int((deadline - monotonic()) / step)))

@@ -2,7 +2,14 @@
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import FISHER_ONLY, SUPERNET_ONLY, Method, read_configs, write_configs
+from archwright.compression.methods.method import (
+    FISHER_ONLY,
+    RULE_ONLY,
+    SUPERNET_ONLY,
+    Method,
+    read_configs,
+    write_configs,
+)
 from archwright.compression.order import load_start
 from archwright.compression.space import open_space
 from archwright.compression.weights import StandaloneWeights
@@ -33,5 +40,5 @@ LAYER_DROPPING = Method(
     prepare=prepare,
     build_evaluator=build_evaluator,
     standalone=True,
-    unused=(*SUPERNET_ONLY, *FISHER_ONLY, "order", "min_epochs"),
+    unused=(*SUPERNET_ONLY, *FISHER_ONLY, *RULE_ONLY, "order", "min_epochs"),
 )

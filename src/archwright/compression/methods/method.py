@@ -18,6 +18,8 @@ ONE_SHOT = (*SUPERNET_ONLY, "epochs", "order", "min_epochs")
 """Options of the training without a meaning: where there is no super-network, and where nothing is trained."""
 FISHER_ONLY = ("fisher_trust",)
 """What only retraining-free pruning knows."""
+RULE_ONLY = ("shares",)
+"""What only methods know that prune to given sizes by a rule."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Method:
     """Whether all networks share the weights of a super-network."""
     standalone: bool = False
     """Whether every network is trained by itself."""
+    trains_together: bool = False
+    """Whether `prepare` is for all processes that train together, not for the first one alone."""
     unused: tuple[str, ...] = ()
     """Options of the training that mean nothing here."""
 

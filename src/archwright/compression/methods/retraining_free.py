@@ -1,11 +1,12 @@
 """Retraining-free pruning (Kwon et al. 2022): every sub-network has weights of its own, repaired without training."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods.method import ONE_SHOT, Method, read_configs, write_subnets
-from archwright.compression.methods.one_shot import SHARES
+from archwright.compression.methods.one_shot import chosen_shares
 from archwright.compression.order import sample_batches
 from archwright.compression.space import open_space
 from archwright.compression.weights import config_name
@@ -41,7 +42,12 @@ class TunedWeights:
         return load_saved_network(folder).to(self.context.task_data.device), None
 
     def is_kept(self, config: Config) -> bool:
-        return config == largest(self.space.choices) or (self.context.run.networks / config_name(config)).exists()
+        folder = self.own_folder(config)
+        return folder is None or folder.exists()
+
+    def own_folder(self, config: Config) -> Path | None:
+        whole = config == largest(self.space.choices)
+        return None if whole else self.context.run.networks / config_name(config)
 
 
 def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
@@ -50,7 +56,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
     with context.run.phase("prune"):
         batches = sample_batches(context, least=CALIBRATION_TOKENS)
         chosen = prune_by_fisher(
-            *(original, batches, context.task_data.loss, SHARES),
+            *(original, batches, context.task_data.loss, chosen_shares(context.config.supernet)),
             length=context.length,
             trust=context.config.supernet.fisher_trust,
             span=TASK_KINDS[context.task_data.task.kind].importance_span,

@@ -2,7 +2,7 @@
 
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
-from archwright.compression.methods.method import FISHER_ONLY, SUPERNET_ONLY, Method
+from archwright.compression.methods.method import FISHER_ONLY, RULE_ONLY, SUPERNET_ONLY, Method
 from archwright.compression.order import load_reordered_network, read_order
 from archwright.compression.space import open_space
 from archwright.compression.weights import StandaloneWeights
@@ -30,5 +30,5 @@ STANDARD = Method(
     build_evaluator=build_evaluator,
     samplers=True,
     standalone=True,
-    unused=(*SUPERNET_ONLY, *FISHER_ONLY),
+    unused=(*SUPERNET_ONLY, *FISHER_ONLY, *RULE_ONLY),
 )

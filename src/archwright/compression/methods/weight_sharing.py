@@ -3,7 +3,7 @@
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import SubnetEvaluator
 from archwright.compression.methods.candidates import prepare_candidates
-from archwright.compression.methods.method import FISHER_ONLY, Method
+from archwright.compression.methods.method import FISHER_ONLY, RULE_ONLY, Method
 from archwright.compression.order import read_order
 from archwright.compression.space import open_space
 from archwright.compression.supernet import train_supernet
@@ -34,5 +34,6 @@ WEIGHT_SHARING = Method(
     build_evaluator=build_evaluator,
     samplers=True,
     shared=True,
-    unused=("min_epochs", *FISHER_ONLY),
+    trains_together=True,
+    unused=("min_epochs", *FISHER_ONLY, *RULE_ONLY),
 )

@@ -24,7 +24,7 @@ from archwright.compression.budgets import minutes
 from archwright.compression.budgets.minutes import TIMED_TOKENS, USUAL_SHARE, count_tokens
 from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.context import RunContext
-from archwright.compression.finetuning import extract_trainable
+from archwright.compression.finetuning import extract_trainable, training_options
 from archwright.compression.methods import METHODS
 from archwright.compression.methods.candidates import PRUNED, PRUNED_DECODERS, trained_specs
 from archwright.compression.order import sample_batches
@@ -54,6 +54,7 @@ from archwright.tasks import TASK_KINDS
 from archwright.threads import choose_threads
 from archwright.training.loop import StepRecord, Update, train_network
 from archwright.training.losses import distillation
+from archwright.training.optimizer import PACKED
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import TaskData, load_checkpoint
 
@@ -73,8 +74,6 @@ INT8_SECONDS = 10.0
 """Per network whose int8 file is weighed."""
 REPORT_BYTES = 6_000_000
 """Page, trials and notes of a run, and the tokenizers beside its networks."""
-FLOAT = 4
-"""Bytes."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +250,7 @@ class Measurements:
                 seed=self.context.seed,
                 title="timing steps",
                 log=log,
-                precision=self.options.precision,
+                **training_options(self.options),
             )
         timed = records[WARM_STEPS:]
         usual = len(self.data.encoded["train"].ids) / self.steps_per_epoch
@@ -321,26 +320,32 @@ class Measurements:
 
     def estimate_measuring(self, members: int, answer: float, half_answer: float, before: list[Phase]) -> Phase:
         """Test rows of original, super-network and front; latency, which has its part of the time so far."""
-        context, tokens = self.context, len(self.data.encoded["test"].ids)
+        context, encoded = self.context, self.data.encoded["test"]
+        rows = encoded.rows if encoded.windows is not None else minutes.usual_test_rows(context, encoded.rows)
+        tokens = len(encoded.ids) * rows / encoded.rows
         testing = tokens * (2 * answer + members * half_answer)
         measure = context.config.measure
         per_round = LATENCY_CALLS * context.length * (4 * answer + members * half_answer)
         afforded = minutes.LATENCY * sum(phase.seconds for phase in before)
         latency = min(measure.rounds * per_round, max(FEWEST_ROUNDS * per_round, afforded))
         int8 = members * INT8_SECONDS if measure.measure_int8 or "int8_bytes" in context.config.search.objectives else 0
-        rows = self.data.encoded["test"].rows
         return Phase("measure", testing + latency + int8, f"{rows:,} test rows and latency of about {members} networks")
 
     def measured_networks(self, members: int) -> int:
         """Bytes of what is in memory at the end beside the super-network: the original and the front."""
+        whole, trained = self.weight_bytes()
+        return round(whole + members * USUAL_SHARE * trained)
+
+    def weight_bytes(self) -> tuple[int, int]:
+        """Of all weights, and of those that are trained."""
         tensors = list(self.network.parameters())
-        trained = sum(tensor.numel() for tensor in tensors if tensor.requires_grad)
-        return round(FLOAT * (sum(tensor.numel() for tensor in tensors) + members * USUAL_SHARE * trained))
+        return sum(tensor.nbytes for tensor in tensors), sum(t.nbytes for t in tensors if t.requires_grad)
 
     def disk_bytes(self, space: SubnetSpace) -> tuple[int, int]:
-        """While the run works, and after it: networks as float32, the state of AdamW beside the one in training."""
-        whole = FLOAT * sum(tensor.numel() for tensor in self.network.parameters())
-        trained = FLOAT * sum(tensor.numel() for tensor in self.network.parameters() if tensor.requires_grad)
+        """While the run works, and after it: networks, and the state of AdamW beside the one in training."""
+        whole, trained = self.weight_bytes()
+        numbers = sum(tensor.numel() for tensor in self.network.parameters() if tensor.requires_grad)
+        state = (2 if self.options.optimizer == PACKED else 8) * numbers
         fixed = whole - trained
         networks = whole * (2 if METHODS[self.options.method].shared else 1)
         networks += whole if self.context.start != self.context.run.original else 0
@@ -349,7 +354,7 @@ class Measurements:
             networks += sum(round(fixed + share / 100 * trained) for _, share in pruned) + fixed + trained // 2
         elif not METHODS[self.options.method].shared:
             networks += BANDS * round(fixed + USUAL_SHARE * trained)
-        return networks + whole + 2 * trained + REPORT_BYTES, networks + REPORT_BYTES
+        return networks + whole + state + REPORT_BYTES, networks + REPORT_BYTES
 
 
 class Enough(Exception):

@@ -10,7 +10,7 @@ from archwright.networks.encoders import EncoderModel, EncoderNetwork
 from archwright.networks.flexibert.config import FlexiBertConfig, LayerPlan
 from archwright.networks.flexibert.mixers import MIXERS
 from archwright.networks.pretraining import MaskedTokens, ReplacedTokens, fill
-from archwright.networks.roles import Counts, LayerRoles
+from archwright.networks.roles import Counts, LayerRoles, LayerSize
 
 
 class FlexiBertEmbeddings(nn.Module):
@@ -187,7 +187,14 @@ def flexibert_counts(config: FlexiBertConfig) -> Counts:
         flops=sum(operations(layer) for layer in layers),
         depth=len(layers),
         width=config.hidden_size,
+        layers=tuple(
+            LayerSize(layer.heads, weights_of(layer.attention), weights_of(layer.ffn.linears)) for layer in layers
+        ),
     )
+
+
+def weights_of(linears: Iterable[nn.Linear]) -> int:
+    return sum(linear.weight.numel() for linear in linears)
 
 
 def numbers(modules: Iterable[nn.Module]) -> int:

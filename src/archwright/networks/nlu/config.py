@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedConfig
 
-from archwright.networks.roles import Counts
+from archwright.networks.roles import Counts, LayerSize
 
 
 class BlockPlan(NamedTuple):
@@ -109,7 +109,8 @@ def nlu_counts(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> C
     the layers of the config where many designs of one config are counted.
     """
     wide = config.hidden_size
-    layers = [layer_counts(plan, wide, config.inner_size) for plan in (config.plans if plans is None else plans)]
+    designed = list(config.plans if plans is None else plans)
+    layers = [layer_counts(plan, wide, config.inner_size) for plan in designed]
     attention, ffn, norms, products = (sum(layer[field] for layer in layers) for field in range(4))
     joining = linear(3 * config.embedding_size, wide) + norm(wide)
     rows = config.max_position_embeddings + config.type_vocab_size
@@ -122,6 +123,7 @@ def nlu_counts(config: NluConfig, plans: Iterable[BlockPlan] | None = None) -> C
         flops=2 * products,
         depth=len(layers),
         width=wide,
+        layers=tuple(layer_size(plan, wide, config.inner_size, config.heads) for plan in designed),
     )
 
 
@@ -142,6 +144,12 @@ def layer_counts(plan: BlockPlan, wide: int, narrow: int) -> LayerCounts:
         norms=3 * norm(narrow) + norm(wide),
         products=5 * wide * narrow + narrow * narrow + 2 * narrow * units + 2 * TOKENS * narrow,
     )
+
+
+def layer_size(plan: BlockPlan, wide: int, narrow: int, heads: int) -> LayerSize:
+    if plan.block == "base":
+        return LayerSize(heads, mixing=4 * wide * wide, ffn=2 * wide * plan.units)
+    return LayerSize(heads, mixing=4 * wide * narrow + narrow * narrow, ffn=2 * narrow * plan.units + narrow * wide)
 
 
 def linear(inputs: int, outputs: int) -> int:

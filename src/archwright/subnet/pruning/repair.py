@@ -11,6 +11,7 @@ from functools import cache
 import torch
 
 from archwright.logs import logger
+from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.extract import extract
@@ -75,20 +76,33 @@ def add_correction(
 ) -> torch.Tensor:
     """Add to weight and bias, in place, what minimises |reads W' + b - lacking|^2 + ridge x mean diagonal x |W|^2.
 
-    Only Gram matrices are kept. With a bias a column of ones stands beside what is read, which the ridge does not pull.
+    With a bias a column of ones stands beside what is read, which the ridge does not pull. With more tokens than
+    features only sums over tokens are kept, with fewer the tokens themselves, whose products are the smaller matrix.
     Returns what was added: features (and one for the bias) x width.
     """
-    fitting, checking = Gram(linear), Gram(linear)
+    comparisons = list(comparisons)
+    few = sum(len(comparison.reads) for comparison in comparisons) < linear.in_features
+    fitting, checking = (TokenGram(linear), TokenGram(linear)) if few else (Gram(linear), Gram(linear))
     for number, comparison in enumerate(comparisons):
         (checking if number % HELD_OUT == HELD_OUT - 1 else fitting).add(comparison)
     if ridge is None:
         ridge = best_ridge(fitting, checking) if checking.tokens else RIDGE
     fitting.merge(checking)
-    correction = fitting.solve(ridge).to(linear.weight.dtype)
-    linear.weight += correction[: linear.in_features].mT
+    correction = fitting.solve(ridge).to(at_least_float32(linear.weight).dtype)
+    correction[: linear.in_features] = add_rounded(linear.weight, correction[: linear.in_features].mT).mT
     if linear.bias is not None:
-        linear.bias += correction[linear.in_features]
+        correction[linear.in_features] = add_rounded(linear.bias, correction[linear.in_features])
     return correction
+
+
+def add_rounded(parameter: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
+    """Adds to a parameter in place; returns what was added after rounding, where its precision rounds."""
+    if parameter.dtype == change.dtype:
+        parameter += change
+        return change
+    before = parameter.to(change.dtype)
+    parameter.copy_(before + change)
+    return parameter.to(change.dtype) - before
 
 
 def corrected_stream(comparison: StreamComparison, correction: torch.Tensor) -> torch.Tensor:
@@ -101,7 +115,7 @@ def corrected_stream(comparison: StreamComparison, correction: torch.Tensor) -> 
 def put_back(like: torch.Tensor, real: torch.Tensor, stream: torch.Tensor) -> torch.Tensor:
     """Hidden states of this shape with the stream at the real tokens; nobody reads the others."""
     hidden = torch.zeros_like(like)
-    hidden.view(-1, hidden.shape[-1])[real] = stream
+    hidden.view(-1, hidden.shape[-1])[real] = stream.to(hidden.dtype)
     return hidden
 
 
@@ -115,10 +129,9 @@ class Gram:
         self.lacking = linear.weight.new_zeros(size, linear.out_features, dtype=torch.float64)
 
     def add(self, comparison: StreamComparison) -> None:
-        """Tokens count by their relative distance, because what reads the stream next is a norm."""
         reads, lacks, wanted = comparison
         columns = torch.cat([reads, reads.new_ones(len(reads), 1)], 1) if self.bias else reads
-        weights = wanted.square().mean(1, keepdim=True).clamp(min=torch.finfo(wanted.dtype).tiny).rsqrt()
+        weights = token_weights(wanted)
         columns = columns * weights
         self.reads += columns.mT @ columns
         self.lacking += columns.mT @ (lacks * weights)
@@ -141,13 +154,94 @@ class Gram:
         """Squared distance left at these tokens, but for what does not depend on the correction."""
         return float((correction * (self.reads @ correction - 2 * self.lacking)).sum())
 
+    def error_at(self, other: "Gram", ridge: float) -> float:
+        """The error at the other tokens of what is fitted to these with this ridge."""
+        return other.error(self.solve(ridge))
+
+
+class TokenGram(Gram):
+    """The same for fewer tokens than features: rows are kept as they are, and equations are one per token.
+
+    Of X W + u b = Y with the ridge s the solution is W = X' A, (X X' + s 1) A = Y, all with the direction of u, which
+    the bias writes to, taken out. A layer of 8,192 units has 1 GB of sums over tokens and minutes of equations; 1,000
+    tokens have 8 MB and a second.
+    """
+
+    def __init__(self, linear: torch.nn.Module):
+        self.features, self.bias, self.tokens = linear.in_features, linear.bias is not None, 0
+        wide = at_least_float32(linear.weight).dtype
+        self.reads = linear.weight.new_zeros(0, self.features, dtype=wide)
+        self.lacking = linear.weight.new_zeros(0, linear.out_features, dtype=wide)
+        self.ones = linear.weight.new_zeros(0, 1, dtype=wide)
+        self.products: torch.Tensor | None = None
+
+    def add(self, comparison: StreamComparison) -> None:
+        reads, lacks, wanted = comparison
+        weights = token_weights(wanted)
+        self._append(reads * weights, lacks * weights, weights)
+
+    def merge(self, other: "Gram") -> None:
+        assert isinstance(other, TokenGram)
+        self._append(other.reads, other.lacking, other.ones)
+
+    def _append(self, *more: torch.Tensor) -> None:
+        rows = zip((self.reads, self.lacking, self.ones), more, strict=True)
+        self.reads, self.lacking, self.ones = (torch.cat(pair) for pair in rows)
+        self.tokens, self.products = len(self.reads), None
+
+    def solve(self, ridge: float) -> torch.Tensor:
+        reads, found = self.reads.double(), self._token_factors(ridge)
+        weight = reads.mT @ found
+        return torch.cat([weight, self._bias(reads @ weight)]) if self.bias else weight
+
+    def error_at(self, other: Gram, ridge: float) -> float:
+        """Without the weights themselves, which are far more numbers than those it takes."""
+        assert isinstance(other, TokenGram)
+        reads, found = self.reads.double(), self._token_factors(ridge)
+        written = (other.reads.double() @ reads.mT) @ found
+        if self.bias:
+            written += other.ones.double() @ self._bias((reads @ reads.mT) @ found)
+        return float((written * (written - 2 * other.lacking.double())).sum())
+
+    def _token_factors(self, ridge: float) -> torch.Tensor:
+        """A of the equations above, the direction of u taken out: tokens x width."""
+        if self.products is None:
+            rows = self.reads.double()
+            self.products = rows @ rows.mT
+        pull = ridge * self.products.trace() / self.features + torch.finfo(torch.float64).tiny
+        matrix = self._without_ones(self._without_ones(self.products).mT)
+        matrix.diagonal().add_(pull)
+        lacking = self._without_ones(self.lacking.double())
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        found = torch.linalg.solve(matrix, lacking) if failed else torch.cholesky_solve(lacking, factor)
+        return self._without_ones(found)
+
+    def _without_ones(self, rows: torch.Tensor) -> torch.Tensor:
+        """A copy of these rows, one per token, less their part along u where there is a bias."""
+        if not self.bias:
+            return rows.clone()
+        ones = self.ones.double()
+        return rows - ones @ (ones.mT @ rows) / ones.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+
+    def _bias(self, written: torch.Tensor) -> torch.Tensor:
+        """What brings the mean of what is written to that of what is lacking: 1 x width."""
+        ones = self.ones.double()
+        return (
+            ones.mT @ (self.lacking.double() - written) / ones.square().sum().clamp(min=torch.finfo(torch.float64).tiny)
+        )
+
+
+def token_weights(wanted: torch.Tensor) -> torch.Tensor:
+    """Tokens count by their relative distance, because what reads the stream next is a norm: tokens x 1."""
+    return wanted.square().mean(1, keepdim=True).clamp(min=torch.finfo(wanted.dtype).tiny).rsqrt()
+
 
 def best_ridge(fitting: Gram, checking: Gram) -> float:
     """Of RIDGES the one whose correction, fitted to some tokens, leaves the least error at others.
 
     From the usual one downhill, since every try is a solution of thousands of equations.
     """
-    error = cache(lambda place: checking.error(fitting.solve(RIDGES[place])))
+    error = cache(lambda place: fitting.error_at(checking, RIDGES[place]))
     place = RIDGES.index(RIDGE)
     while (best := min(range(max(0, place - 1), min(len(RIDGES), place + 2)), key=error)) != place:
         place = best

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.importance import Loss, Scores
 from archwright.subnet.pruning.gradients import MaskGradients, head_reader, per_text
@@ -63,7 +64,7 @@ def as_array(scores: torch.Tensor) -> NDArray[np.float64]:
 
 def squares(layer: nn.Module, path: str, dim: int) -> torch.Tensor:
     """Of a linear's columns (dim 0 is summed) or rows (dim 1 is): squared length."""
-    return layer.get_submodule(path).weight.square().sum(dim)
+    return at_least_float32(layer.get_submodule(path).weight).square().sum(dim)
 
 
 def spec_from_masks(heads: Switches, units: Switches) -> SubnetSpec:

@@ -11,6 +11,7 @@ from torch import nn
 from transformers import Cache
 
 from archwright.networks.families.family import LayerParts
+from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PlacedLayer, PrunedNetwork
 from archwright.progress import progress
 from archwright.subnet.importance import evaluating
@@ -175,8 +176,8 @@ def compare_streams(
             capture_input(reader.linear, put(seen, "reads", call.real), undo)
             capture_stream(placed, sub, stop, undo)
             run_layer(placed.layer, x, call.given[place])
-        wanted = totals[place, sub]
-        yield StreamComparison(seen["reads"], wanted - seen["total"], wanted)
+        wanted = at_least_float32(totals[place, sub])
+        yield StreamComparison(at_least_float32(seen["reads"]), wanted - seen["total"], wanted)
 
 
 def run_layer(layer: nn.Module, hidden: torch.Tensor, given: Given) -> torch.Tensor:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PrunedNetwork
 from archwright.subnet.extract import extract
 from archwright.subnet.pruning.gradients import Reader
@@ -73,7 +74,7 @@ def fit_factors(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor
     A head's column of the problem is what it writes at all tokens. The products of all columns are the entrywise
     product of two small matrices, reads' reads and weight' weight, summed over the columns of each head.
     """
-    weight = reader.linear.weight
+    weight = at_least_float32(reader.linear.weight)
     products = weight.new_zeros(weight.shape[1], weight.shape[1], dtype=torch.float64)
     slopes = weight.new_zeros(weight.shape[1], dtype=torch.float64)
     for reads, lacking in pairs:
@@ -87,7 +88,8 @@ def fit_factors(reader: Reader, pairs: Iterable[tuple[torch.Tensor, torch.Tensor
 
 def scale(reader: Reader, factors: torch.Tensor) -> None:
     """Multiply heads or units by these factors, in place, in the linear that reads them."""
-    reader.linear.weight.mul_(factors.to(reader.linear.weight)[reader.owners])
+    weight = reader.linear.weight
+    weight.copy_(at_least_float32(weight) * factors.to(at_least_float32(weight))[reader.owners])
 
 
 @torch.no_grad()
