@@ -7,6 +7,7 @@
 
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def prune_and_finetune(job: Job) -> None:
     train, test = (np.load(job.rows / f"{name}.npz") for name in ("train", "test"))
     networks, losses, whole = [], {}, None
     for done, size in enumerate(job.sizes):
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
+        model = load_decoder(source)
         if whole is None:
             whole = prunable_parameters(model)
             losses["original"] = block_losses(model, test)
@@ -43,6 +44,13 @@ def prune_and_finetune(job: Job) -> None:
             losses[name] = block_losses(model, test)
             networks.append(describe(model, whole, name, losses, steps=steps))
     job.save(networks, losses, version=version("optipfair"))
+
+
+def load_decoder(source: str) -> PreTrainedModel:
+    """The checkpoint in float32, also where its folder holds a single GGUF file, as that of the package does."""
+    packed = sorted(Path(source).glob("*.gguf"))
+    options = {"gguf_file": packed[0].name} if packed else {}
+    return AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32, **options).eval()
 
 
 def prunable_parameters(model: PreTrainedModel) -> int:

@@ -3,11 +3,12 @@
     python experiments/total_size/run.py --data GLUE               (SST-2, three seeds; resumable)
     python experiments/total_size/run.py --data GLUE --runs RUNS   (with rows and originals of experiments/peers there)
     python experiments/total_size/run.py --tasks movie-reviews --seeds 0
+    python experiments/total_size/run.py --data GLUE --recover-epochs 3   (the chosen one is trained by itself as well)
     python experiments/total_size/run.py --summary                 (only summary.md from results.csv)
 
 Rows and fine-tuned originals are those of experiments/peers. Per task and seed: `compress --total-params 6M` with the
-defaults, `select --total-params 6M`, `export --to onnx --int8`. Losses are test errors against the untouched original
-on the same rows. Writes results.csv and summary.md beside this file.
+defaults, `select --total-params 6M`, with --recover-epochs if asked, `export --to onnx --int8`. Losses are test errors
+against the untouched original on the same rows. Writes results.csv and summary.md beside this file.
 """
 
 import argparse
@@ -45,9 +46,16 @@ def measure(task: str, seed: int, options: argparse.Namespace) -> dict[str, Any]
     words = [*compress_words(job, folder / "run"), "--total-params", MOST, *options.options]
     run = run_compression(load_compress_config(words), lender=job.original / "run")
     pick, result = run.select(total_params=MOST).entry, run.result
-    parity = aw.export(run=run.folder.path, trial=pick["trial"], to="onnx", int8=True, out=folder / "onnx").parity
+    epochs, recovered = options.recover_epochs, bool(options.recover_epochs)
+    if recovered:
+        aw.select(run=run.folder.path, total_params=MOST, recover_epochs=epochs, threads=1)
+    errors = compare_on_test_rows(run.folder, pick, recovered=recovered)
+    parity = aw.export(
+        run=run.folder.path, trial=pick["trial"], recovered=recovered, to="onnx", int8=True, out=folder / "onnx"
+    ).parity
     assert parity.int8 is not None and parity.int8.test_error is not None
-    original, loss = result["original"]["test_error"], pick["test_loss"]
+    original, searched, final = (errors.error(name) for name in ("original", "searched", "final"))
+    loss = errors.loss("final", "original")._asdict()
     return {
         "task": task,
         "seed": seed,
@@ -63,8 +71,10 @@ def measure(task: str, seed: int, options: argparse.Namespace) -> dict[str, Any]
         "parameters": pick["parameters"],
         "original_test_error": round(original, 4),
         "cut_test_error": round(result["cut"]["test_error"], 4),
-        "test_error": round(pick["test_error"], 4),
-        "lost": round(100 * (pick["test_error"] - original), 2),
+        "searched_test_error": round(searched, 4),
+        "recover_epochs": epochs,
+        "test_error": round(final, 4),
+        "lost": round(100 * (final - original), 2),
         "lost_low": round(100 * loss["low"], 2),
         "lost_high": round(100 * loss["high"], 2),
         "int8_bytes": parity.int8.bytes,
@@ -76,9 +86,29 @@ def measure(task: str, seed: int, options: argparse.Namespace) -> dict[str, Any]
     }
 
 
+def compare_on_test_rows(folder: Any, pick: dict[str, Any], *, recovered: bool) -> Any:
+    """The untouched original, the pick as the search left it, and what is exported, all on all test rows."""
+    from archwright.compression.methods import load_evaluator
+    from archwright.networks.load import load_saved_network
+    from archwright.statistics.paired import PairedErrors
+
+    evaluator = load_evaluator(folder)
+    context, data = evaluator.context, evaluator.context.task_data
+    searched = data.outcomes(evaluator.extract(pick["config"]), data.test)
+    outcomes = {
+        "original": context.original_data.outcomes(load_saved_network(folder.original), context.original_data.test),
+        "searched": searched,
+        "final": searched,
+    }
+    if recovered:
+        network = load_saved_network(folder.recovered_network(pick["trial"]))
+        outcomes["final"] = data.outcomes(network.eval(), data.test)
+    return PairedErrors(outcomes, seed=(context.seed, 0))
+
+
 def plan_of(row: dict[str, Any]) -> tuple[str, ...]:
     """Rows that differ in nothing but the seed have the same."""
-    return tuple(str(row[name]) for name in ("task", "tokens", "embedding_rank", "width", "options"))
+    return tuple(str(row[name]) for name in ("task", "tokens", "embedding_rank", "width", "options", "recover_epochs"))
 
 
 def write_summary(rows: list[dict[str, Any]], path: Path) -> None:
@@ -89,8 +119,9 @@ def write_summary(rows: list[dict[str, Any]], path: Path) -> None:
         "MiniLM has 22.7M parameters, half of them embeddings. Losses in points of test error against the untouched",
         "fine-tuned original; the interval is of the difference row by row.",
         "",
-        "| task | seed | tokens | rank | width | share | size | whole | cut | ours | loss | int8 MB | int8 lost |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| task | seed | tokens | rank | width | share | size | whole | cut | searched | recovered | ours | loss "
+        "| int8 MB | int8 lost |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         numbers = ("error", "lost", "share", "bytes", "low", "high")
@@ -98,7 +129,8 @@ def write_summary(rows: list[dict[str, Any]], path: Path) -> None:
         lines.append(
             f"| {row['task']} | {row['seed']} | {int(row['tokens']):,} | {row['embedding_rank']} | {row['width']} "
             f"| {value['layers_share']:.0%} | {int(row['parameters']) / 1e6:.2f}M | {value['original_test_error']:.2%} "
-            f"| {value['cut_test_error']:.2%} | {value['test_error']:.2%} "
+            f"| {value['cut_test_error']:.2%} | {value['searched_test_error']:.2%} "
+            f"| {float(row['recover_epochs']):g} epochs | {value['test_error']:.2%} "
             f"| {value['lost']:+.2f} ({value['lost_low']:+.2f} to {value['lost_high']:+.2f}) "
             f"| {value['int8_bytes'] / 1e6:.2f} | {value['int8_lost']:+.2f} |"
         )
@@ -107,10 +139,11 @@ def write_summary(rows: list[dict[str, Any]], path: Path) -> None:
         own = [row for row in rows if plan_of(row) == plan]
         lost, int8 = (sum(float(row[name]) for row in own) / len(own) for name in ("lost", "int8_lost"))
         largest = max(int(row["int8_bytes"]) for row in own)
+        of_plan = f"rank {plan[2]}, width {plan[3]}{plan[4] and f', `{plan[4]}`'}, {plan[5]} epochs of recovery"
         lines.append(
-            f"- {plan[0]}, rank {plan[2]}, width {plan[3]}{plan[4] and f', `{plan[4]}`'}, seeds "
-            f"{', '.join(str(row['seed']) for row in own)}: mean loss {lost:+.2f} points (to reach: {MOST_LOST:.0f}), "
-            f"int8 {int8:+.2f}, file at most {largest / 1e6:.2f} MB (to reach: {MOST_BYTES / 1e6:.0f})."
+            f"- {plan[0]}, {of_plan}, seeds {', '.join(str(row['seed']) for row in own)}: "
+            f"mean loss {lost:+.2f} points (to reach: {MOST_LOST:.0f}), int8 {int8:+.2f}, "
+            f"file at most {largest / 1e6:.2f} MB (to reach: {MOST_BYTES / 1e6:.0f})."
         )
     commits = ", ".join(dict.fromkeys(row["commit"] for row in rows))
     lines += ["", f"Commits {commits}; {rows[0]['cpu']}, {rows[0]['threads']} thread."]
@@ -125,6 +158,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--train-rows", type=int, default=4000)
     parser.add_argument("--runs", type=Path, default=Path("runs/peers"), help="rows and originals of experiments/peers")
     parser.add_argument("--out", type=Path, default=Path("runs/total_size"))
+    parser.add_argument("--recover-epochs", type=float, default=0.0, help="train the chosen one by itself so long")
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help="cpu: for a machine that others use too")
     parser.add_argument("--summary", action="store_true", help="train nothing")
     parser.add_argument("options", nargs="*", help="more options of `archwright compress`, after --")
