@@ -1,8 +1,9 @@
 """Our methods: `archwright compress` on the rows of a job, with the shared original and the same minutes.
 
 `archwright` is the command with its defaults and --minutes; `archwright-defaults` has none and takes as long as it
-takes. Other methods are `--method`. The answers of every member of the front are recorded, and which of them
-`archwright select --params` picks for each size.
+takes; `archwright-recovered` trains the picks of that run by themselves (`select --recover-epochs`). Other methods are
+`--method`. The answers of every member of the front are recorded, and which of them `archwright select --params` picks
+for each size.
 """
 
 import sys
@@ -28,6 +29,7 @@ METHODS = {
     "no-candidates": [],
 }
 """Name of a method here -> options of `archwright compress`; the last five are the defaults without one part."""
+RECOVER_EPOCHS = 3.0
 
 
 def leave_out(part: str) -> None:
@@ -66,6 +68,30 @@ def run_ours(job: Job) -> None:
     result = run.result
     more = {key: result[key] for key in ("space", "strategy", "seconds", "seconds_by_phase", "trials") if key in result}
     job.save(networks, logits, picks=picks, environment=result["environment"], **more)
+
+
+def recover_ours(job: Job) -> None:
+    """The picks of `archwright-defaults`, each trained by itself."""
+    import archwright as aw
+    from archwright.compression.methods import load_evaluator
+    from archwright.errors import BadInput
+    from archwright.networks.load import load_saved_network
+
+    run = aw.open_run(job.out.parent / "archwright-defaults" / "run")
+    task_data = load_evaluator(run.folder).context.task_data
+    networks, logits, picks = {}, {}, {}
+    for size in job.sizes:
+        try:
+            entry = run.select(params=f"{size}%").entry
+        except BadInput:
+            picks[str(size)] = None  # nothing on the front is so small
+            continue
+        picks[str(size)] = name = f"trial-{entry['trial']}"
+        if name not in networks:
+            aw.select(run=run.folder.path, params=f"{size}%", recover_epochs=RECOVER_EPOCHS, threads=job.threads)
+            network = load_saved_network(run.folder.recovered_network(entry["trial"])).eval()
+            networks[name], logits[name] = describe_entry(entry, name), test_logits(network, task_data, job)
+    job.save(list(networks.values()), logits, picks=picks, environment=run.result["environment"])
 
 
 def run_ours_decoder(job: Job) -> None:
@@ -111,5 +137,7 @@ if __name__ == "__main__":
     leave_out(job.method)
     if job.task == "lm":
         run_ours_decoder(job)
+    elif job.method == "archwright-recovered":
+        recover_ours(job)
     else:
         run_ours(job)

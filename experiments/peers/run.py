@@ -40,6 +40,7 @@ MODULES = {
     "paraphrase": "paraphrase",
     "archwright": "ours",
     "archwright-defaults": "ours",
+    "archwright-recovered": "ours",
     "archwright-latency": "ours",
     "layer-dropping": "ours",
     "retraining-free": "ours",
