@@ -19,8 +19,17 @@ SIZES = (60, 50, 40, 30, 20)
 """Percent of the non-embedding parameters that networks are compared at."""
 SLACK = 1.5
 """Percentage points that a size may be exceeded by: three of six layers and the head are 50.7 %."""
-ABLATION = ("in-place-teacher", "space-small", "smallest-empty", "repair-none", "no-candidates")
-"""Archwright without one of its parts: the frozen teacher, the chain, a smallest network with layers, and so on."""
+ABLATION = {
+    "in-place-teacher": "archwright",
+    "space-small": "archwright",
+    "smallest-empty": "archwright",
+    "repair-none": "archwright",
+    "no-candidates": "archwright",
+    "retraining-free-mask": "retraining-free",
+    "retraining-free-unrepaired": "retraining-free",
+}
+"""A method without one of its parts (the frozen teacher, the chain, a smallest network with layers, ...) -> the whole
+method, which it is compared with."""
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """On a busy machine the CPU time of a process with one thread is what its wall-clock would be on an idle core."""
 

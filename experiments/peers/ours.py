@@ -27,8 +27,10 @@ METHODS = {
     "repair-none": ["--repair", "none"],
     "smallest-empty": [],
     "no-candidates": [],
+    "retraining-free-mask": ["--method", "retraining-free", "--repair", "mask"],
+    "retraining-free-unrepaired": ["--method", "retraining-free", "--repair", "none"],
 }
-"""Name of a method here -> options of `archwright compress`; the last five are the defaults without one part."""
+"""Name of a method here -> options of `archwright compress`; the last seven are without one part."""
 RECOVER_EPOCHS = 3.0
 
 

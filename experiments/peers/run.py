@@ -49,8 +49,10 @@ MODULES = {
     "smallest-empty": "ours",
     "repair-none": "ours",
     "no-candidates": "ours",
+    "retraining-free-mask": "ours",
+    "retraining-free-unrepaired": "ours",
 }
-"""Method -> the module that runs it; the last five are archwright without one of its parts."""
+"""Method -> the module that runs it; the last seven are methods of ours without one of their parts."""
 DECODER_MODULES = {
     "optipfair-width": "optipfair_peer",
     "optipfair-depth": "optipfair_peer",

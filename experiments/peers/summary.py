@@ -204,16 +204,18 @@ def latency_rows(task: TaskRecords, searched: str) -> list[list[str]]:
 
 
 def ablation_section(task: TaskRecords) -> list[str]:
-    """What ours loses without one of its parts; positive: the part pays."""
+    """What a method of ours loses without one of its parts; positive: the part pays."""
     rows = []
-    for method in (name for name in ABLATION if task.seeds(name, OURS, "original")):
-        cells = [method, str(len(task.seeds(method, OURS, "original")))]
+    for method, whole in ABLATION.items():
+        if not (seeds := task.seeds(method, whole, "original")):
+            continue
+        cells = [method, whole, str(len(seeds))]
         for size in SIZES:
-            ours, theirs = task.picks(OURS, size), task.picks(method, size)
+            ours, theirs = task.picks(whole, size), task.picks(method, size)
             shared = set(ours) & set(theirs)
-            cells.append(str(task.compare(method, theirs, OURS, ours)) if shared else "-")
+            cells.append(str(task.compare(method, theirs, whole, ours)) if shared else "-")
         rows.append(cells)
-    head = ["without a part, minus archwright", "seeds", *(f"{size} %" for size in SIZES)]
+    head = ["without a part", "minus", "seeds", *(f"{size} %" for size in SIZES)]
     return ["Ablation, in points; positive: the part pays.", "", *table(head, rows), ""] if rows else []
 
 
