@@ -216,6 +216,19 @@ def test_layers_go_one_by_one_where_it_costs_least() -> None:
     assert layer_order(model, batches, task_loss) == (kept, second, first)
 
 
+def test_layers_are_compared_on_a_limited_number_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batches = tiny("bert"), [tiny_batch("bert", seed=s) for s in range(3)]
+    monkeypatch.setattr("archwright.subnet.importance.SHALLOW_TOKENS", batches[0].inputs["input_ids"].numel())
+    read: set[int] = set()
+
+    def note(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        read.add(next(place for place, batch in enumerate(batches) if batch.targets is targets))
+        return task_loss(logits, targets)
+
+    layer_order(model, batches, note)
+    assert read == {0}
+
+
 def test_measuring_leaves_no_trace_and_repeats() -> None:
     model, batches = tiny("bert").train(), [tiny_batch("bert", seed=s) for s in range(2)]
     weights, rng = copy.deepcopy(model.state_dict()), torch.random.get_rng_state()

@@ -18,8 +18,8 @@ from archwright.subnet.spec import LayerSpec, SubnetSpec, count
 
 SHALLOW = 6
 """Layers of a network from which one goes at a time; of a deeper one as many as it has sixths."""
-LAYER_TOKENS = 2048
-"""Tokens on which the layers of a deep network are compared."""
+LAYER_TOKENS, SHALLOW_TOKENS = 2048, 8192
+"""Tokens on which the layers of a deep network, and of a shallow one, are compared."""
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Logits and targets to a scalar."""
 Reduction = Callable[[torch.Tensor], torch.Tensor]
@@ -240,11 +240,11 @@ def embedding_sensitivity(model: PrunedNetwork, batches: Iterable[Any], loss: Lo
 def layer_order(model: PrunedNetwork, batches: list[Any], loss: Loss, runner: BatchRunner = HERE) -> tuple[int, ...]:
     """Layers, the one to keep longest first: each time the layers go whose removal raises the loss least.
 
-    One by one in networks of up to 11 layers, on all batches. Of deeper ones a sixth of what they have goes at a time,
-    on batches of about LAYER_TOKENS tokens.
+    One by one in networks of up to 11 layers, on batches of about SHALLOW_TOKENS tokens. Of deeper ones a sixth of what
+    they have goes at a time, on LAYER_TOKENS.
     """
     full = [LayerSpec(*pair) for pair in model.config.layers]
-    some = batches if len(full) < 2 * SHALLOW else take_tokens(batches, LAYER_TOKENS)
+    some = take_tokens(batches, SHALLOW_TOKENS if len(full) < 2 * SHALLOW else LAYER_TOKENS)
     at_once = max(1, len(full) // SHALLOW)
     left = list(range(len(full)))
     removed: list[int] = []
