@@ -27,7 +27,7 @@ def command(task: str, seed: int, out: Path, options: argparse.Namespace) -> lis
     )
     words = [sys.executable, "-c", code, "compress", "--compare", options.methods, "--task", task]
     words += ["--data", str(options.data / task.removeprefix("glue/"))] if task.startswith("glue/") else []
-    words += ["--train-rows", str(options.rows), "--validation-rows", "1000", "--minutes", str(options.minutes)]
+    words += ["--train-rows", str(options.rows), "--validation-rows", "500", "--minutes", str(options.minutes)]
     return [*words, "--threads", "1", "--seed", str(seed), "--out", str(out)]
 
 

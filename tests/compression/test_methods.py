@@ -2,10 +2,12 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import archwright as aw
 from archwright.compression.finetuning import finetune
@@ -250,3 +252,17 @@ def test_unused_options_are_options() -> None:
     known = set(vars(SupernetOptions()))
     assert all(set(method.unused) <= known for method in METHODS.values())
     assert set(PRESETS["paper"]) > {"min_epochs"}
+
+
+def test_networks_are_not_trained_in_the_precision_of_the_search(place: Path, given: dict[str, Any]) -> None:
+    run = run_of(place / "bfloat16", "standard", given, precision="bfloat16", trials=2)
+    evaluator = load_evaluator(run.folder)
+    seen: list[bool] = []
+
+    class Watched:
+        def locate(self, config: Any) -> Any:
+            seen.append(torch.is_autocast_enabled("cpu"))
+            return evaluator.weights.locate(config)
+
+    assert 0 <= replace(evaluator, weights=Watched()).search_error(run.front[0]["config"]) <= 1
+    assert seen == [False]

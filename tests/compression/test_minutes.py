@@ -31,6 +31,16 @@ def test_the_search_leaves_time_for_what_follows(context: RunContext) -> None:
     assert deadline == pytest.approx(NOW - 60 + 600 * 0.9 - 0.01 * tokens * (1 + 0.55 * 4))
 
 
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_short_search_leaves_time_to_rescore_what_it_tries(context: RunContext, trains: bool) -> None:
+    whole, tried = (0.01 * minutes.count_tokens(rows) for rows in (context.holdout_rows, context.search_rows))
+    if trains:
+        tried += 0.01 * 3 * context.config.supernet.epochs * len(context.task_data.encoded["train"].ids)
+    start = NOW - 600 * 0.9 + whole + 40  # 40 s are left, far less than to re-score a million
+    deadline = minutes.search_deadline(context, finetune_original(context), start=start, rescored=10**6, trains=trains)
+    assert deadline == pytest.approx(NOW + max(30, 40 * tried / (tried + whole)))
+
+
 def test_the_search_has_a_twentieth_when_everything_took_longer(context: RunContext) -> None:
     deadline = minutes.search_deadline(context, finetune_original(context), start=NOW - 6000, rescored=4)
     assert deadline == NOW + 0.05 * 600

@@ -12,7 +12,7 @@ from archwright.search import SAMPLERS, Listed, crossover, largest, mutate, samp
 from archwright.search.choices import enumerate_configs, middle, mutate_each
 from archwright.search.loop import search
 from archwright.search.space import Objective
-from archwright.spaces.subnetwork import SUPERNET, ChainSpace, subnet_space
+from archwright.spaces.subnetwork import SUPERNET, ChainSpace, halve, subnet_space
 from archwright.subnet.chain import Chain, count_costs
 from archwright.subnet.spec import LayerSpec, nonembedding_parameters
 from tests.anatomies import encoder
@@ -105,3 +105,17 @@ def test_every_sampler_tries_candidates_first_and_no_others(name: str) -> None:
 def test_a_listed_choice_has_one_value_for_who_enumerates() -> None:
     choices = {"source": Listed(("a", "b")), "n": range(3)}
     assert [config["source"] for config in enumerate_configs(choices)] == ["a"] * 3
+
+
+def test_in_a_hurry_the_first_starts_are_far_apart() -> None:
+    usual, hurried = SPACE.starts(), SPACE.starts(hurried=True)
+    assert sorted(map(str, usual)) == sorted(map(str, hurried))
+    whole = [config["share"] for config in hurried if config["layers"] == SPACE.anatomy.layers][:3]
+    assert whole == [50, 80, 20]
+
+
+@pytest.mark.parametrize(
+    ("ladder", "order"), [([], []), ([1], [1]), ([9, 5, 1], [5, 9, 1]), ([4, 3, 2, 1], [2, 3, 1, 4])]
+)
+def test_halving_a_ladder(ladder: list[int], order: list[int]) -> None:
+    assert halve(ladder) == order

@@ -409,3 +409,17 @@ def test_a_checkpoint_of_tied_weights_has_each_tensor_once() -> None:
     network = nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6, bias=False))
     network[1].weight = network[0].weight
     assert list(model_tensors(network)) == ["0.weight"]
+
+
+def test_a_training_inside_another_autocast_learns_as_outside() -> None:
+    """Autocast keeps weights in bfloat16 until its outermost block ends: what is learned must not be lost on them."""
+
+    def learn() -> State:
+        model = tiny("bert", seed=1).float()
+        train_network(model, epochs, step_of(model), SCHEDULE, seed=0, precision="bfloat16")
+        return copy.deepcopy(model.state_dict())
+
+    outside = learn()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = learn()
+    assert equal(inside, outside)

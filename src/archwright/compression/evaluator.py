@@ -68,11 +68,10 @@ class SubnetEvaluator:
             return tuple(self.configs)
         options = self.context.config.search
         corners = tuple(CORNERS[name](self.space.choices) for name in options.corners)
-        starts = tuple(self.space.starts()) if isinstance(self.space, ChainSpace) else ()
-        if options.minutes is None:
-            return corners + starts
+        hurried = options.minutes is not None
+        starts = tuple(self.space.starts(hurried=hurried)) if isinstance(self.space, ChainSpace) else ()
         # Time may end the search after a few trials: what is known to be good comes before corners but the whole.
-        return (*corners[:1], *starts, *corners[1:])
+        return (*corners[:1], *starts, *corners[1:]) if hurried else corners + starts
 
     def open_study(self) -> Study:
         """The run's study with the sampler of the config, which tries the corners of the space first."""
@@ -100,8 +99,9 @@ class SubnetEvaluator:
         It only chooses what is scored again; re-scoring and testing are done in float32, as an export answers.
         """
         noted = self.context.run.note(SEARCH_PRECISION) or {"precision": "float32"}
+        network, spec = self.weights.locate(config)  # which may train it, in a precision of its own
         with mixed_precision(self.context.task_data.device, noted["precision"]):
-            return self.error(config, self.context.search_rows)
+            return self.context.task_data.error(network, self.context.search_rows, spec)
 
     def objective_value(self, error: float) -> float:
         """The error as the sampler sees it: scaled, because perplexities of up to 1e43 would drown all others."""

@@ -112,7 +112,7 @@ def run_compression(
         context = replace(context, group=SINGLE_PROCESS)  # what follows the first process does alone
         run.note("ready", {"method": config.supernet.method})
         rescored = BANDS * RESCORED if context.halves else BANDS
-        deadline = search_deadline(context, original, start=start, rescored=rescored)
+        deadline = search_deadline(context, original, start=start, rescored=rescored, trains=method.standalone)
         del original  # the memory is needed; with --start original it has become the super-network
         evaluator = method.build_evaluator(context)
         run.note("about", describe_search(evaluator))

@@ -195,8 +195,11 @@ class ChainSpace(SubnetSpace):
                 return simpler
         return config
 
-    def starts(self) -> list[Config]:
-        """Where a search begins: candidates; at every tenth of the cost with all, two thirds and half of the layers."""
+    def starts(self, *, hurried: bool = False) -> list[Config]:
+        """Where a search begins: candidates; at every tenth of the cost with all, two thirds and half of the layers.
+
+        From the largest to the smallest, or, where time may end the search early, so that few of them are far apart.
+        """
         layers = self.anatomy.layers
         configs = []
         whole = nonembedding_parameters(self.anatomy, self.anatomy.full)
@@ -207,8 +210,18 @@ class ChainSpace(SubnetSpace):
         for depth in dict.fromkeys((layers, max(1, round(layers * 2 / 3)), max(1, round(layers / 2)))):
             most = round(100 * depth / layers)
             shares = [share for share in LADDER_SHARES if share <= most]
-            configs += [self.config(share, depth) for share in dict.fromkeys((*shares[::-1], most))]
+            ladder = list(dict.fromkeys((*shares[::-1], most)))
+            configs += [self.config(share, depth) for share in (halve(sorted(ladder)[::-1]) if hurried else ladder)]
         return configs
+
+
+def halve(ladder: list[int]) -> list[int]:
+    """The middle one first, then the middles of both halves, and so on."""
+    parts, order = [ladder] if ladder else [], []
+    while parts:
+        order += [part[len(part) // 2] for part in parts]
+        parts = [half for part in parts for half in (part[: len(part) // 2], part[len(part) // 2 + 1 :]) if half]
+    return order
 
 
 def uniform_chain(of: Anatomy, layer_order: Sequence[int]) -> Chain:

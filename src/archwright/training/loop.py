@@ -177,6 +177,7 @@ class TrainingStep:
         check_finite(loss, norm, step, self.resumable)
         self.optimizer.step()
         self.optimizer.zero_grad()
+        torch.clear_autocast_cache()  # inside another autocast the old weights in bfloat16 would be used for ever
         self.due = save > 0
         begun, self.ended = self.ended, time.perf_counter()
         return StepRecord(step, loss, learning_rate, int(tokens), self.ended - begun)

@@ -15,6 +15,7 @@ from archwright.data.encoding import Encoded
 from archwright.devices import synchronize
 from archwright.logs import logger
 from archwright.networks.pruned import PrunedNetwork
+from archwright.training.precision import mixed_precision
 
 SEARCH = 0.05
 """Part of --minutes that belongs to the search even when everything before it took longer than planned."""
@@ -30,20 +31,31 @@ TIMED_TOKENS, TIMED_SECONDS = 4096, 3.0
 """So many tokens, or for so long, tell how fast a network answers."""
 USUAL_SHARE = 0.55
 """Of the time of the whole network: what a member of the front takes on average."""
+BACKWARD = 3
+"""Learning from a text takes so many times as long as answering it."""
 
 
-def search_deadline(context: RunContext, original: PrunedNetwork, *, start: float, rescored: int) -> float | None:
+def search_deadline(
+    context: RunContext, original: PrunedNetwork, *, start: float, rescored: int, trains: bool = False
+) -> float | None:
     """When the search must end so that the run ends in time; a value of `time.monotonic()`, like the run's start.
 
-    After it so many networks are re-scored, and the front is tested and timed.
+    After it at most so many networks are re-scored, and the front is tested and timed. A search that tries fewer leaves
+    fewer to re-score: it has its share of the time that trying and re-scoring a network take together. `trains`: trying
+    one is to train it by itself.
     """
     minutes = context.config.search.minutes
     if minutes is None:
         return None
-    tokens = count_tokens(context.holdout_rows) * (1 + USUAL_SHARE * rescored)
-    seconds = tokens * seconds_per_token(original, context.holdout_rows)
-    latest = start + 60 * minutes * (1 - TESTING - LATENCY) - seconds
-    return max(latest, monotonic() + 60 * minutes * SEARCH)
+    whole = count_tokens(context.holdout_rows) * seconds_per_token(original, context.holdout_rows)
+    with mixed_precision(context.task_data.device, context.config.supernet.precision):
+        per_token = seconds_per_token(original, context.search_rows)
+    epochs = BACKWARD * context.config.supernet.epochs if trains else 0.0
+    tried = per_token * (count_tokens(context.search_rows) + epochs * len(context.task_data.encoded["train"].ids))
+    now = monotonic()
+    left = start + 60 * minutes * (1 - TESTING - LATENCY) - whole - now
+    searching = max(left - USUAL_SHARE * rescored * whole, left * tried / (tried + whole))
+    return now + max(searching, 60 * minutes * SEARCH)
 
 
 def tested_rows(context: RunContext, original: PrunedNetwork, *, members: int) -> tuple[Encoded, Encoded]:
