@@ -71,6 +71,8 @@ class TaskKind:
     importance_span: int | None = None
     """Tokens whose effects are added up before they are squared for the Fisher information; None: all of a text."""
     shares: TimeShares = TimeShares()
+    recover_epochs: float = 0.0
+    """Epochs by itself that a chosen network is known to gain from, as `compress` advises them; 0: not known."""
     per_row: bool = False
     """Whether a row has one answer, however its text is cut into tokens: a few numbers, kept for all rows."""
     independent: bool = False
