@@ -129,7 +129,8 @@ def draw(documents: list[dict[str, Any]], path: Path) -> None:
             ]
             axis.scatter(*zip(*points, strict=True), marker=mark, color=colour, s=28, alpha=0.8, label=name)
         axis.axhline(100 * np.mean([d["original"]["test_error"] for d in some]), color="#444", lw=0.8, ls="--")
-        axis.set(title=f"{task}, {len(some)} seed{"s" * (len(some) > 1)}", xlabel="% of the non-embedding parameters", ylabel="test error, %")
+        title = f"{task}, {len(some)} seed{'s' * (len(some) > 1)}"
+        axis.set(title=title, xlabel="% of the non-embedding parameters", ylabel="test error, %")
         axis.grid(alpha=0.25)
     axes[0][-1].legend(fontsize=8)
     figure.savefig(path, dpi=130)
