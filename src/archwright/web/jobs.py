@@ -95,7 +95,7 @@ class Jobs:
         with self._lock:
             running = [job for job in self._jobs.values() if job.kind == kind and job.state == RUNNING]
             if len(running) >= most:
-                raise Busy(f"{most} of them are running")
+                raise Busy(f"{most} {kind}{'s' if most > 1 else ''} at a time, and as many are going on")
             name = uuid4().hex
             place = Path(self._folder.name) / name
             place.mkdir()

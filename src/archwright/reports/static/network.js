@@ -33,7 +33,7 @@ function comparison(n) {
     ["Non-embedding", count(n.nonembedding_parameters), percent(n.nonembedding_share)],
     ["Parameters", count(n.parameters), change(n.parameters, original.parameters, ratio)],
     ["FLOPs", count(n.flops), change(n.flops, original.flops, ratio)],
-    [el("span", {}, "Latency", data.latency_setup ? el("small", { class: "range" }, ` ${data.latency_setup}`) : ""), milliseconds(latency.median), change(latency.median, before.median, ratio)],
+    ["Latency", milliseconds(latency.median), change(latency.median, before.median, ratio)],
     ...(writes ? [["Per written token", milliseconds(written(n)), change(written(n), written(original), ratio)]] : []),
     ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
   ];
@@ -52,6 +52,7 @@ function showChosen() {
     const there = (data.site || {}).state === "finished" ? data.site.network : null;
     panel.replaceChildren(
       el("h3", {}, `Sub-network of trial ${text(member.trial)}`), comparison(member),
+      ...(data.latency_setup ? [el("p", { class: "range" }, `Latency: ${data.latency_setup}.`)] : []),
       ...(layers(member).length ? [layerPicture(layers(member), sizes(true))] : []),
       ...(there ? [el("p", { class: "actions" }, el("a", { class: "button", href: there.replace("TRIAL", member.trial) }, "Look closer, try it, export"))] : []),
       ...Object.values(member.commands).map(command),
@@ -88,7 +89,7 @@ const COLUMNS = [
   { name: "Share", value: (n) => n.nonembedding_share, show: (n) => percent(n.nonembedding_share, 1) },
   { name: "Parameters", value: (n) => n.parameters, show: (n) => count(n.parameters) },
   { name: "FLOPs", value: (n) => n.flops, show: (n) => count(n.flops) },
-  { name: data.latency_setup ? `Latency (${data.latency_setup})` : "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
+  { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
   ...(writes ? [{ name: "Per written token", value: written, show: (n) => timeCell(n.generation_ms) }] : []),
   { name: "int8", value: (n) => n.int8_bytes, show: (n) => bytes(n.int8_bytes) },
   { name: `Validation ${measure.word}`, value: (n) => n.validation_error, show: (n) => measure.show(n.validation_error, 2) },
