@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from archwright.commands import COMMANDS
-from archwright.web.folder import DAMAGED, FINISHED, open_folder, summarize
+from archwright.web.folder import FINISHED, STOPPED, open_folder, summarize
 from archwright.web.server import prepare_server
 
 CHROMIUM = "/usr/bin/chromium"
@@ -60,7 +60,7 @@ def page_addresses(runs: Path) -> dict[str, str]:
         pages["compare"] = f"/compare?{chosen}&{both}"
         report = folder.root / real["name"] / "report.html"
         pages |= {"report": report.as_uri()} if report.exists() else {}
-    waiting = [row for row in rows if row["state"] not in (FINISHED, DAMAGED) and row["kind"] == "compress"]
+    waiting = [row for row in rows if row["state"] == STOPPED and row["kind"] == "compress"]
     pages |= {"live": f"/run/{quote(waiting[0]['name'])}"} if waiting else {}
     for name in list(folder.documents("design"))[:1]:
         pages["architecture"] = f"/architecture/{quote(name)}"

@@ -12,7 +12,7 @@ Layer = Mapping[str, Any]
 BOX, GAP, LEAST, MOST, MARGIN = 26, 7, 90, 320, 46
 """Height of a box, room between two, narrowest and widest box, and room at the sides, in pixels."""
 STYLE = (
-    "text{font:13px system-ui,sans-serif;fill:#fff;text-anchor:middle}.side{fill:#7d8691;font-size:11px}"
+    "text{font:13px system-ui,sans-serif;text-anchor:middle}.side{fill:#7d8691;font-size:11px}"
     ".flow{stroke:#7d8691;stroke-width:1.5}"
 )
 BARS = "█▓▒░▚▞▙▟"
@@ -28,12 +28,12 @@ def architecture_svg(layers: Sequence[Layer], *, name: str) -> str:
     parts = []
     for place, layer in enumerate(layers):
         y = tall - (place + 2) * (BOX + GAP)  # top of the box
-        width = LEAST + (MOST - LEAST) * widths[place]
+        width, ink = LEAST + (MOST - LEAST) * widths[place], ink_on(colours[place])
         parts += [
             f'<line class="flow" x1="{middle}" x2="{middle}" y1="{y + BOX}" y2="{y + BOX + GAP}"/>',
             f'<rect x="{middle - width / 2:.1f}" y="{y}" width="{width:.1f}" height="{BOX}" rx="5" '
             f'fill="{colours[place]}"/>',
-            f'<text x="{middle}" y="{y + 17.5}">{html.escape(str(layer["label"]))}</text>',
+            f'<text x="{middle}" y="{y + 17.5}" fill="{ink}">{html.escape(str(layer["label"]))}</text>',
             f'<text class="side" x="{MARGIN / 2}" y="{y + 17}">{place + 1}</text>',
         ]
     for place, words in ((-1, "embeddings"), (len(layers), "hidden state")):
@@ -43,6 +43,14 @@ def architecture_svg(layers: Sequence[Layer], *, name: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}" '
         f'role="img"><title>{html.escape(name)}</title><style>{STYLE}</style>{"".join(parts)}</svg>'
     )
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever can be read better on this colour (WCAG 2: the ratio of their luminances)."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#fff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000"
 
 
 def draw_architecture(layers: Sequence[Layer]) -> str:

@@ -87,6 +87,7 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
     """
     errors, latency, trials = error_format(result), result.get("latency") or {}, result.get("trials") or ()
     absent = {*(() if result.get("supernet") else ("full super-network",))}
+    absent |= {"original"} if number(result["original"], "validation_error") is None else set()
     absent |= {"hypervolume of all trials"} if errors.scale == "log" else set()
     phases: Mapping[str, float | None] = result.get("seconds_by_phase") or {}
     longest = max([value or 0.0 for value in phases.values()], default=0.0) or 1e-9

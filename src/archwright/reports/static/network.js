@@ -38,7 +38,8 @@ function comparison(n) {
     ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
   ];
   const head = ["", "here", "against original"].map((word) => el("span", { class: "head" }, word));
-  const cells = rows.flatMap(([name, here, against]) => [name, here, against]);
+  const measured = rows.filter(([, here]) => here !== DASH || !(data.site || {}).live); // a running search knows little
+  const cells = measured.flatMap(([name, here, against]) => [name, here, against]);
   return el("div", { class: "pairs" }, head, cells.map((cell) => el("span", {}, cell)));
 }
 
