@@ -267,11 +267,6 @@ def test_a_damaged_run_says_so(visit: Open) -> None:
     assert "This run is damaged" in page.locator("main").inner_text()
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_narrow_windows_do_not_scroll_sideways(visit: Open, path: str) -> None:
-    check_width(visit(path), 400)
-
-
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the networks answer to each question, in place of a process with torch."""
@@ -408,11 +403,14 @@ def axe() -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_no_serious_fault(visit: Open, axe: str, path: str) -> None:
+def test_every_page_fits_a_phone_and_has_no_serious_fault_of_axe(
+    visit: Open, path: str, request: pytest.FixtureRequest
+) -> None:
     """In the light every rule, in the dark those about colours: the rest of the page is the same."""
     page = visit(path, color_scheme="light")
     wait_until(page, "!document.querySelector('.plot') || document.querySelector('.js-plotly-plot') !== null")
-    page.evaluate(axe)
+    check_width(page, 400)
+    page.evaluate(request.getfixturevalue("axe"))
     for scheme, rules in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
         page.emulate_media(color_scheme=scheme)
         found = page.evaluate("(rules) => axe.run(document, { resultTypes: ['violations'], ...rules })", rules)

@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archwright.reports.figures.panels import COLOURS
+from archwright.reports.figures.panels import COLOURS, ink_on
 
 Layer = Mapping[str, Any]
 """`kind`, `width` and `label`."""
@@ -43,14 +43,6 @@ def architecture_svg(layers: Sequence[Layer], *, name: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}" '
         f'role="img"><title>{html.escape(name)}</title><style>{STYLE}</style>{"".join(parts)}</svg>'
     )
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever can be read better on this colour (WCAG 2: the ratio of their luminances)."""
-    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#fff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000"
 
 
 def draw_architecture(layers: Sequence[Layer]) -> str:

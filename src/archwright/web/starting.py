@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -96,6 +97,7 @@ class Starter:
         run = self.api.folder.run(name)
         if state_of(run)[0] != STOPPED:
             raise BadInput(f"only a run that was stopped can be resumed, {name!r} is {state_of(run)[0]}.")
+        await run_in_threadpool(self.api.jobs.wait_for_stopped)
         job = self.api.jobs.start("run", resume_words(run), about={"run": name}, most=MOST_RUNS)
         return answer(job.as_json(), 202)
 

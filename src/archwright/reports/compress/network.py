@@ -27,7 +27,7 @@ def network_table(result: Mapping[str, Any], member: Member) -> ReportTable:
         rows.append(time_row("per written token", member, original, "generation_ms"))
     rows += [error_row(result, member, key) for key in ERRORS]
     names, ours, theirs, against = zip(*rows, strict=True)
-    head = {"": names, "sub-network": ours, "original": theirs, "against it": against}
+    head = {"": names, "here": ours, "original": theirs, "against it": against}
     return ReportTable([Column(name, cells, left=not name) for name, cells in head.items()])
 
 

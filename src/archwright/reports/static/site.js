@@ -39,8 +39,13 @@ function runButton(words, does, name, done) {
   button.addEventListener("click", async () => {
     button.disabled = true;
     try {
-      await ask(path("api", does, name), {});
       done("");
+      let job = await ask(path("api", does, name), {});
+      while (job.state === "running" && button.isConnected) { // it goes when the run changes its state
+        await pause(1000);
+        job = await ask(path("api", "jobs", job.id));
+      }
+      if (job.state === "failed") throw new Error(job.error || "It ended at once.");
     } catch (error) {
       done(error.message);
       button.disabled = false;
