@@ -311,19 +311,23 @@ def watched(browser: Any, folder: Path) -> Iterator[Callable[..., Any]]:
     assert complaints == []
 
 
+POLL = 25
+"""Milliseconds between two looks at a page."""
+
+
 def check_width(page: Any, width: int) -> None:
     """In a window of this width nothing is wider, once the plots have found their new sizes."""
     page.set_viewport_size({"width": width, "height": 800})
-    page.wait_for_timeout(150)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     wait_until(page, f"document.documentElement.scrollWidth <= {width}")
 
 
 def wait_until(page: Any, expression: str) -> None:
     """As wait_for_function, which a page that forbids eval refuses."""
-    for _ in range(PATIENCE // 100):
+    for _ in range(PATIENCE // POLL):
         if page.evaluate(expression):
             return
-        page.wait_for_timeout(100)
+        page.wait_for_timeout(POLL)
     pytest.fail(f"never true: {expression}")
 
 

@@ -60,7 +60,7 @@ def test_the_table_tells_scores_limits_and_spread(document: dict[str, Any]) -> N
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(design_table(document))
     printed = console.export_text().replace("\u00a0", " ")
-    for words in ("7e+09", "9.90M of 10.00M allowed", "12.3 ms", "30, 28 different", "49.00M", "random: best 6"):
+    for words in ("7e+09", "9.90M, of 10.00M allowed", "12.3 ms", "30, 28 different", "49.00M", "random: best 6"):
         assert words in printed
 
 

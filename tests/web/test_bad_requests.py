@@ -41,6 +41,13 @@ QUERIES = (
     ),
     *("/compare?network=14", "/compare?network=:one", "/compare?network=99999999999999:one", "/api/select/one"),
     *("/api/select/one?params=-1", "/api/select/one?params=..%2F..%2Fsecret", "/api/select/one?params=nan"),
+    *(f"/api/select/one?{name}=..%2F..%2Fsecret" for name in ("flops", "int8_size", "max_loss", "total_params")),
+    *(
+        "/api/events/one?after=../x",
+        "/compare?network=../x:one",
+        "/assets/..%2F..%2Fsecret/x",
+        "/compare?" + "&".join(f"run=x{n}" for n in range(9)),
+    ),
     *("/api/select/one?latency_ms=../x", "/api/select/one?latency_ms=nan", "/api/select/one?max_loss=inf"),
     *("/api/select/search?params=50%25", "/api/inspect/14/search", "/api/network/14/search", "/network/14/search"),
     *("/nothing", "/api", "/api/", "/api/nothing", "/assets", "/assets/1", "/assets/1/base.py", "/download/one"),

@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from archwright.commands import COMMANDS
 from archwright.proxies.formulas.formula import parse
 from archwright.store import RunFolder
+from archwright.web.models import ModelProcess
 from tests.chromium import PATIENCE
 from tests.compression.runs import ROOT
 from tests.reports.conftest import check_width, synthetic, wait_until
@@ -26,6 +28,17 @@ from tests.web.served import serving, tell, write_finished, write_search
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
+SIDES = ("original", "subnetwork")
+DESIGN = {
+    "schema": "archwright/design/1", "space": "nlu-tiny", "sampler": "genetic", "score": 7.0, "parameters": 9_900_000,
+    "proxies": ["w_pca"], "scores": {"w_pca": 7.0}, "evaluations": 30, "distinct": 28, "seconds": 3.0,
+    "layers": [{"kind": "base", "width": 132, "label": "base 132"}, {"kind": "wide", "width": 792, "label": "wide"}],
+}  # fmt: skip
+PAGES = (
+    *("/", "/run/one", "/run/search", "/network/TRIAL/one", "/compare?run=one&run=two&network=TRIAL:one", "/proxies"),
+    *("/architectures", "/architecture/design.json", "/start"),
+)
+TRIAL = str(synthetic(60)["front"][2]["trial"])
 AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.10.2.tgz"
 
 
@@ -41,6 +54,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broken = {"formula": "sum(nothing)", "json": {"left": 3}}
     document = {"schema": "archwright/discover/1", "benchmark": "nas-bert", "best": [*best, broken]}
     (root / "found.json").write_text(json.dumps(document))
+    (root / "design.json").write_text(json.dumps(DESIGN))
     (root / "broken").mkdir()
     (root / "broken" / "run.json").write_text('{"id": "x", "opt')
     return root
@@ -48,7 +62,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(root: Path) -> Iterator[str]:
-    with serving(root) as server:
+    with serving(root, start_options=COMMANDS["compress"].first) as server:
         yield server.address.rstrip("/")
 
 
@@ -67,7 +81,7 @@ def visit(browser: Any, address: str) -> Iterator[Open]:
         page.on("dialog", lambda dialog: (complaints.append("dialog"), dialog.dismiss()))
         ours = (f"{address}/", "data:", "blob:")
         page.on("request", lambda request: request.url.startswith(ours) or complaints.append(request.url))
-        page.goto(address + path)
+        page.goto(address + path.replace("TRIAL", TRIAL))
         return page
 
     yield visit
@@ -253,12 +267,90 @@ def test_a_damaged_run_says_so(visit: Open) -> None:
     assert "This run is damaged" in page.locator("main").inner_text()
 
 
-@pytest.mark.parametrize("path", ["/", "/run/one", "/run/search", "/compare?run=one&run=two", "/proxies"])
-def test_narrow_windows_do_not_scroll_sideways(visit: Open, path: str) -> None:
-    check_width(visit(path), 400)
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the networks answer to each question, in place of a process with torch."""
+    given: dict[str, Any] = {}
+
+    def ask(process: ModelProcess, question: str, run: Path, trial: int, **more: Any) -> Any:
+        return {"schema": "archwright/answers/1", "trial": trial, **more, **given[question]}
+
+    monkeypatch.setattr(ModelProcess, "ask", ask)
+    return given
 
 
-def test_the_page_works_with_the_keyboard_alone(visit: Open) -> None:
+def test_a_layer_tells_its_counts(visit: Open) -> None:
+    page = visit("/run/one")
+    layer = page.locator("#chosen svg.stack g").first
+    layer.hover()
+    assert re.fullmatch(r"layer 1: \d+ of 12 heads, \d+ of 1536 units", layer.locator("title").text_content())
+
+
+ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
+    "classes": ({"labels": {"good": 0.9, "bad": 0.1}}, "90.0"),
+    "several labels": ({"labels": {"old": 0.9, "new": 0.4}, "given": ["old"]}, "old ✓"),
+    "a number": ({"value": 3.25}, "3.25"),
+    "a question": ({"answer": "in <b>Paris</b>"}, "in <b>Paris</b>"),
+    "tags": ({"words": [["Ann", "B-person", 0.9], ["sings", "O", 0.8]]}, "B-person"),
+    "text": ({"written": " and <i>then</i>", "tokens": 4, "seconds": 2.0, "ended": True}, "4 tokens in 2 s, then it"),
+    "vectors": ({"similarity": 0.5}, "cosine similarity 0.500"),
+}
+
+
+def test_both_answers_of_every_kind_stand_side_by_side(visit: Open, answers: dict[str, Any]) -> None:
+    page = visit("/network/TRIAL/one")
+    page.fill("#try-text", "a text")
+    for kind, (answer, words) in ANSWERS.items():
+        answers["try"] = {side: {**answer, "milliseconds": 4.0 / (at + 1)} for at, side in enumerate(SIDES)}
+        page.evaluate("document.getElementById('answers').replaceChildren()")
+        page.click("#try-button")
+        page.locator("#answers .answer").nth(1).wait_for()
+        shown = page.locator("#answers .answer").all_inner_texts()
+        assert all(words in text.replace("\u00a0", " ") for text in shown), (kind, shown)
+        assert "50\u00a0%" in page.locator("#try-says").inner_text()
+
+
+def test_errors_by_class_and_texts_that_differ(visit: Open, answers: dict[str, Any]) -> None:
+    page = visit("/network/TRIAL/one")
+    rows = [{"name": HOSTILE, "count": 60, "original": 0.1, "subnetwork": 0.2}]
+    different = [{"text": HOSTILE, "target": "bad", "original": "bad", "subnetwork": "good", "change": "lost"}]
+    answers["inspect"] = {
+        "rows": 60, "note": None, "agreement": 0.9, "labels": ["bad", "good"], "different": different,
+        "classes": {"measure": "error", "rows": rows, "format": "share", "lower_is_better": True},
+        "confusion": {side: [[20, 10], [5, 25]] for side in SIDES},
+    }  # fmt: skip
+    page.click("#inspect-button")
+    page.locator("#different table").wait_for()
+    assert HOSTILE in page.locator("#classes").inner_text() and HOSTILE in page.locator("#different").inner_text()
+    assert "+10.0" in page.locator("#classes").inner_text()
+    assert page.locator("#confusions table").count() == 2
+    assert "90.0" in page.locator("#inspect-says").inner_text()
+
+
+def test_an_export_of_a_damaged_run_says_why(visit: Open) -> None:
+    """Its networks are not there: a job that fails, with the reason of the command."""
+    page = visit("/network/TRIAL/one")
+    page.get_by_role("radio", name="ONNX", exact=True).check(force=True)
+    assert "--to onnx" in page.locator("#export-command").inner_text()
+    page.click("#export-button")
+    wait_until(page, "!document.getElementById('export-button').disabled")
+    said = page.locator("#export-says").inner_text()
+    assert said and "Traceback" not in said and "verified" not in said
+    assert page.locator("#exports li").count() == 0
+
+
+def test_brushes_and_the_front_work_under_the_policy_of_the_server(visit: Open) -> None:
+    page = visit("/run/one")
+    page.locator("[data-axis=share]").focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowDown")
+    wait_until(page, "document.querySelectorAll('#layers [data-outside]').length > 0")
+    page.keyboard.press("Escape")
+    page.click("#limits-reset")
+    wait_until(page, "document.querySelectorAll('#layers [data-outside]').length === 0")
+
+
+def test_the_page_works_with_the_keyboard_alone(visit: Open, answers: dict[str, Any]) -> None:
     page = visit("/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -273,6 +365,19 @@ def test_the_page_works_with_the_keyboard_alone(visit: Open) -> None:
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     assert page.locator("#chosen h3").inner_text() != before
+    page.locator("#chosen a.button").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/network/*/one")
+    answers["try"] = {side: {"labels": {"good": 0.75, "bad": 0.25}, "milliseconds": 2.0} for side in SIDES}
+    page.focus("#try-text")
+    page.keyboard.type("a fine film")
+    for _ in range(3):  # the second text is folded
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "try-button":
+            break
+    page.keyboard.press("Enter")
+    page.locator("#answers .answer").nth(1).wait_for()
+    assert "75.0" in page.locator("#answers").inner_text()
 
 
 def test_dark_mode_is_dark(visit: Open) -> None:
@@ -297,17 +402,21 @@ def axe() -> str:
     return kept.read_text()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("path", ["/", "/run/one", "/run/search", "/network/TRIAL/one", "/compare?run=one&run=two"])
-def test_axe_finds_no_serious_fault(visit: Open, axe: str, path: str, scheme: str) -> None:
-    trial = synthetic(60)["front"][2]["trial"]
-    page = visit(path.replace("TRIAL", str(trial)), color_scheme=scheme)
-    page.wait_for_timeout(600)
-    page.evaluate(axe)
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    serious = [
-        (fault["id"], fault["nodes"][0]["html"][:160], fault["nodes"][0]["failureSummary"][:300])
-        for fault in found["violations"]
-        if fault["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_fits_a_phone_and_has_no_serious_fault_of_axe(
+    visit: Open, path: str, request: pytest.FixtureRequest
+) -> None:
+    """In the light every rule, in the dark those about colours: the rest of the page is the same."""
+    page = visit(path, color_scheme="light")
+    wait_until(page, "!document.querySelector('.plot') || document.querySelector('.js-plotly-plot') !== null")
+    check_width(page, 400)
+    page.evaluate(request.getfixturevalue("axe"))
+    for scheme, rules in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+        page.emulate_media(color_scheme=scheme)
+        found = page.evaluate("(rules) => axe.run(document, { resultTypes: ['violations'], ...rules })", rules)
+        serious = [
+            (scheme, fault["id"], fault["nodes"][0]["html"][:160], fault["nodes"][0]["failureSummary"][:300])
+            for fault in found["violations"]
+            if fault["impact"] in ("serious", "critical")
+        ]
+        assert serious == []

@@ -102,6 +102,21 @@ def test_jobs_are_limited() -> None:
         jobs.close()
 
 
+def test_a_stopped_job_is_gone_before_another_begins() -> None:
+    jobs = Jobs()
+    try:
+        first = jobs.start("run", ["--version"], about={"run": "one"}, most=1)
+        jobs.stop(first)
+        jobs.wait_for_stopped()
+        assert first.state == "ended"
+        jobs.start("run", ["--version"], about={"run": "one"}, most=1)
+        assert [job.about["run"] for job in jobs.all()] == ["one", "one"]
+    finally:
+        for job in jobs.all():
+            job.process.wait(timeout=120)
+        jobs.close()
+
+
 @pytest.fixture(scope="module")
 def real(run: Any) -> Iterator[TestClient]:
     """The folder of a run that was really made."""

@@ -12,12 +12,13 @@ from starlette.testclient import TestClient
 from archwright.compression.run import load_run
 from archwright.errors import BadInput
 from archwright.statistics import hypervolume_over_time
-from archwright.store import read_study
+from archwright.store import RunFolder, read_study
 from archwright.store.files import read_json
 from archwright.web.folder import ServedFolder, open_folder, state_of
 from archwright.web.live import LiveRun
+from tests.reports.conftest import synthetic, synthetic_compared
 from tests.reports.pages import headline, page_data, page_text
-from tests.web.served import kept_layers, tell, write_finished, write_search
+from tests.web.served import kept_layers, tell, write_finished, write_run, write_search
 
 ORIGIN = {"origin": "http://127.0.0.1:8321"}
 
@@ -365,3 +366,45 @@ def test_a_sqlite_study_cannot_be_written_by_looking(folder: Path, tmp_path: Pat
     assert study is not None and len(study.trials) == 2
     with pytest.raises((optuna.exceptions.StorageInternalError, SQLAlchemyError)):
         study.add_trial(optuna.trial.create_trial(values=[0.1, 1.0]))
+
+
+def write_other(folder: Path, result: dict[str, Any] | None, **options: Any) -> RunFolder:
+    """A training, or a comparison of methods: neither notes that it finished, its result says so."""
+    run = write_run(folder, **options)
+    if result is not None:
+        run.note("result", result)
+    return run
+
+
+def test_trainings_and_comparisons_are_finished_when_they_have_a_result(folder: Path, client: TestClient) -> None:
+    training = {"schema": "archwright/train/1", "lesson": "mlm", "parameters": 3, "steps": 1, "environment": {}}
+    write_other(folder / "trained", training, command="train", out="x")
+    write_other(folder / "compared", synthetic_compared(trials=20), compare=["random", "magnitude"])
+    write_other(folder / "training", None, command="train", epochs=7.0)
+    write_other(folder / "comparing", None, compare=["random"])
+    write_finished(folder / "comparing" / "random", synthetic(10))
+    rows = {row["name"]: row for row in client.get("/api/runs").json()["runs"]}
+    assert {name: rows[name]["state"] for name in ("trained", "compared", "training", "comparing")} == {
+        "trained": "finished",
+        "compared": "finished",
+        "training": "stopped",
+        "comparing": "stopped",
+    }
+    assert rows["training"]["resume"].startswith("archwright train --options ")
+    assert rows["comparing"]["resume"].startswith("archwright compress --options ")
+    assert "3 parameters" in client.get("/run/trained").text
+    assert "head-pruning" in client.get("/run/compared").text
+    training_page, comparing = client.get("/run/training").text, client.get("/run/comparing").text
+    assert "It is not finished" in training_page and "--epochs" in training_page
+    assert "/run/comparing/random" in comparing and "working.js" in comparing
+
+
+def test_compared_networks_can_be_ticked_and_too_many_are_refused(client: TestClient, result: dict[str, Any]) -> None:
+    trial = result["front"][0]["trial"]
+    page = client.get("/compare", params={"network": f"{trial}:one"}).text
+    assert f'name="network" value="{trial}:one" checked' in page and "Sub-networks of one" in page
+    assert "Not below this folder, or not finished: nothing" in client.get("/compare?run=nothing").text
+    many = client.get("/compare", params=[("run", str(at)) for at in range(9)])
+    assert many.status_code == 400 and "at most 8 runs" in many.text
+    own = client.get(f"/network/{trial}/one").text
+    assert f"/compare?network={trial}%3Aone" in own

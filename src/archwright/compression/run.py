@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from archwright.compression.budgets.limits import Limits, costs_of_front, parse_limits, read_picked
 from archwright.configs.budget import parse_points
 from archwright.errors import BadInput
+from archwright.reports.compress.front_picture import front_svg
 from archwright.reports.compress.notebook import FrontTable, front_figure, html_table
 from archwright.reports.compress.summary import (
     best_of,
@@ -47,8 +48,10 @@ class FinishedRun:
         return f"FinishedRun({str(self.folder.path)!r}){found}"
 
     def _repr_html_(self) -> str:
-        """In a notebook: what was found, the front as a table, and where the whole report is."""
-        return f"{html_table(front_table(self.result))}<p>report: {escape(str(self.folder.report))}</p>"
+        """In a notebook: the front as a picture and as a table, and where the whole report is."""
+        tested = any(entry.get("test_error") is not None for entry in self.front)
+        picture = front_svg(self.result, "test_error" if tested else "validation_error")
+        return f"{picture}{html_table(front_table(self.result))}<p>report: {escape(str(self.folder.report))}</p>"
 
     @cached_property
     def result(self) -> dict[str, Any]:

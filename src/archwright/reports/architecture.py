@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archwright.reports.figures.panels import COLOURS
+from archwright.reports.figures.panels import COLOURS, ink_on
 
 Layer = Mapping[str, Any]
 """`kind`, `width` and `label`."""
@@ -12,7 +12,7 @@ Layer = Mapping[str, Any]
 BOX, GAP, LEAST, MOST, MARGIN = 26, 7, 90, 320, 46
 """Height of a box, room between two, narrowest and widest box, and room at the sides, in pixels."""
 STYLE = (
-    "text{font:13px system-ui,sans-serif;fill:#fff;text-anchor:middle}.side{fill:#7d8691;font-size:11px}"
+    "text{font:13px system-ui,sans-serif;text-anchor:middle}.side{fill:#7d8691;font-size:11px}"
     ".flow{stroke:#7d8691;stroke-width:1.5}"
 )
 BARS = "█▓▒░▚▞▙▟"
@@ -28,12 +28,12 @@ def architecture_svg(layers: Sequence[Layer], *, name: str) -> str:
     parts = []
     for place, layer in enumerate(layers):
         y = tall - (place + 2) * (BOX + GAP)  # top of the box
-        width = LEAST + (MOST - LEAST) * widths[place]
+        width, ink = LEAST + (MOST - LEAST) * widths[place], ink_on(colours[place])
         parts += [
             f'<line class="flow" x1="{middle}" x2="{middle}" y1="{y + BOX}" y2="{y + BOX + GAP}"/>',
             f'<rect x="{middle - width / 2:.1f}" y="{y}" width="{width:.1f}" height="{BOX}" rx="5" '
             f'fill="{colours[place]}"/>',
-            f'<text x="{middle}" y="{y + 17.5}">{html.escape(str(layer["label"]))}</text>',
+            f'<text x="{middle}" y="{y + 17.5}" fill="{ink}">{html.escape(str(layer["label"]))}</text>',
             f'<text class="side" x="{MARGIN / 2}" y="{y + 17}">{place + 1}</text>',
         ]
     for place, words in ((-1, "embeddings"), (len(layers), "hidden state")):

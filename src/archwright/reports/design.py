@@ -76,7 +76,7 @@ def design_facts(document: Document) -> dict[str, str]:
     spread, seeds = document.get("spread"), document.get("seeds") or 1
     result = {f"score, {name}": significant(value) for name, value in (document.get("scores") or {}).items()}
     result |= {
-        "parameters": millions(document.get("parameters")) + (f" of {millions(limit)} allowed" if limit else ""),
+        "parameters": millions(document.get("parameters")) + (f", of {millions(limit)} allowed" if limit else ""),
         "latency, one text": milliseconds(number(document, "latency_ms", "median")),
         "designs tried": f"{document.get('evaluations', 0):,}, {document.get('distinct', 0):,} different",
         "search": f"{document.get('seconds', 0.0):.0f} s",

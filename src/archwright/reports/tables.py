@@ -29,6 +29,8 @@ class Cell:
     bold: bool = False
     math: Markup | None = None
     """The text as mathematics, which a page shows instead."""
+    link: str = ""
+    """Where the text leads on a served page."""
 
 
 @dataclass(frozen=True)

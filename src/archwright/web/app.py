@@ -101,9 +101,12 @@ def network_page(pages: Pages, request: Request) -> str:
 
 
 def compare_page(pages: Pages, request: Request) -> str:
-    names = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_COMPARED]
+    names = list(dict.fromkeys(request.query_params.getlist("run")))
+    asked = list(dict.fromkeys(request.query_params.getlist("network")))
+    if max(len(names), len(asked)) > MOST_COMPARED:
+        raise BadRequest(f"at most {MOST_COMPARED} runs and as many sub-networks can stand side by side; tick fewer.")
     networks = []
-    for words in request.query_params.getlist("network")[:MOST_COMPARED]:
+    for words in asked:
         trial, _, name = words.partition(":")
         if not name:
             raise BadRequest("network must be TRIAL:RUN, such as 12:first.")
@@ -145,7 +148,7 @@ def failure_handlers(pages: Pages) -> dict[Any, Any]:
         BadRequest: handler(400, "Not understood", own_words),
         BadInput: handler(400, "Not possible", own_words),
         Failed: handler(500, "Failed", own_words),
-        Busy: handler(429, "Busy", lambda error: f"{error}; wait for one of them to end.".capitalize()),
+        Busy: handler(429, "Busy", lambda error: f"{error}; wait for one to end.".capitalize()),
         HTTPException: handler(404, "Not found", http_words),
         Exception: handler(500, "Failed", lambda error: f"This could not be shown ({type(error).__name__})."),
     }

@@ -23,7 +23,7 @@ from archwright.reports.page import Interactive, Section, notice, plots, section
 from archwright.reports.tables import table
 
 Result = Mapping[str, Any]
-HEAD = ("run", "task", "metric", "original", "test hypervolume", "front", "tried", "time", "half size: share", "loss")
+HEAD = ("run", "task", "metric", "original", "test hypervolume", "front", "tried", "time", "about half: share", "loss")
 SAME = {"out", "threads", "device", "workers", "ray"}
 """Options that say where a run was made, not what it is."""
 
@@ -32,15 +32,15 @@ def compare_sections(
     results: Mapping[str, Result],
     options: Mapping[str, Mapping[str, Any]],
     networks: Mapping[tuple[int, str], Result],
-) -> tuple[list[Section | None], dict[str, Any]]:
-    """Sections for several runs and several sub-networks, and data for the script."""
+) -> list[Section | None]:
+    """Sections for several runs and several sub-networks."""
     sections: list[Section | None] = []
     if results:
         sections += [fronts_section(results), numbers_section(results), volumes_section(results)]
         sections.append(options_section(options) if len(options) > 1 else None)
     if networks:
         sections += networks_sections(networks)
-    return sections, {}
+    return sections
 
 
 def fronts_section(results: Mapping[str, Result]) -> Section:
@@ -77,7 +77,7 @@ def numbers_section(results: Mapping[str, Result]) -> Section:
                 *(str(len(result["front"])), str(len(result.get("trials") or ()))),
                 duration(number(result, "seconds")),
                 percent(number(best or {}, "nonembedding_share")),
-                loss_cell(result, best).rstrip(" ✓") if best else DASH,
+                f"{loss_cell(result, best).rstrip(' ✓')} {errors.unit}" if best else DASH,
             ]
         )
     return section("numbers", "The numbers", "", table(HEAD, rows, left=(0, 1, 2)))
@@ -117,7 +117,7 @@ def networks_sections(networks: Mapping[tuple[int, str], Result]) -> list[Sectio
                 milliseconds(*(number(member, "latency_ms", key) for key in ("median", "low", "high"))),
                 count(number(member, "int8_bytes"), "B"),
                 *(errors.show(number(member, key), 2) for key in ERRORS),
-                loss_cell(result, member).rstrip(" ✓"),
+                f"{loss_cell(result, member).rstrip(' ✓')} {errors.unit}",
                 keep_words(member).removeprefix("keeps "),
             ]
         )

@@ -11,6 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from archwright.configs.compress import CompressConfig
+from archwright.configs.options import config_options, config_values, make_config
+from archwright.configs.training import TrainConfig
 from archwright.errors import BadInput, Failed
 from archwright.reports.compress.summary import best_of, half_size_member, loss
 from archwright.reports.numbers import error_format, number
@@ -175,8 +178,9 @@ def settings_of(run: RunFolder) -> Mapping[str, Any]:
 def state_of(run: RunFolder) -> tuple[str, str]:
     """The state of a run, and why where it is damaged."""
     try:
-        settings_of(run)  # raises when it cannot be read
-        done = all(is_readable(run.path / f"{name}.json") for name in ("result", "finished"))
+        searches = kind_of(settings_of(run)) == "compress"  # raises when it cannot be read
+        written = ("result", "finished") if searches else ("result",)
+        done = all(is_readable(run.path / f"{name}.json") for name in written)
     except (Failed, OSError, KeyError, TypeError, ValueError) as error:
         return DAMAGED, hide_path(str(error), run)
     if done:
@@ -215,13 +219,35 @@ def read_progress(run: RunFolder) -> dict[str, Any] | None:
         return None
 
 
+def kind_of(options: Mapping[str, Any]) -> str:
+    """What made a run, by its options: train, compare (several methods of compress) or compress."""
+    if options.get("command") == "train":
+        return "train"
+    return "compare" if options.get("compare") else "compress"
+
+
+def resume_words(run: RunFolder) -> list[str]:
+    """The command that goes on with a run that was stopped."""
+    command = "train" if kind_of(settings_of(run)) == "train" else "compress"
+    return [command, "--options", str(run.path / "config.yaml")]
+
+
 def resume_command(run: RunFolder) -> str:
-    return f"archwright compress --options {shlex.quote(str(run.path / 'config.yaml'))}"
+    return shlex.join(["archwright", *resume_words(run)])
 
 
 def shown_options(run: RunFolder) -> dict[str, Any]:
     """The options of a run as they may be shown."""
     return {name: without_password(value) for name, value in run.settings.items() if name not in SECRET}
+
+
+def given_options(run: RunFolder) -> dict[str, Any]:
+    """Those of them that are not what they are by default, as the command line calls them."""
+    config = TrainConfig if kind_of(run.settings) == "train" else CompressConfig
+    flags = {name: option.flag for name, option in config_options(config).items()}
+    usual = json.loads(json.dumps(config_values(make_config(config, {})), default=str))
+    own = {name: value for name, value in shown_options(run).items() if name in flags and value != usual.get(name)}
+    return {flags[name]: value for name, value in own.items()}
 
 
 def summarize(folder: ServedFolder, name: str) -> dict[str, Any]:
@@ -251,7 +277,7 @@ def describe(run: RunFolder, state: str, changed: int) -> Mapping[str, Any]:
     """What does not change while a run is in this state."""
     options = run.settings
     about = {
-        "kind": "train" if options.get("command") else "compress",
+        "kind": kind_of(options),
         "model": options.get("model"),
         "task": options.get("task") or options.get("train"),
         "method": options.get("method"),

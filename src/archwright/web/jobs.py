@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ MOST_AT_ONCE = 2
 """Exports at the same time: each needs the memory of a network or two."""
 MOST_KEPT = 100
 """Finished jobs that are remembered."""
+ENDING = 60.0
+"""Seconds that a job which was told to end has for it."""
 LINES = 12
 """Last lines of what a job said."""
 SCHEMA = "archwright/job/1"
@@ -95,7 +98,7 @@ class Jobs:
         with self._lock:
             running = [job for job in self._jobs.values() if job.kind == kind and job.state == RUNNING]
             if len(running) >= most:
-                raise Busy(f"{most} of them are running")
+                raise Busy(f"{most} {kind}{'s' if most > 1 else ''} at a time, and as many are going on")
             name = uuid4().hex
             place = Path(self._folder.name) / name
             place.mkdir()
@@ -127,6 +130,13 @@ class Jobs:
         if job.state == RUNNING:
             job.ended_here = True
             os.killpg(job.process.pid, signal.SIGINT)
+
+    def wait_for_stopped(self) -> None:
+        """Until jobs that were told to end are gone: a run lets go of its folder a little before its process ends."""
+        for job in self.all():
+            if job.ended_here:
+                with suppress(subprocess.TimeoutExpired):
+                    job.process.wait(timeout=ENDING)
 
     def close(self) -> None:
         for job in self._jobs.values():

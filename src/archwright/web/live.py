@@ -115,7 +115,7 @@ class LiveRun:
             "progress": read_progress(self.run) if state == RUNNING else None,
             "planned_trials": None if damaged else self._about.get("trials") or settings_of(self.run).get("trials"),
             "seconds_by_phase": {} if damaged else read_note(self.run, "seconds") or {},
-            "resume": resume_command(self.run),
+            "resume": "" if damaged else resume_command(self.run),
         }
 
     def _finished(self, study: "Study") -> "list[FrozenTrial]":

@@ -13,34 +13,61 @@ from urllib.parse import quote
 
 from archwright.errors import Failed
 from archwright.reports.compress.compare import render_compare_page
+from archwright.reports.compress.network import loss_parts, network_table
 from archwright.reports.compress.page import render_compress_page
 from archwright.reports.compress.summary import (
     error_words,
     export_options,
+    keep_words,
     latency_setup,
-    loss_words,
-    member_table,
+    loss,
     run_words,
+    shared_error,
 )
 from archwright.reports.design import render_design_page
 from archwright.reports.discover.page import render_discover_page
-from archwright.reports.numbers import error_format, fact, milliseconds, number, percent
-from archwright.reports.page import PLOTLY, Block, Site, notice, read_asset, render_page, script_bundle, section, text
+from archwright.reports.numbers import error_format, fact, number, percent
+from archwright.reports.page import (
+    PLOTLY,
+    Block,
+    Site,
+    facts,
+    notice,
+    read_asset,
+    render_page,
+    script_bundle,
+    section,
+    text,
+)
 from archwright.reports.rank.page import render_rank_page
-from archwright.reports.tables import table
+from archwright.reports.tables import Cell, Column, ReportTable
 from archwright.reports.train import render_train_page
 from archwright.store import RunFolder
 from archwright.tasks import TASK_KINDS
 from archwright.version import __version__
 from archwright.web.comparing import compare_sections
-from archwright.web.folder import DAMAGED, FINISHED, UNEXPECTED, ServedFolder, shown_options, state_of, summarize
+from archwright.web.folder import (
+    DAMAGED,
+    FINISHED,
+    UNEXPECTED,
+    ServedFolder,
+    given_options,
+    kind_of,
+    settings_of,
+    shown_options,
+    state_of,
+    summarize,
+)
 from archwright.web.live import LiveRuns
-from archwright.web.proxies import proxy_sections
+from archwright.web.proxies import document_titles, proxy_sections
 
 FORMATS = {"hf": "Hugging Face", "compact": "compact", "onnx": "ONNX"}
 """What the page offers to export to, and in words."""
 RECENT = 0.4
 """Seconds for which the list of runs is not made anew."""
+DESIGN_WORDS = ("space", "sampler")
+"""What a design says in words, not in numbers."""
+DESIGNS = "Each has a page: the network block by block, what every layer adds to its score, and the walk of the search."
 RUNS_LEAD = "Runs below this folder, newest first. A running search shows itself; tick runs to see them side by side."
 
 
@@ -118,7 +145,8 @@ class Pages:
         if state == DAMAGED:
             return self.damaged(name, reason)
         if state != FINISHED:
-            return self.live_run(name, run)
+            searches = kind_of(settings_of(run)) == "compress"
+            return self.live_run(name, run) if searches else self.working_run(name, run)
         result = run.note("result")
         site = self.site("Runs", run=name, state=state)
         command = str(result.get("schema", "")).split("/")[1:2]
@@ -137,9 +165,10 @@ class Pages:
             "state": state,
             "network": address("network", "TRIAL", name),
             "compare": f"/compare?run={quote(name)}",
+            "allow_start": self.allow_start,
             **live,
         }
-        return self.site("Runs", "live.js", **data)
+        return self.site("Runs", "status.js", "live.js", **data)
 
     def placed(self, result: dict[str, Any], run: RunFolder) -> dict[str, Any]:
         """A result whose commands name the folder where the run lies now."""
@@ -154,6 +183,23 @@ class Pages:
             site = self.run_site(name, news["state"], live=news)
             live.page = page = (version, render_compress_page(document, site=site))
         return page[1]
+
+    def working_run(self, name: str, run: RunFolder) -> str:
+        """A training or a comparison of methods that is not finished: how far it is, its parts, and its options."""
+        live, kind = self.live.get(run), kind_of(settings_of(run))
+        news = {**live.news(0), "events": address("api", "events", name)}
+        parts = {each: address("run", each) for each in self.folder.run_names() if each.startswith(f"{name}/")}
+        return render_page(
+            name,
+            [section("options", "Its options", "", facts({"Options": given_options(run)}))],
+            command=f"archwright {'train' if kind == 'train' else 'compress --compare'}",
+            lead="It is not finished; what it has found is shown here when it is.",
+            template="documents.html",
+            context={"links": parts},
+            scripts=("picture.js",),
+            plotly=False,
+            site=self.site("Runs", "status.js", "working.js", run=name, allow_start=self.allow_start, live=news),
+        )
 
     def damaged(self, name: str, reason: str) -> str:
         blocks: list[Block] = [notice(reason or "Its files cannot be read."), text("Nothing else is affected by it.")]
@@ -182,10 +228,15 @@ class Pages:
         if member is None:
             return None
         errors = error_format(result)
-        lead = f"Keeps {percent(number(member, 'nonembedding_share'))} of the non-embedding parameters"
+        lost, around = loss_parts(result, member, shared_error(result, member))
+        lead = (
+            f"Keeps {percent(number(member, 'nonembedding_share'))} of the non-embedding parameters; its loss is {lost}"
+        )
         shown = ("key", "word", "unit", "ticks", "scale")
         trials = [each["trial"] for each in result["front"]]
         at = trials.index(trial)
+        beside = [trials[place] for place in (at - 1, at, at + 1) if 0 <= place < len(trials)]
+        compared = "/compare?" + "&".join(f"network={quote(f'{each}:{name}', safe='')}" for each in beside)
         neighbours = {
             words: address("network", trials[place], name)
             for words, place in (("smaller", at - 1), ("larger", at + 1))
@@ -206,16 +257,18 @@ class Pages:
             f"Sub-network of trial {trial}",
             [],
             command=f"{name} · {result['model']}, shrunk for {result['task']}",
-            lead=f"{lead} and {loss_words(result, member, 'test_error')}: {error_words(result, member)}.",
+            lead=f"{lead}{f' ({around})' if around else ''}: {error_words(result, member)}.",
             template="network.html",
             context={
-                "table": member_table(result, member),
+                "table": network_table(result, member),
+                "keeps": keep_words(member) if member.get("keep") else "",
                 "neighbours": neighbours,
+                "compare_address": compared,
                 "run": name,
                 "run_address": address("run", name),
                 "formats": {**FORMATS, "onnx-int8": "ONNX, 8 bit"},
                 "usual": options,
-                "latency": milliseconds(*(number(member, "latency_ms", key) for key in ("median", "low", "high"))),
+                "made_for": next((form for form in commands if commands[form].endswith(options)), "compact"),
                 "setup": latency_setup(result),
                 "select": select,
                 "asked": ask.asked if ask else ("Text", "Second text, for tasks that have one"),
@@ -251,8 +304,10 @@ class Pages:
             for trial, name in networks
             if name in finished
         }
-        sections, data = compare_sections(results, options, members)
+        sections = compare_sections(results, options, members)
         words = "Choose two runs or more, or sub-networks of them."
+        absent = dict.fromkeys(name for name in (*names, *(name for _, name in networks)) if name not in finished)
+        offered = results | {name: result for (_, name), result in members.items()}
         return render_page(
             "Compare",
             sections,
@@ -261,8 +316,13 @@ class Pages:
             if sections
             else words,
             template="compare.html",
-            context={"choices": finished, "chosen": list(results)},
-            data=data,
+            context={
+                "choices": finished,
+                "chosen": list(results),
+                "absent": list(absent),
+                "networks": {name: member_choices(result) for name, result in offered.items()},
+                "ticked": [f"{trial}:{name}" for trial, name in members],
+            },
             scripts=("picture.js",),
             site=self.site("Compare"),
         )
@@ -275,7 +335,9 @@ class Pages:
 
     def proxies(self) -> str:
         documents = self.folder.read_documents("rank") | self.folder.read_documents("discover")
-        links = {name: address("proxies", name) for name in documents}
+        links = {
+            f"{words}, with its plots": address("proxies", name) for name, words in document_titles(documents).items()
+        }
         return render_page(
             "Proxies",
             proxy_sections(documents),
@@ -295,20 +357,21 @@ class Pages:
         return render(document, site=self.site("Proxies"))
 
     def architectures(self) -> str:
-        rows, links = [], {}
-        for name, document in self.folder.read_documents("design").items():
-            links[name] = address("architecture", name)
-            rows.append([name, *(fact(document.get(key)) for key in ("space", "sampler", "score", "parameters"))])
-        head = ("document", "space", "sampler", "score", "parameters")
+        documents = self.folder.read_documents("design")
+        columns = [
+            Column("document", [Cell(name, link=address("architecture", name)) for name in documents], left=True)
+        ]
+        for key in ("space", "sampler", "score", "parameters"):
+            columns.append(Column(key, [fact(each.get(key)) for each in documents.values()], left=key in DESIGN_WORDS))
         return render_page(
             "Architectures",
-            [section("designs", "Designs", "", table(head, rows, left=(0, 1, 2)))] if rows else [],
+            [section("designs", "Designs", DESIGNS, ReportTable(columns))] if documents else [],
             command="archwright design",
             lead="Small networks that were searched for without training any."
-            if rows
+            if documents
             else "No design is below this folder yet: archwright design --out runs/design makes one.",
             template="documents.html",
-            context={"links": links},
+            context={"links": {}},
             plotly=False,
             site=self.site("Architectures"),
         )
@@ -335,6 +398,15 @@ class Pages:
         return render_page(
             title, [], command="archwright serve", lead=words, template="message.html", plotly=False, site=self.site("")
         )
+
+
+def member_choices(result: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """The members of a front by trial, each in a few words."""
+    words = error_format(result).loss_words
+    return [
+        (member["trial"], f"{percent(number(member, 'nonembedding_share'))}, {words(loss(result, member))}")
+        for member in result["front"]
+    ]
 
 
 def number_or(network: Mapping[str, Any], key: str, other: float) -> float:

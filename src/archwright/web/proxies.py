@@ -34,6 +34,15 @@ def benchmark_names(documents: Mapping[str, Document]) -> dict[str, str]:
     return {file: f"{name} ({file})" if name in several else name for file, name in names.items()}
 
 
+def document_titles(documents: Mapping[str, Document]) -> dict[str, str]:
+    """What a document is called where it is linked to: rank nas-bert, with the file where several would be the same."""
+    words = {
+        file: f"{each['schema'].split('/')[1]} {each.get('benchmark') or file}" for file, each in documents.items()
+    }
+    several = {name for name in words.values() if list(words.values()).count(name) > 1}
+    return {file: f"{name} ({file})" if name in several else name for file, name in words.items()}
+
+
 def leaderboard_section(ranks: Mapping[str, Document]) -> Section:
     names = benchmark_names(ranks)
     rows = {names[file]: {str(row["proxy"]): row for row in sort_rows(document)} for file, document in ranks.items()}
@@ -60,7 +69,12 @@ def leaderboard_section(ranks: Mapping[str, Document]) -> Section:
         }
         hover = {"hovertemplate": "%{y}: %{x:.3f}<extra>%{fullData.name}</extra>"}
         traces.append(scatter(values, here, **look, **hover, **group(benchmark)))
-    panel = Panel("", traces, "Spearman, higher is better", axis_title("", automargin=True))
+    panel = Panel(
+        "",
+        traces,
+        "Spearman, higher is better",
+        axis_title("", automargin=True, categoryorder="array", categoryarray=shown),
+    )
     drawing = plot(figure([panel], columns=1, height=90 + 24 * len(shown)))
     return section("leaderboard", "Leaderboard", LEADERBOARD, drawing, board)
 

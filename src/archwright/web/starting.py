@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +13,7 @@ from archwright.configs.compress import CompressConfig
 from archwright.configs.options import config_options, make_config, option_docs, option_groups
 from archwright.errors import BadInput
 from archwright.web.api import Api, BadRequest, answer, read_body
-from archwright.web.folder import STOPPED, ServedFolder, state_of
+from archwright.web.folder import STOPPED, ServedFolder, resume_words, state_of
 
 MOST_RUNS = 1
 """Runs that are started here at the same time: each wants the whole machine."""
@@ -96,8 +97,9 @@ class Starter:
         run = self.api.folder.run(name)
         if state_of(run)[0] != STOPPED:
             raise BadInput(f"only a run that was stopped can be resumed, {name!r} is {state_of(run)[0]}.")
-        words = ["compress", "--options", str(run.path / "config.yaml")]
-        return answer(self.api.jobs.start("run", words, about={"run": name}, most=MOST_RUNS).as_json(), 202)
+        await run_in_threadpool(self.api.jobs.wait_for_stopped)
+        job = self.api.jobs.start("run", resume_words(run), about={"run": name}, most=MOST_RUNS)
+        return answer(job.as_json(), 202)
 
     async def stop(self, request: Request) -> Response:
         """Ends a run that was started here, as Ctrl-C does."""

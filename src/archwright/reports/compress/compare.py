@@ -118,7 +118,7 @@ def cards(comparison: Comparison) -> list[Card]:
     if small:
         name, member = min(small, key=lambda pair: float(pair[1]["validation_error"]))
         lost = errors.loss_words(loss(comparison, member))
-        result.append(("Best of half the size or less", lost, f"{name}, {percent(member['nonembedding_share'])} kept"))
+        result.append(("Best of about half the size", lost, f"{name}, {percent(member['nonembedding_share'])} kept"))
     key = "test_error" if number(original, "test_error") is not None else "validation_error"
     words = f"{ERRORS[key]} {errors.word}, fine-tuned"
     time: list[Card] = [] if minutes is None else [("Wall-clock", f"{minutes:g} min", "for each method")]

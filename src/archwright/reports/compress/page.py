@@ -1,6 +1,7 @@
 """The page of a compression: front, layers, numbers and how they were made; and sections for its studies."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from archwright.reports.compress.summary import (
@@ -54,7 +55,9 @@ SYMBOLS = {
     "full super-network": (
         '<rect x="3.5" y="1.5" width="11" height="11" fill="none" stroke="var(--original)" stroke-width="2"/>'
     ),
-    "hypervolume": '<rect x="1" y="1" width="16" height="12" fill="var(--shade)" stroke="var(--shade-line)"/>',
+    "hypervolume of all trials": (
+        '<rect x="1" y="1" width="16" height="12" fill="var(--shade)" stroke="var(--shade-line)"/>'
+    ),
 }
 PROGRESS = (
     "The hypervolume is the area that the trials cover up to the reference (1, 1), {against} against share, on the "
@@ -84,7 +87,8 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
     """
     errors, latency, trials = error_format(result), result.get("latency") or {}, result.get("trials") or ()
     absent = {*(() if result.get("supernet") else ("full super-network",))}
-    absent |= {"hypervolume"} if errors.scale == "log" else set()
+    absent |= {"original"} if number(result["original"], "validation_error") is None else set()
+    absent |= {"hypervolume of all trials"} if errors.scale == "log" else set()
     phases: Mapping[str, float | None] = result.get("seconds_by_phase") or {}
     longest = max([value or 0.0 for value in phases.values()], default=0.0) or 1e-9
     tested = number(result, "test_hypervolume")
@@ -99,11 +103,12 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
     is_live = site is not None and "live" in site.data
     context = {
         "task_note": result.get("task_note"),
-        "selection_note": f"C{selection_words(result)[1:]}." if result.get("selection") else "",
+        "selection_note": f"C{selection_words(result)[1:].rstrip('.')}." if result.get("selection") else "",
         "error": errors,
         "error_note": errors.explanation.format(metric=result.get("metric") or "metric"),
         "embedding_notes": embedding_lines(result),
         "symbols": [(name, shape) for name, shape in SYMBOLS.items() if name not in absent],
+        "latency_setup": latency_setup(result),
         "nonembedding": count(number(result["original"], "nonembedding_parameters")),
         "progress_note": LIVE_PROGRESS.format(against=errors.against) if is_live else progress,
         "has_progress": is_live or any(value is not None for value in result.get("hypervolume_over_time") or ()),
@@ -122,7 +127,7 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
     }
     shown = ("key", "word", "unit", "ticks", "scale")
     return render_page(
-        f"{result['model']}, shrunk for {result['task']}",
+        f"{model_name(result)}, shrunk for {result['task']}",
         study_sections(result),
         command=f"archwright compress · run {fact(result.get('run'))}",
         lead=LIVE if is_live else headline(result),
@@ -141,6 +146,12 @@ def render_compress_page(result: Mapping[str, Any], *, site: Site | None = None)
         scripts=("picture.js", "network.js", "front.js", "parallel.js", "compress.js"),
         site=site,
     )
+
+
+def model_name(result: Mapping[str, Any]) -> str:
+    """What a heading calls the model: of a folder on this machine its own name, the options have the whole path."""
+    model = str(result["model"])
+    return Path(model).name if Path(model).is_absolute() else model
 
 
 def front_costs(result: Mapping[str, Any]) -> list[str]:
@@ -162,7 +173,7 @@ def cards(result: Mapping[str, Any]) -> list[Card]:
         share = percent(number(member, "nonembedding_share"))
         best = [
             (
-                "Best of half the size or less",
+                "Best of about half the size",
                 share,
                 f"{here} of {before} non-embedding parameters{total_words(result, member)}",
             ),

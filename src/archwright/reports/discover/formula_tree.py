@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archwright.reports.figures.panels import COLOURS, GREY
+from archwright.reports.figures.panels import COLOURS, GREY, ink_on
 
 Formula = Mapping[str, Any]
 """As `Formula.as_json` writes it."""
@@ -16,7 +16,7 @@ WIDE, TALL, APART, ROW, MARGIN = 114, 26, 122, 42, 14
 TREE_WIDTH = WIDE + APART + 2 * MARGIN
 SIDES = ("left", "right")
 STYLE = (
-    "text{font:12.5px system-ui,sans-serif;fill:#fff;text-anchor:middle}.words{fill:#7d8691}"
+    "text{font:12.5px system-ui,sans-serif;text-anchor:middle}.words{fill:#7d8691}"
     "line{stroke:#7d8691;stroke-width:1.5}.new{stroke:#c9494f;stroke-width:3}"
 )
 FIRST, SECOND, BOTH, NEW = COLOURS[0], COLOURS[1], GREY, COLOURS[6]
@@ -78,11 +78,11 @@ def tree(
         if above := node_above(nodes, place):
             (x2, y2) = middles[above]
             lines.append(f'<line x1="{middle:.1f}" y1="{height:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
-        mark = ' class="new"' if place in new else ""
+        mark, ink = ' class="new"' if place in new else "", ink_on(colours[place])
         boxes.append(
             f'<rect{mark} x="{middle - WIDE / 2:.1f}" y="{height - TALL / 2:.1f}" width="{WIDE}" height="{TALL}" '
             f'rx="7" fill="{colours[place]}"/>'
-            f'<text x="{middle:.1f}" y="{height + 4.5:.1f}">{html.escape(nodes[place])}</text>'
+            f'<text x="{middle:.1f}" y="{height + 4.5:.1f}" fill="{ink}">{html.escape(nodes[place])}</text>'
         )
     return lines + boxes
 

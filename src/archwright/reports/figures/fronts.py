@@ -70,13 +70,18 @@ def fronts_panel(
     error: str = "test_error",
     size: SizeAxis = SIZES["share"],
 ) -> Panel:
-    """One point per member of each front, a staircase through those nothing of their front beats, and the original."""
+    """One point per member of each front, a staircase through those nothing of their front beats, and the original.
+
+    Every staircase goes on to the size of the largest network that is drawn: the best of a front may be its smallest.
+    """
+    whole = {"nonembedding_share": 1.0, **original}
+    drawn = [place for front in (*fronts.values(), [whole]) for place in plot_points(front, error, size).values()]
+    end = max((x for x, _ in drawn), default=0.0)
     traces = [
         trace
         for method, front in fronts.items()
-        for trace in front_traces(front, method, styles[method], errors, error, size)
+        for trace in front_traces(front, method, styles[method], errors, error, size, end)
     ]
-    whole = {"nonembedding_share": 1.0, **original}
     for x, y in plot_points([whole], error, size).values():
         look = {"size": 13, "color": ORIGINAL, "symbol": "diamond-open", "line": {"width": 2}}
         hover = [network_hover("original, fine-tuned", whole, errors)]
@@ -86,10 +91,19 @@ def fronts_panel(
 
 
 def front_traces(
-    front: Sequence[Network], name: str, style: Style, errors: ErrorFormat, error: str, size: SizeAxis
+    front: Sequence[Network],
+    name: str,
+    style: Style,
+    errors: ErrorFormat,
+    error: str,
+    size: SizeAxis,
+    end: float | None = None,
 ) -> list[Trace]:
+    """Its points, and their staircase up to the size `end` if that is said."""
     points = plot_points(front, error, size)
     stairs = pareto_front(list(points.values()))
+    if stairs and end is not None:
+        stairs = [*stairs, (end, stairs[-1][1])]
     line = {"shape": "hv", "width": 1.8, "color": style.colour}
     xs, ys = [x for x, _ in points.values()], [y for _, y in points.values()]
     return [

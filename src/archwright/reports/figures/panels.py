@@ -101,6 +101,14 @@ def level(y: float, *, dash: str = "dot", colour: str = GREY) -> dict[str, Any]:
     return {"type": "line", "x0": 0, "x1": 1, "y0": y, "y1": y, "xref": DOMAIN, "line": line}
 
 
+def ink_on(colour: str) -> str:
+    """Black or white, whichever can be read better on this colour (WCAG 2: the ratio of their luminances)."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#fff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000"
+
+
 def axis_title(words: str, **more: Any) -> Axis:
     """An axis with this title, and whatever else plotly knows of an axis."""
     return {"title": {"text": words}, **more}

@@ -119,8 +119,13 @@ function errorSpread(networks) {
   return { type: "data", symmetric: false, thickness: 0.8, width: 2, array: reach("high", 1), arrayminus: reach("low", -1) };
 }
 
-// Blue to yellow, as dark as its neighbours in grey too: viridis.
-const SCALE = [[0, "#440154"], [0.25, "#3b528b"], [0.5, "#21918c"], [0.75, "#5ec962"], [1, "#fde725"]];
+// Violet to yellow, ever brighter, so that the order is seen in grey too; as viridis, but with ends that stand out from a
+// white ground, and from a dark one.
+const SCALES = {
+  light: [[0, "#440154"], [0.25, "#3b528b"], [0.5, "#21918c"], [0.75, "#4aa84f"], [1, "#b59a00"]],
+  dark: [[0, "#7b6fd0"], [0.25, "#6c8fd6"], [0.5, "#3fb6b0"], [0.75, "#7fd873"], [1, "#fde725"]],
+};
+const colourScale = () => SCALES[matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"];
 const DIMMED = 0.12;
 
 function triedTrace() {
@@ -130,7 +135,7 @@ function triedTrace() {
     type: "scatter", mode: "markers", x: tried.map(([x]) => x), y: tried.map(([, y]) => y), customdata: tried.map(() => null), ids: tried.map(([, , t]) => String(t.trial)),
     marker: {
       size: byTime ? 7 : 5, opacity: triedOpacity(tried), color: byTime ? tried.map(([, , t]) => t.trial) : style("--tried"),
-      ...(byTime ? { colorscale: SCALE, cmin: 0, cmax: Math.max(trials.length - 1, 1), showscale: true, colorbar: { thickness: 10, outlinewidth: 0, title: { text: "trial" }, tickfont: { color: style("--soft") } } } : {}),
+      ...(byTime ? { colorscale: colourScale(), cmin: 0, cmax: Math.max(trials.length - 1, 1), showscale: true, colorbar: { thickness: 10, outlinewidth: 0, title: { text: "trial", font: { color: style("--soft") } }, tickfont: { color: style("--soft") } } } : {}),
     },
     hovertemplate: "%{text}<extra></extra>",
     text: tried.map(([, , t]) => `trial ${text(t.trial)}, tried<br>validation ${measure.word} ${measure.show(t.validation_error, 2)}<br>${percent(t.nonembedding_share, 1)} of the non-embedding parameters`),
@@ -166,9 +171,10 @@ function grownTraces(range) {
     const amount = Math.round(share * trials.length);
     const corner = undominated(trials.slice(0, amount).map((t) => [size().trial(t), error().trial(t)]).filter(([x, y]) => known(x) && known(y)));
     const stairs = corner.length ? [[corner[0][0], range.y[1]], ...corner, [right, corner[corner.length - 1][1]]] : [];
-    const place = Math.min(SCALE.findIndex(([start]) => start >= share), SCALE.length - 1);
+    const scale = colourScale();
+    const place = Math.min(scale.findIndex(([start]) => start >= share), scale.length - 1);
     return {
-      type: "scatter", mode: "lines+text", line: { shape: "hv", width: 1.4, dash: "dot", color: SCALE[place][1] }, x: stairs.map(([x]) => x), y: stairs.map(([, y]) => y),
+      type: "scatter", mode: "lines+text", line: { shape: "hv", width: 1.4, dash: "dot", color: scale[place][1] }, x: stairs.map(([x]) => x), y: stairs.map(([, y]) => y),
       text: stairs.map((_, at) => (at === stairs.length - 1 ? `after ${amount}` : "")), textposition: "top left", textfont: { size: 11, color: style("--soft") },
       hovertemplate: `front after ${amount} trials<extra></extra>`, name: `after ${amount}`,
     };
@@ -302,7 +308,7 @@ function showLimits() {
     if (!slider || !span) continue;
     const value = state.limits[limit.key];
     slider.value = known(value) ? Math.round(((value - span[0]) / (span[1] - span[0] || 1)) * 1000) : 1000;
-    const absolute = known(value) && limit.key === "share" && known(original.nonembedding_parameters) ? ` (${count(value * original.nonembedding_parameters)} of ${count(original.nonembedding_parameters)})` : "";
+    const absolute = known(value) && limit.key === "share" && known(original.nonembedding_parameters) ? ` (${count(value * original.nonembedding_parameters)})` : "";
     const words = known(value) ? `at most ${limit.show(value)}${absolute}` : "any";
     byId(`limit-${limit.key}-value`).textContent = words;
     slider.setAttribute("aria-valuetext", words);

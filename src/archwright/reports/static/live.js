@@ -1,12 +1,7 @@
 // A run that is not finished: what is new is told by the server, and every picture follows without a reload.
 const { live: watched, state: runState } = data.site;
 
-function showStatus(news) {
-  const bar = news.progress ? [progressBar(news.progress)] : [];
-  const amount = `${trials.length}${known(news.planned_trials) ? ` of ${news.planned_trials}` : ""} trials`;
-  byId("status").replaceChildren(stateMark(news.state), el("span", {}, news.progress ? progressWords(news.progress) : amount), ...bar,
-    ...(news.reason ? [el("span", { class: "notice" }, news.reason)] : []), ...(news.state === "stopped" ? [el("span", {}, "Go on with it:"), command(news.resume)] : []));
-}
+const trialWords = (news) => `${trials.length}${known(news.planned_trials) ? ` of ${news.planned_trials}` : ""} trials`;
 
 // Members of the front of a running search are trials; what they keep is told with the trial, once.
 function takeFront(numbers) {
@@ -20,12 +15,11 @@ function takeFront(numbers) {
 }
 
 function takeNews(news) {
-  if (news.state === "finished") { location.reload(); return; }
   const seen = new Set(trials.map((trial) => trial.trial));
   const fresh = news.trials.map((trial, place) => [trial, news.hypervolume_over_time[place]]).filter(([trial]) => !seen.has(trial.trial));
   trials.push(...fresh.map(([trial]) => trial));
   result.hypervolume_over_time.push(...fresh.map(([, volume]) => volume));
-  showStatus(news);
+  showStatus(news, trialWords(news));
   if (!fresh.length && news.front.length === front.length) return;
   takeFront(news.front);
   byId("status").dataset.trials = trials.length;
@@ -51,15 +45,13 @@ function requestLive() {
 }
 
 function startLive() {
-  const box = el("div", { class: "status", id: "status", role: "status", "data-trials": trials.length });
-  document.querySelector(".page-head").append(box);
+  startStatus();
+  byId("status").dataset.trials = trials.length;
   if (!watched) {
-    box.replaceChildren(stateMark(runState), el("a", { class: "button second", href: data.site.compare }, "Compare with other runs"));
+    byId("status").replaceChildren(stateMark(runState), el("a", { class: "button second", href: data.site.compare }, "Compare with other runs"));
     return;
   }
-  showStatus(watched);
-  const source = new EventSource(`${watched.events}?after=${trials.length}`);
-  source.addEventListener("news", (event) => takeNews(JSON.parse(event.data)));
-  source.addEventListener("error", () => box.append(el("span", { class: "notice" }, "The connection to the server is lost; it is tried again.")));
+  showStatus(watched, trialWords(watched));
+  watchRun(`${watched.events}?after=${trials.length}`, takeNews);
 }
 startLive();

@@ -33,12 +33,13 @@ function comparison(n) {
     ["Non-embedding", count(n.nonembedding_parameters), percent(n.nonembedding_share)],
     ["Parameters", count(n.parameters), change(n.parameters, original.parameters, ratio)],
     ["FLOPs", count(n.flops), change(n.flops, original.flops, ratio)],
-    [el("span", {}, "Latency", data.latency_setup ? el("small", { class: "range" }, ` ${data.latency_setup}`) : ""), milliseconds(latency.median), change(latency.median, before.median, ratio)],
+    ["Latency", milliseconds(latency.median), change(latency.median, before.median, ratio)],
     ...(writes ? [["Per written token", milliseconds(written(n)), change(written(n), written(original), ratio)]] : []),
     ["Size, int8", bytes(n.int8_bytes), change(n.int8_bytes, original.int8_bytes, ratio)],
   ];
   const head = ["", "here", "against original"].map((word) => el("span", { class: "head" }, word));
-  const cells = rows.flatMap(([name, here, against]) => [name, here, against]);
+  const measured = rows.filter(([, here]) => here !== DASH || !(data.site || {}).live); // a running search knows little
+  const cells = measured.flatMap(([name, here, against]) => [name, here, against]);
   return el("div", { class: "pairs" }, head, cells.map((cell) => el("span", {}, cell)));
 }
 
@@ -52,6 +53,7 @@ function showChosen() {
     const there = (data.site || {}).state === "finished" ? data.site.network : null;
     panel.replaceChildren(
       el("h3", {}, `Sub-network of trial ${text(member.trial)}`), comparison(member),
+      ...(data.latency_setup ? [el("p", { class: "range" }, `Latency: ${data.latency_setup}.`)] : []),
       ...(layers(member).length ? [layerPicture(layers(member), sizes(true))] : []),
       ...(there ? [el("p", { class: "actions" }, el("a", { class: "button", href: there.replace("TRIAL", member.trial) }, "Look closer, try it, export"))] : []),
       ...Object.values(member.commands).map(command),
@@ -88,7 +90,7 @@ const COLUMNS = [
   { name: "Share", value: (n) => n.nonembedding_share, show: (n) => percent(n.nonembedding_share, 1) },
   { name: "Parameters", value: (n) => n.parameters, show: (n) => count(n.parameters) },
   { name: "FLOPs", value: (n) => n.flops, show: (n) => count(n.flops) },
-  { name: data.latency_setup ? `Latency (${data.latency_setup})` : "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
+  { name: "Latency", value: (n) => (n.latency_ms || {}).median, show: (n) => timeCell(n.latency_ms) },
   ...(writes ? [{ name: "Per written token", value: written, show: (n) => timeCell(n.generation_ms) }] : []),
   { name: "int8", value: (n) => n.int8_bytes, show: (n) => bytes(n.int8_bytes) },
   { name: `Validation ${measure.word}`, value: (n) => n.validation_error, show: (n) => measure.show(n.validation_error, 2) },

@@ -35,7 +35,7 @@ function parallelAxes(rows) {
     const values = rows.map(({ of }) => axis.value(of)).filter(known);
     const [low, high] = [Math.min(...values), Math.max(...values)];
     return { ...axis, low, high, share: values.length / Math.max(rows.length, 1) };
-  }).filter((axis) => axis.share > 0 && axis.high > axis.low);
+  }).filter((axis) => axis.share > 0 && (axis.high > axis.low || axis.key === "error"));
 }
 
 function brushed(n) {
@@ -46,12 +46,13 @@ function brushed(n) {
 }
 
 const axisX = (place, width) => MARGIN.side + (place * (width - 2 * MARGIN.side)) / Math.max(parallel.axes.length - 1, 1);
-const axisY = (axis, value, height) => height - MARGIN.bottom - ((value - axis.low) / (axis.high - axis.low)) * (height - MARGIN.top - MARGIN.bottom);
+const axisY = (axis, value, height) => height - MARGIN.bottom - (quotient(value - axis.low, axis.high - axis.low) ?? 0.5) * (height - MARGIN.top - MARGIN.bottom);
 const axisValue = (axis, y, height) => axis.low + ((height - MARGIN.bottom - y) / (height - MARGIN.top - MARGIN.bottom)) * (axis.high - axis.low);
 
 function colourAt(share) {
-  const at = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
-  const [low, high] = [SCALE[Math.floor(at)][1], SCALE[Math.ceil(at)][1]];
+  const scale = colourScale();
+  const at = Math.min(Math.max(known(share) ? share : 0, 0), 1) * (scale.length - 1);
+  const [low, high] = [scale[Math.floor(at)][1], scale[Math.ceil(at)][1]];
   const channel = (hex, place) => parseInt(hex.slice(1 + 2 * place, 3 + 2 * place), 16);
   return `rgb(${[0, 1, 2].map((place) => Math.round(channel(low, place) + (at % 1) * (channel(high, place) - channel(low, place)))).join(",")})`;
 }
@@ -66,7 +67,8 @@ function drawParallel() {
   canvas.style.height = `${height}px`;
   const pen = canvas.getContext("2d");
   pen.scale(scale, scale);
-  const worst = parallel.axes[parallel.axes.length - 1];
+  const worst = parallel.axes.find((axis) => axis.key === "error");
+  const colour = ({ of }) => (worst ? colourAt(quotient(difference(worst.value(of), worst.low), worst.high - worst.low)) : style("--accent"));
   const trace = ({ of }) => {
     pen.beginPath();
     let begun = false;
@@ -84,17 +86,17 @@ function drawParallel() {
   pen.globalAlpha = all.length > 400 ? 0.05 : 0.13;
   all.filter((row) => !row.in).forEach(trace);
   pen.globalAlpha = all.length > 400 ? 0.4 : 0.75;
-  all.filter((row) => row.in && row.member === null).forEach((row) => { pen.strokeStyle = colourAt((worst.value(row.of) - worst.low) / (worst.high - worst.low)); trace(row); });
+  all.filter((row) => row.in && row.member === null).forEach((row) => { pen.strokeStyle = colour(row); trace(row); });
   pen.globalAlpha = 1;
   pen.lineWidth = 2;
-  all.filter((row) => row.in && row.member !== null).forEach((row) => { pen.strokeStyle = colourAt((worst.value(row.of) - worst.low) / (worst.high - worst.low)); trace(row); });
+  all.filter((row) => row.in && row.member !== null).forEach((row) => { pen.strokeStyle = colour(row); trace(row); });
   pen.lineWidth = 3.5;
   pen.strokeStyle = style("--ink");
   all.filter((row) => row.member !== null && row.member === state.chosen).forEach(trace);
   drawAxes(pen, width, height);
   placeHandles(width, height);
   const fitting = all.filter((row) => row.in).length;
-  say("parallel-says", `${fitting.toLocaleString("en")} of ${all.length.toLocaleString("en")} networks are within sliders and brushes. Dark lines have a low ${measure.word}, yellow ones a high one; thick ones are on the front, the thickest is chosen.`);
+  say("parallel-says", `${fitting.toLocaleString("en")} of ${all.length.toLocaleString("en")} networks are within sliders and brushes. Violet lines have a low ${measure.word}, yellow ones a high one; thick ones are on the front, the thickest is chosen.`);
 }
 
 function drawAxes(pen, width, height) {
@@ -186,7 +188,7 @@ function drawKept() {
   const members = front.filter((n) => layers(n).length && inside(n));
   if (!plot || !window.Plotly) return;
   const depth = Math.max(...front.map((n) => layers(n).length), 0);
-  say("kept-says", members.length ? `Mean over the ${members.length} sub-networks of the front that are within sliders and brushes.` : "No sub-network of the front is within sliders and brushes.");
+  say("kept-says", members.length ? `Mean over the ${members.length === 1 ? "one sub-network of the front that is" : `${members.length} sub-networks of the front that are`} within sliders and brushes.` : "No sub-network of the front is within sliders and brushes.");
   const mean = (side, full) => Array.from({ length: depth }, (_, at) => (members.length && full ? members.reduce((sum, n) => sum + (layers(n)[at] || [0, 0])[side], 0) / members.length / full : 0));
   const bar = (name, values, look) => ({ type: "bar", name, x: values.map((_, at) => at + 1), y: values, marker: look, hovertemplate: `layer %{x}: %{y:.0%} of the ${name}<extra></extra>` });
   const layout = frame({

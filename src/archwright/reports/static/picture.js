@@ -18,7 +18,8 @@ function layerPicture(keep, { heads, units, wide }) {
     const parts = h === 0 && u === 0
       ? goneLayer(left, right, box)
       : [...headCells(h, heads, left, middle, box), ...unitBar(u, units, middle + 6, right, box, wide)];
-    picture.append(...parts);
+    const ground = svg("rect", { class: "ground", x: 0, y: top, width, height: row });
+    picture.append(svg("g", {}, svg("title", {}, layerWords([h, u], index, heads, units)), ground, ...parts));
   });
   return picture;
 }
@@ -56,9 +57,10 @@ function unitBar(kept, full, left, right, { top, height }, wide) {
   ];
 }
 
-function description(keep, heads, units) {
-  return keep.map(([h, u], index) => h === 0 && u === 0 ? `layer ${index + 1}: gone`
-    : `layer ${index + 1}: ${text(h)} of ${heads} heads, ${text(u)} of ${units} units`).join("; ");
+const description = (keep, heads, units) => keep.map((layer, index) => layerWords(layer, index, heads, units)).join("; ");
+
+function layerWords([h, u], index, heads, units) {
+  return h === 0 && u === 0 ? `layer ${index + 1}: gone` : `layer ${index + 1}: ${text(h)} of ${heads} heads, ${text(u)} of ${units} units`;
 }
 
 // A command line to copy; it breaks between words only, so that an option stays whole.

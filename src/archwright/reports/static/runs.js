@@ -1,7 +1,6 @@
 // The list of runs: searched, sorted, ticked, and kept up to date by events of the server.
-const listing = { rows: data.runs, sort: "changed", rising: false, ticked: new Set(), within: 0.5 };
+const listing = { rows: data.runs, sort: "changed", rising: false, ticked: new Set(), within: 0.5, here: new Set() };
 
-// As select answers without re-scored rows in mind: the least loss within the budget.
 // Share, loss and trial of what `select` answers for this limit; the rule is the server's.
 function bestWithin(row) {
   const fitting = (row.best_within || []).filter(([limit]) => limit <= listing.within + 1e-9);
@@ -33,8 +32,12 @@ function stateCell(row) {
   if (row.progress) cell.append(progressBar(row.progress), el("small", {}, progressWords(row.progress)));
   if (row.reason) cell.append(el("small", {}, row.reason));
   if (row.state === "stopped" && row.resume) cell.append(command(row.resume));
+  if (row.state === "stopped" && data.site.allow_start) cell.append(resumeButton(row.name, tellRun));
+  if (row.state === "running" && listing.here.has(row.name)) cell.append(stopButton(row.name, tellRun));
   return cell;
 }
+
+const tellRun = (words) => { byId("runs-say").textContent = words; byId("runs-say").hidden = !words; };
 
 function runRow(row) {
   const tick = el("input", { type: "checkbox", "aria-label": `Compare ${row.name}` });
@@ -43,7 +46,7 @@ function runRow(row) {
   tick.addEventListener("change", () => { if (tick.checked) listing.ticked.add(row.name); else listing.ticked.delete(row.name); showTicked(); });
   const best = bestWithin(row);
   const about = [row.model, row.task].filter(Boolean).join(", ");
-  const bestWords = best ? [el("a", { href: path("network", best[2], row.name) }, `trial ${best[2]}`), el("small", {}, `${percent(best[0])} kept, ${signed(best[1])} ${row.unit || ""}`)] : [];
+  const bestWords = best ? [el("a", { href: path("network", best[2], row.name) }, `trial ${best[2]}`), el("small", {}, `${percent(best[0])} kept, loss ${signed(best[1])} ${row.unit || ""}`)] : [];
   return el("tr", { "data-run": row.name },
     el("td", {}, tick), el("td", {}, el("a", { href: path("run", row.name) }, row.name), el("small", {}, about)), stateCell(row),
     el("td", { class: "number", "data-label": "Trials" }, known(row.trials) ? `${row.trials}${row.state !== "finished" && known(row.planned_trials) ? ` of ${row.planned_trials}` : ""}` : ""),
@@ -65,10 +68,18 @@ function shownRows() {
   return listing.rows.filter((row) => words.every((word) => text(row).includes(word))).sort(order);
 }
 
+// Names from a to z, everything else from the largest; once more turns it round.
+function sortBy(key) {
+  listing.rising = listing.sort === key ? !listing.rising : key === "name";
+  listing.sort = key;
+  byId("sort").value = key;
+  showRuns();
+}
+
 function headings() {
   return el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "hidden-words" }, "Compare")), RUN_COLUMNS.map(({ key, label, number }) => {
     const button = el("button", { type: "button" }, key === "best" ? `${label} ${percent(listing.within)}` : label);
-    button.addEventListener("click", () => { listing.rising = listing.sort === key ? !listing.rising : key === "name"; listing.sort = key; showRuns(); byId("list").querySelector(`[data-key=${key}] button`).focus(); });
+    button.addEventListener("click", () => { sortBy(key); byId("list").querySelector(`[data-key=${key}] button`).focus(); });
     const head = el("th", { scope: "col", "data-key": key, ...(number ? { class: "number" } : {}) }, button);
     if (listing.sort === key) head.setAttribute("aria-sort", listing.rising ? "ascending" : "descending");
     return head;
@@ -76,12 +87,9 @@ function headings() {
 }
 
 function showRuns() {
-  const focused = document.activeElement?.closest?.("#list [data-run]")?.dataset.run;
-  const kind = document.activeElement?.tagName;
-  byId("list").replaceChildren(headings(), el("tbody", {}, shownRows().map(runRow)));
+  replaceRows(byId("list"), headings(), el("tbody", {}, shownRows().map(runRow)));
   byId("list").parentNode.hidden = !listing.rows.length;
   byId("empty").hidden = Boolean(listing.rows.length);
-  if (focused) [...byId("list").querySelectorAll("[data-run]")].find((row) => row.dataset.run === focused)?.querySelector(kind === "A" ? "a" : "input")?.focus();
 }
 
 function showTicked() {
@@ -89,14 +97,23 @@ function showTicked() {
   byId("compare").textContent = listing.ticked.size ? `Compare ${listing.ticked.size} ticked` : "Compare ticked";
 }
 
+async function takeRuns(rows) {
+  listing.rows = rows;
+  if (data.site.allow_start && rows.some((row) => row.state === "running")) listing.here = await runsHere().catch(() => listing.here);
+  showRuns();
+}
+
 function startRuns() {
   const within = () => { listing.within = Number(byId("within").value) / 100; say("within-value", percent(listing.within)); showRuns(); };
   byId("search").addEventListener("input", showRuns);
+  byId("sort").append(...RUN_COLUMNS.map(({ key, label }) => el("option", { value: key }, label.toLowerCase())));
+  byId("sort").value = listing.sort;
+  byId("sort").addEventListener("change", () => sortBy(byId("sort").value));
   byId("within").addEventListener("input", within);
   byId("compare").addEventListener("click", () => { location.href = `/compare?${[...listing.ticked].map((name) => `run=${encodeURIComponent(name)}`).join("&")}`; });
   within();
   const source = new EventSource("/api/events");
-  source.addEventListener("runs", (event) => { listing.rows = JSON.parse(event.data).runs; byId("connection").hidden = true; showRuns(); });
+  source.addEventListener("runs", (event) => { byId("connection").hidden = true; takeRuns(JSON.parse(event.data).runs); });
   source.addEventListener("error", () => { byId("connection").hidden = false; });
 }
 startRuns();

@@ -33,5 +33,39 @@ function progressBar(progress) {
 
 const stateMark = (state) => el("span", { class: `state ${state}` }, state);
 
+// Where runs may be started: goes on with a stopped one, or ends one that was started here. `done` is called after it.
+function runButton(words, does, name, done) {
+  const button = el("button", { type: "button", class: "button second", "aria-label": `${words} ${name}` }, words);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      done("");
+      let job = await ask(path("api", does, name), {});
+      while (job.state === "running" && button.isConnected) { // it goes when the run changes its state
+        await pause(1000);
+        job = await ask(path("api", "jobs", job.id));
+      }
+      if (job.state === "failed") throw new Error(job.error || "It ended at once.");
+    } catch (error) {
+      done(error.message);
+      button.disabled = false;
+    }
+  });
+  return button;
+}
+const resumeButton = (name, done) => runButton("Resume", "resume", name, done);
+const stopButton = (name, done) => runButton("Stop", "stop", name, done);
+const runsHere = async () => new Set((await ask("/api/jobs")).jobs.filter((job) => job.kind === "run" && job.state === "running").map((job) => job.run));
+
+// New rows in place of old ones: who stood on a link or a button of a run stands there again.
+function replaceRows(list, ...rows) {
+  const at = document.activeElement;
+  const run = list.contains(at) ? at.closest("[data-run]")?.dataset.run : undefined;
+  list.replaceChildren(...rows);
+  if (run === undefined) return;
+  const row = [...list.querySelectorAll("[data-run]")].find((each) => each.dataset.run === run);
+  [...(row?.querySelectorAll(at.tagName) || [])].find((each) => each.textContent === at.textContent)?.focus();
+}
+
 // Blocks of served pages.
 BLOCKS.pictures = ({ pictures }) => el("div", { class: "pictures" }, pictures.map(({ title, keep, heads, units }) => el("div", { class: "panel" }, el("h3", {}, title), layerPicture(keep || [], { heads: heads || 1, units: units || 1, wide: true }))));

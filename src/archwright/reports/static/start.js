@@ -28,15 +28,24 @@ async function startRun(event) {
   byId("start-button").disabled = false;
 }
 
+const JOB_STATES = { running: "running", done: "finished", failed: "stopped", ended: "stopped" };
+const tellJob = (words) => { say("start-says", words); showJobs(); };
+
+// The last job of a run; one that ended or failed can be resumed as soon as its folder has a run.
 function jobItem(job) {
-  const stop = el("button", { type: "button", class: "quiet" }, "Stop");
-  stop.addEventListener("click", async () => { await ask(path("api", "stop", job.run), {}).catch((error) => say("start-says", error.message)); await showJobs(); });
-  return el("li", {}, stateMark(job.state === "done" ? "finished" : job.state === "running" ? "running" : "stopped"), el("a", { href: path("run", job.run) }, job.run), el("span", {}, job.error || job.says), ...(job.state === "running" ? [stop] : []));
+  const button = job.state === "running" ? [stopButton(job.run, tellJob)] : job.state === "done" ? [] : [resumeButton(job.run, tellJob)];
+  return el("li", { "data-run": job.run }, stateMark(JOB_STATES[job.state]), el("a", { href: path("run", job.run) }, job.run), el("span", {}, job.error || job.says), button);
 }
+
+let shownJobs = "";
 
 async function showJobs() {
   const { jobs } = await ask("/api/jobs");
-  byId("jobs").replaceChildren(...jobs.filter((job) => job.kind === "run").map(jobItem));
+  const last = jobs.filter((job, at) => job.kind === "run" && jobs.findIndex((other) => other.run === job.run && other.kind === "run") === at);
+  const now = JSON.stringify(last.map((job) => [job.id, job.state, job.says]));
+  if (now === shownJobs) return;
+  shownJobs = now;
+  replaceRows(byId("jobs"), ...last.map(jobItem));
 }
 
 byId("form").addEventListener("input", showStart);

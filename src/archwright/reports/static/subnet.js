@@ -99,7 +99,7 @@ function classTable({ measure: name, rows, format, lower_is_better: lower }) {
   const worse = (row) => (known(row.original) && known(row.subnetwork) ? (row.subnetwork - row.original) * (lower ? 1 : -1) : null);
   const loss = (row) => (format === "share" ? lossWords(worse(row)) : known(worse(row)) ? `${worse(row) > 0 ? "+" : ""}${worse(row).toFixed(2)}` : DASH);
   const body = rows.map((row) => el("tr", {}, [row.name, row.count.toLocaleString("en"), show(row.original), show(row.subnetwork), loss(row)].map((cell) => el("td", {}, cell))));
-  const head = ["", "rows", `${name}, original`, `${name}, this`, format === "share" ? "loss" : "change"].map((word) => el("th", { scope: "col" }, word));
+  const head = ["", "rows", `${name}, original`, `${name}, sub-network`, format === "share" ? "loss" : "change"].map((word) => el("th", { scope: "col" }, word));
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${name} by class` }, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
@@ -119,8 +119,8 @@ function matrixTable(title, matrix, labels) {
 function textTable({ different, measure: name }) {
   const hasTarget = different.some((row) => row.target !== null);
   const keys = hasTarget ? ["text", "target", "original", "subnetwork"] : ["text", "original", "subnetwork"];
-  const words = { text: "text", target: "right", original: name ? `${name}, original` : "original", subnetwork: name ? `${name}, this` : "this" };
-  const rows = different.map((row) => el("tr", { class: row.change === "lost" ? "lost" : row.change === "won" ? "won" : "" }, keys.map((key) => el("td", {}, row[key] === null ? DASH : String(row[key])))));
+  const words = { text: "text", target: "right", original: name ? `${name}, original` : "original", subnetwork: name ? `${name}, sub-network` : "sub-network" };
+  const rows = different.map((row) => el("tr", { class: row.change === "lost" ? "lost" : row.change === "won" ? "won" : "" }, keys.map((key) => el("td", { "data-label": words[key] }, row[key] === null ? DASH : String(row[key])))));
   const head = keys.map((key) => el("th", { scope: "col" }, words[key]));
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Texts where both differ" }, el("table", { class: "texts" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows)));
 }
@@ -132,7 +132,7 @@ async function inspect() {
     const found = await ask(path("api", "inspect", trialNumber, runName));
     const amount = known(found.rows) ? `${found.rows.toLocaleString("en")} test rows${known(found.agreement) ? `; both answer the same on ${percent(found.agreement, 1)} of ${found.of ? `their ${found.of}` : "them"}` : ""}. ` : "";
     say("inspect-says", amount + (found.note || ""));
-    byId("inspect-button").hidden = true;
+    byId("inspect-button").parentNode.hidden = true;
     if (found.classes) byId("classes").replaceChildren(classTable(found.classes));
     if (found.confusion && found.labels.length <= 30) byId("confusions").replaceChildren(matrixTable("Original", found.confusion.original, found.labels), matrixTable("This sub-network", found.confusion.subnetwork, found.labels));
     byId("different").replaceChildren(found.different.length ? textTable(found) : el("p", { class: "note" }, "No text was answered differently."));
@@ -142,7 +142,7 @@ async function inspect() {
   }
 }
 
-byId("picture").append(layerPicture(own.keep || [], { heads: data.heads || 1, units: data.units || 1, wide: true }));
+byId("picture").prepend(layerPicture(own.keep || [], { heads: data.heads || 1, units: data.units || 1, wide: true }));
 byId("try-form").addEventListener("submit", tryText);
 byId("formats").addEventListener("change", showCommand);
 byId("export-button").addEventListener("click", startExport);
