@@ -95,22 +95,21 @@ def nothing(folder: Path) -> None:
 # compress ------------------------------------------------------------------------------------------------------------
 
 
-def compress_words(method: str) -> Callable[[Path], list[str]]:
+def compress_words(method: str, **more: Any) -> Callable[[Path], list[str]]:
     """The smallest options, without those that mean nothing for the method and with its usual space."""
     unused = {*REGISTRY[method].unused, *(() if method == "weight-sharing" else ("space",))}
-    options = {
-        name: value for name, value in {**SMALL, "shares": "60%,30%", "method": method}.items() if name not in unused
-    }
+    given = {**SMALL, "shares": "60%,30%", "method": method, **more}
+    options = {name: value for name, value in given.items() if name not in unused}
     return lambda folder: words_of("compress", **options, **inputs(folder), out=folder / "run")
 
 
-def write_original(method: str) -> Callable[[Path], None]:
-    """A run that has its original already: up to there all methods do the same, which weight-sharing is killed at."""
-    end = kill_before("os.remove /run/checkpoint-original.safetensors")
+def write_until(trained: str, words: Callable[[Path], list[str]]) -> Callable[[Path], None]:
+    """A run that has this network already; what a command does up to there is killed in another scenario."""
+    end = kill_before(f"os.remove /run/checkpoint-{trained}.safetensors")
 
     def prepare(folder: Path) -> None:
         write_inputs(folder)
-        assert run_apart(compress_words(method)(folder), folder, end, folder.with_suffix(".log")) == -signal.SIGKILL
+        assert run_apart(words(folder), folder, end, folder.with_suffix(".log")) == -signal.SIGKILL
 
     return prepare
 
@@ -273,16 +272,17 @@ def discover_outcome(folder: Path) -> Any:
     return [(entry["formula"], entry["train"]) for entry in best], (folder / "page.html").exists()
 
 
+def compress_scenario(method: str, *, after: str = "", **more: Any) -> Scenario:
+    """Of a run from its beginning, or from where it has the network `after`."""
+    words = compress_words(method, **more)
+    prepare = write_until(after, words) if after else write_inputs
+    return Scenario(prepare, words, check_whole_networks, run_outcome)
+
+
 SCENARIOS = {
-    "compress-weight-sharing": Scenario(
-        write_inputs, compress_words("weight-sharing"), check_whole_networks, run_outcome
-    ),
-    **{
-        f"compress-{method}": Scenario(
-            write_original(method), compress_words(method), check_whole_networks, run_outcome
-        )
-        for method in METHODS[1:]
-    },
+    "compress-weight-sharing": compress_scenario("weight-sharing"),
+    "compress-chain": compress_scenario("weight-sharing", after="supernet", space="chain"),
+    **{f"compress-{method}": compress_scenario(method, after="original") for method in METHODS[1:]},
     "recover": Scenario(write_run, recover_words, nothing, recovered_outcome),
     "recover-again": Scenario(prepare_recovered, recover_words, check_recovered, recovered_outcome),
     "export": Scenario(write_run, export_words, check_export, export_outcome),
