@@ -1,6 +1,6 @@
 """kill -9 at every file-system event of a command: how many there are, and what is left after each.
 
-python -m tests.kills.harness FOLDER SCENARIO[=POINT,POINT,...] ...
+python -m tests.kills.harness FOLDER [--first] SCENARIO[=POINT,POINT,...] ...
 
 Everything is loaded once; each command then runs in a process split off from this one. An event is what Python does to
 a file or folder below FOLDER (opened for writing, renamed, deleted, made, linked, synced); the folder for temporary
@@ -11,6 +11,9 @@ With points, the process kills itself before the events of these numbers. Withou
 the command runs once and the folder is copied before each event. That is what a kill there leaves, because everything
 that was written is in the system's hands, and what the process still holds is in no file. Events before which nothing
 has changed since the last one (syncs, folders that are there already) leave the same state and share one judgement.
+
+States that come first are those before something changes that is not hidden; the others differ from one of these in
+nothing but hidden folders of a dead process, which commands sweep away. With --first these others are left out.
 
 What was tried stands in FOLDER/SCENARIO.tried, and a harness that was stopped goes on after it. The last line that is
 printed has the reports of all scenarios as JSON.
@@ -182,16 +185,21 @@ class Trials:
             return {}
         return dict(lines[1:])
 
-    def try_all(self) -> dict[str, Any]:
-        """The faults of all events."""
+    def try_all(self, *, first: bool = False) -> dict[str, Any]:
+        """The faults of all events; of those that come first, if nothing else is wanted."""
         points = sorted(int(path.name) for path in self.states.iterdir())
-        print(f"{len(self.events)} events, {len(points)} states, {len(self.found)} known", file=sys.stderr, flush=True)
-        for point in points:
+        seen = [*(visible(self.states / str(point)) for point in points), None]
+        ahead = [point for point, now, then in zip(points, seen, seen[1:], strict=False) if now != then]
+        known = f"{len(ahead)} of them first, {len(self.found)} known"
+        print(f"{len(self.events)} events, {len(points)} states, {known}", file=sys.stderr, flush=True)
+        for point in dict.fromkeys([*ahead, *(() if first else points)]):
             if point not in self.found:
                 self.begin(self.states / str(point))
                 self.note(point, self.judge())
-        faults = {point: self.found[point] for point in points if self.found[point]}
-        return {"events": len(self.events), "tried": len(self.events), "states": len(points), "faults": faults}
+        ends = [*points[1:], len(self.events) + 1]
+        tried = sum(end - point for point, end in zip(points, ends, strict=True) if point in self.found)
+        faults = {point: fault for point, fault in self.found.items() if fault}
+        return {"events": len(self.events), "tried": tried, "states": len(points), "faults": faults}
 
     def try_points(self, points: list[int]) -> dict[str, Any]:
         """The faults of kills at these events."""
@@ -234,6 +242,13 @@ def copy_or_link(source: str, target: str) -> None:
     (os.link if source.endswith((".safetensors", "tokenizer.json")) else shutil.copy2)(source, target)
 
 
+def visible(folder: Path) -> frozenset[Any]:
+    """What is in a folder but for hidden files and folders."""
+    shown = (path for path in folder.rglob("*") if not any(p.startswith(".") for p in path.relative_to(folder).parts))
+    files = ((path.relative_to(folder), path.is_dir(), path.stat()) for path in shown)
+    return frozenset((path, *(() if is_dir else (at.st_size, at.st_mtime_ns))) for path, is_dir, at in files)
+
+
 def litter(folder: Path) -> list[str]:
     """Hidden files, checkpoints of trainings that are over, and temporary files."""
     found = [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.startswith("checkpoint-")]
@@ -244,9 +259,9 @@ def litter(folder: Path) -> list[str]:
 if __name__ == "__main__":
     from tests.kills.scenarios import SCENARIOS
 
-    reports = {}
-    for name, _, given in (word.partition("=") for word in sys.argv[2:]):
+    reports, first = {}, "--first" in sys.argv
+    for name, _, given in (word.partition("=") for word in sys.argv[2:] if word != "--first"):
         trials = Trials(SCENARIOS[name], Path(sys.argv[1]).resolve() / name, copies=not given)
-        reports[name] = trials.try_points([int(p) for p in given.split(",")]) if given else trials.try_all()
+        reports[name] = trials.try_points([int(p) for p in given.split(",")]) if given else trials.try_all(first=first)
         print(f"{name}: {reports[name]}", file=sys.stderr, flush=True)
     print(json.dumps(reports))

@@ -22,7 +22,7 @@ from tests.kills.harness import Scenario, kill_before, run_apart
 SMALL: dict[str, Any] = {
     **QUICK,
     "space": "small",
-    "trials": 3,
+    "trials": 2,
     "epochs": 0.5,
     "original_epochs": 0.5,
     "checkpoint_seconds": 0.0,
@@ -64,7 +64,7 @@ def write_inputs(folder: Path) -> None:
     torch.set_num_threads(1)
     words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN)
     BertTokenizerFast(vocab={word: index for index, word in enumerate(words)}).save_pretrained(folder / "words")
-    saved_model(folder / "bert", folder / "words")
+    saved_model(folder / "bert", folder / "words", num_hidden_layers=2)
     table_file(folder / "rows.csv", 60)
 
 
