@@ -203,14 +203,14 @@ class Trials:
 
     def try_points(self, points: list[int]) -> dict[str, Any]:
         """The faults of kills at these events."""
-        faults = {}
-        for point in sorted({1 + point % len(self.events) for point in points}):
+        faults, chosen = {}, sorted({1 + point % len(self.events) for point in points})
+        for point in chosen:
             self.begin()
             code = run_apart(self.scenario.words(self.place), self.place, kill_at(point), self.log)
             killed = code == -signal.SIGKILL
             if fault := self.judge() if killed else f"{code} instead of a kill: {self.log.read_text()[-500:]}":
                 faults[point] = f"{self.events[point - 1]}: {fault}"
-        return {"events": len(self.events), "tried": len(points), "faults": faults}
+        return {"events": len(self.events), "tried": len(chosen), "faults": faults}
 
     def note(self, point: int, fault: str) -> None:
         self.found[point] = f"{self.events[point - 1]}: {fault}" if fault else ""
