@@ -69,8 +69,9 @@ def quiet_libraries() -> Iterator[None]:
         for name in LIBRARIES:
             if name in sys.modules:
                 library = logging.getLogger(name)
-                undo.callback(library.setLevel, library.level)
-                library.setLevel(logging.ERROR)
+                if library.level != logging.ERROR:  # setting it costs a walk over all loggers there are
+                    undo.callback(library.setLevel, library.level)
+                    library.setLevel(logging.ERROR)
         if "transformers" in sys.modules:
             from transformers.utils import logging as bars
 

@@ -46,6 +46,17 @@ def bad_line(rng: random.Random) -> list[str]:
     return [*words, "".join(letters), "1"]
 
 
+@pytest.mark.parametrize(
+    "option", ["design --length", "design --out", "rank --proxies", "compress --repair", "rank --json"]
+)
+def test_two_dashes_are_no_value(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    command, flag = option.split()
+    code, line = refusal(capfd, [command, f"{flag}=--"])
+    assert code == 2 and line.startswith(f"archwright: {flag} must have a value")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("part", [*range(3), *(pytest.param(part, marks=pytest.mark.slow) for part in range(3, 10))])
 def test_bad_command_lines(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.chdir(tmp_path)

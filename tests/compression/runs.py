@@ -49,10 +49,12 @@ QUICK: dict[str, Any] = {
 """Options of a run that takes about two seconds once torch is there."""
 
 
-def saved_model(folder: Path, minilm: Path, family: str = "bert", *, head: Mapping[int, str] | None = None) -> Path:
+def saved_model(
+    folder: Path, minilm: Path, family: str = "bert", *, head: Mapping[int, str] | None = None, **sizes: int
+) -> Path:
     """A random checkpoint with MiniLM's tokenizer; with `head`, fine-tuned for these labels as far as it says."""
     tokenizer = AutoTokenizer.from_pretrained(minilm)
-    words = {"vocab_size": len(tokenizer), "max_position_embeddings": POSITIONS, **SIZES.get(family, SIZE)}
+    words = {"vocab_size": len(tokenizer), "max_position_embeddings": POSITIONS, **SIZES.get(family, SIZE), **sizes}
     if head is not None:
         words |= {"id2label": dict(head), "label2id": {name: i for i, name in head.items()}}
     with torch.random.fork_rng(devices=[]):

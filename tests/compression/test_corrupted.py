@@ -19,6 +19,8 @@ from tests.compression.runs import QUICK, front_of, words_of
 
 UNREAD = ("report.html", "config.yaml", ".lock", "README.md")
 """What no command reads again."""
+PARTS = 20
+"""Of the 600 corruptions."""
 
 
 def flip_bit(content: bytes, rng: random.Random) -> bytes:
@@ -133,10 +135,12 @@ def test_a_flipped_bit_of_the_journal(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(14400)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(PARTS))
 def test_500_corrupted_folders_and_100_flipped_bits_of_the_journal(
-    whole: Path, expected: dict[str, Any], tmp_path: Path, capfd: Any
+    part: int, whole: Path, expected: dict[str, Any], tmp_path: Path, capfd: Any
 ) -> None:
-    faults = [corrupt(seed, whole, expected, tmp_path / f"{seed}", capfd) for seed in range(500)]
-    faults += [corrupt(seed, whole, expected, tmp_path / f"j{seed}", capfd, journal=True) for seed in range(100)]
+    faults = [corrupt(seed, whole, expected, tmp_path / f"{seed}", capfd) for seed in range(part, 500, PARTS)]
+    seeds = range(part, 100, PARTS)
+    faults += [corrupt(seed, whole, expected, tmp_path / f"j{seed}", capfd, journal=True) for seed in seeds]
     assert [fault for fault in faults if fault] == []

@@ -133,6 +133,17 @@ def test_a_second_training_of_the_whole_network_in_an_old_run_stays_its_weights(
     assert weights.folder(config) == own
 
 
+def test_a_checkpoint_that_a_kill_left_beside_its_network_goes(runs: dict[str, Any]) -> None:
+    run = runs["standard"]
+    weights = load_evaluator(run.folder).weights
+    assert isinstance(weights, StandaloneWeights)
+    config = next(row["config"] for row in run.front if weights.folder(row["config"]) != run.folder.original)
+    left = weights.checkpoints(config).path
+    left.write_bytes(b"of a training that is over")
+    weights.locate(config)
+    assert not left.exists()
+
+
 def test_a_smaller_network_is_tried_even_when_time_is_up(given: dict[str, Any], tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", "standard", given, epochs=50.0, trials=50, minutes=0.0001)
     assert [row["nonembedding_share"] < 1 for row in run.result["trials"]] == [False, True]

@@ -18,7 +18,8 @@ from archwright.parallel.ray_cluster import check_ray
 from archwright.search import EPOCHS
 from archwright.store import RunFolder
 from archwright.subnet import importance
-from tests.compression.runs import compressed, errors_of, front_of, refusal, study_of, tried, words_of
+from tests.compression.runs import QUICK, compressed, errors_of, front_of, refusal, study_of, tried, words_of
+from tests.compression.test_processes import split
 
 OPTIONS: dict[str, Any] = {
     "method": "standard",
@@ -110,6 +111,21 @@ def test_sub_networks_are_evaluated_on_a_cluster_that_loses_a_node(
     assert errors_of(tmp_path / "far", choices) == errors_of(tmp_path / "near", choices)
     assert front_of(far.result) == front_of(near.result) != []
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_two_processes_train_and_a_cluster_searches(cluster: Any, tmp_path: Path, given: dict[str, Any]) -> None:
+    options = {**QUICK, "sampler": "random", "trials": 8, "learning_rate": 3e-3}
+    far, near = (words_of("compress", **given, **options, out=tmp_path / name) for name in ("far", "near"))
+    running = split(tmp_path / "log", [[*far, "--ray", cluster.address], near])
+    assert running.wait(timeout=600) == 0, (tmp_path / "log" / "0.err").read_text()
+    assert [(tmp_path / "log" / f"{rank}.code").read_text() for rank in range(2)] == ["0 0"] * 2
+    choices = load_evaluator(RunFolder(tmp_path / "far")).space.choices
+    assert len(tried(study_of(tmp_path / "far"), choices)) == 8
+    assert errors_of(tmp_path / "far", choices) == errors_of(tmp_path / "near", choices)
+    results = [RunFolder(tmp_path / name).note("result") for name in ("far", "near")]
+    assert front_of(results[0]) == front_of(results[1]) != []
 
 
 def spy_on(monkeypatch: pytest.MonkeyPatch, done: list[str]) -> None:

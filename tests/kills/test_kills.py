@@ -17,8 +17,15 @@ import pytest
 from tests.compression.runs import ROOT
 from tests.kills.scenarios import SCENARIOS, data_folder
 
-SAMPLED = {"compress-weight-sharing": 2, "recover-again": 2, "export-over-export": 2, "train": 2, "design": 2}
-"""Kills in `make test`; the other commands are made of the same parts."""
+SAMPLED = {
+    "compress-weight-sharing": 4,
+    "compress-chain": 2,
+    "recover-again": 2,
+    "export-over-export": 2,
+    "train": 4,
+    "design": 2,
+}
+"""Kills in `make test`, by seed; the other commands are made of the same parts."""
 NEEDS_DATA = ("rank", "discover")
 
 

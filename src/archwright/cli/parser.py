@@ -87,6 +87,9 @@ def check_command(name: str, commands: Collection[str]) -> None:
 def parse(name: str, command: Command, words: Sequence[str]) -> Arguments:
     """The words by option; BadInput for options that do not exist. Values are checked by `load_config`."""
     parser = build_parser(name, command, explain=False)
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):  # argparse would drop the value, and with it the option
+            raise BadInput(f"{word.removesuffix('=--')} must have a value, got '--'.")
     namespace, unknown = parser.parse_known_args(mark_switches(words, command))
     if unknown:
         flag = unknown[0].split("=")[0]

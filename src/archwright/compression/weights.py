@@ -100,6 +100,8 @@ class StandaloneWeights:
             return replace(self, context=context, start=self.load_start(context)).locate(config)
         if not folder.exists():
             self.train(config, folder)
+        elif data.trains and config[EPOCHS] == self.space.epochs[-1]:
+            self.checkpoints(config).remove()  # a kill may have come between the two
         return load_saved_network(folder).to(data.device), None
 
     def is_kept(self, config: Config) -> bool:

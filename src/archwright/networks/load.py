@@ -150,8 +150,9 @@ def supernet_config(
 ) -> PrunedConfig:
     """The config of the whole, unpruned network with a head for this kind of task."""
     family = FAMILIES[config.model_type]
-    backbone = {key: value for key, value in config.to_diff_dict().items() if key in config.to_dict()}
-    backbone = {**{k: config.to_dict()[k] for k in size_keys(config)}, **backbone, "model_type": config.model_type}
+    settings = config.to_dict()
+    backbone = {key: value for key, value in config.to_diff_dict().items() if key in settings}
+    backbone = {**{key: settings[key] for key in size_keys(config)}, **backbone, "model_type": config.model_type}
     backbone.pop("dtype", None)  # says how the weights were stored; it would build a half-precision network
     if family.stock:
         backbone[family.units] = backbone[family.units] or 4 * backbone[family.width]  # GPT-2 leaves it out
@@ -183,7 +184,8 @@ def size_keys(config: AutoConfig) -> list[str]:
     family = FAMILIES[config.model_type]
     names = [family.width, family.heads, family.units, family.depth, family.plan, family.max_length, "vocab_size"]
     others = (family.key_heads, family.head_size, "type_vocab_size", "embedding_size", "inner_size", "layer_types")
-    return [name for name in (*names, *others) if name in config.to_dict()]
+    settings = config.to_dict()
+    return [name for name in (*names, *others) if name in settings]
 
 
 @quiet_libraries()
