@@ -35,6 +35,11 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         yield f"teacher {document.get('teacher')}: {score_words(document['teacher_metrics'])}"
     if document.get("start"):
         yield from start_lines(document["start"])
+    if document.get("forecast"):
+        expected, took = document["forecast"]["seconds"], document["seconds"]["training"]
+        yield f"training took {took:.0f} s, {expected:.0f} s were forecast"
+    if document.get("teacher_cache"):
+        yield cache_line(document["teacher_cache"])
     if document.get("validation"):
         yield from validation_lines(document["validation"])
     for column, scores in (document.get("columns") or {}).items():
@@ -54,6 +59,15 @@ def start_lines(start: Document) -> Iterator[str]:
         share = part["explained"]
         explained = "" if share is None else f": {share:.0%} of the variance of the teacher's state"
         yield f"  {part['part']}, {part['source']}{explained}"
+
+
+def cache_line(cache: Document) -> str:
+    """What was kept of the teacher's answers, and what that was good for."""
+    kept = f"teacher's answers to {cache['rows']:,} rows ({cache['share']:.0%}) kept in {cache['bytes'] / 1e9:.2f} GB"
+    first, later = (cache["tokens_per_second"][name] for name in ("first_epoch", "later"))
+    if not first or not later:
+        return kept
+    return f"{kept}: {significant(first)} tokens per second in the first epoch, {significant(later)} from then on"
 
 
 def score_words(scores: Mapping[str, float]) -> str:
