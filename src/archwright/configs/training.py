@@ -126,6 +126,9 @@ class ScheduleOptions:
     """Pulls matrices towards zero."""
     layer_decay: float | None = option(None, above=0, maximum=1)
     """Factor of the learning rate from one layer down to the next."""
+    restart_collapsed: bool = True
+    """Stop a fine-tuning whose network gives all rows one answer, or knows no more than the shares of the classes, and
+    begin it again at 0.3 of the learning rate, once."""
     checkpoint_seconds: float = option(60.0, minimum=0)
     """Seconds between saved states, from which the same command resumes after a crash; 0: each step."""
 

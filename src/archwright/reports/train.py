@@ -35,6 +35,11 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         yield f"teacher {document.get('teacher')}: {score_words(document['teacher_metrics'])}"
     if document.get("start"):
         yield from start_lines(document["start"])
+    if collapse := document.get("collapse"):
+        rate = significant(collapse["learning_rate"])
+        yield f"collapsed at step {collapse['step']:,} ({collapse['reason']}), begun again at a learning rate of {rate}"
+    if document.get("collapsed"):
+        yield f"the trained network has learnt nothing: {document['collapsed']}; try a lower --learning-rate"
     if document.get("forecast"):
         expected, took = document["forecast"]["seconds"], document["seconds"]["training"]
         yield f"training took {took:.0f} s, {expected:.0f} s were forecast"

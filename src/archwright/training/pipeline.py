@@ -5,6 +5,7 @@ Every step is resumable: the same command in the same folder goes on where it wa
 
 import json
 import shutil
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
@@ -30,10 +31,11 @@ from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
 from archwright.store.logs import TrainingLog, read_log
 from archwright.threads import choose_threads
+from archwright.training.collapse import SLOWER, check_steps
 from archwright.training.digests import NOTE, bind_run, digest_file, digest_rows, digest_tokenizer, digest_weights
 from archwright.training.distributed import join_process_group
 from archwright.training.forecast import forecast_line, time_steps
-from archwright.training.loop import train_network
+from archwright.training.loop import model_tensors, train_network
 from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.plan import TrainingContext, TrainingPlan, training_recipe
 from archwright.training.schedule import Schedule
@@ -51,7 +53,8 @@ ANSWERS = "teacher-answers"
 """Folder of the teacher's answers in the run folder, while it trains."""
 LEAST_SHARE = 0.3
 """Of --minutes that are the student's, however long the preparation took."""
-PHASE = "training"
+PHASE, SECOND_PHASE = "training", "training-again"
+COLLAPSE = "collapse"
 INPUTS = {
     "rows": ("corpus", "train", "data", "task"),
     "tokenizer": ("tokenizer", "model", "teacher", "corpus"),
@@ -93,7 +96,7 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         keep_answers(context, plan, schedule)
         prepared = perf_counter() - started
 
-        fit_plan(context, plan, schedule)
+        schedule = fit_watched(context, plan, schedule)
 
         if group.first:
             result = {**describe_training(context, plan, schedule), **summarize(context, plan, before), **facts}
@@ -247,8 +250,70 @@ def describe_answers(context: TrainingContext, plan: TrainingPlan) -> dict[str, 
     return {"teacher_cache": {**found["teacher_cache"], "tokens_per_second": speeds}}
 
 
-def fit_plan(context: TrainingContext, plan: TrainingPlan, schedule: Schedule, *, stop: int | None = None) -> None:
-    """The training itself, up to a step or to its end; goes on where the last one ended."""
+def fit_watched(context: TrainingContext, plan: TrainingPlan, schedule: Schedule) -> Schedule:
+    """The training, begun again at a lower rate, once, where it collapses; the schedule that led to the end.
+
+    Within --minutes the second training has the steps that the first has left over.
+    """
+    run, group, options = context.run, context.group, context.config.schedule
+    noted, checks = group.agree(run.note(COLLAPSE)), check_steps(schedule.steps)
+    if noted is None and (plan.watch is None or not options.restart_collapsed or not checks):
+        fit_plan(context, plan, schedule)
+        return schedule
+    if noted is None:
+        start = {name: tensor.clone() for name, tensor in model_tensors(plan.model).items()}
+        noted = fit_until_collapse(context, plan, schedule, checks)
+        if noted is None:
+            return schedule
+        with torch.no_grad():
+            for name, tensor in model_tensors(plan.model).items():
+                tensor.copy_(start[name])
+    if group.first:
+        run.checkpoints(PHASE).remove()
+    schedule = replace(schedule, steps=int(noted["steps"]), learning_rate=noted["learning_rate"])
+    fit_plan(context, plan, schedule, phase=SECOND_PHASE)
+    return schedule
+
+
+def fit_until_collapse(
+    context: TrainingContext, plan: TrainingPlan, schedule: Schedule, checks: Collection[int]
+) -> dict[str, Any] | None:
+    """Trains; where it collapses, stops there and notes it with the schedule of the training that is to follow."""
+    run, group, watch = context.run, context.group, plan.watch
+    assert watch is not None
+    found: dict[str, Any] = {}
+
+    def is_collapsed(step: int) -> bool:
+        if step in checks:
+            reason = group.agree(watch.find() if group.first else None)
+            plan.model.train()
+            if reason is not None:
+                found.update(step=step, reason=reason)
+        return bool(found)
+
+    fit_plan(context, plan, schedule, watch=is_collapsed)
+    if not found:
+        return None
+    steps = schedule.steps if context.config.schedule.minutes is None else schedule.steps - found["step"]
+    found |= {"steps": steps, "learning_rate": SLOWER * schedule.learning_rate}
+    if group.first:
+        rows = read_log(run.path / LOG)
+        run.note(COLLAPSE, found | {"seconds": sum(row["seconds"] for row in rows)})
+        words = "the training has collapsed at step %s (%s); it begins again at a learning rate of %.3g"
+        logger.warning(words, found["step"], found["reason"], found["learning_rate"])
+    return found
+
+
+def fit_plan(
+    context: TrainingContext,
+    plan: TrainingPlan,
+    schedule: Schedule,
+    *,
+    stop: int | None = None,
+    phase: str = PHASE,
+    watch: Callable[[int], bool] | None = None,
+) -> None:
+    """The training itself, up to a step or to its end; goes on where the last one of this phase ended."""
     with TrainingLog(context.run.path / LOG) as log:
         train_network(
             plan.model,
@@ -256,13 +321,14 @@ def fit_plan(context: TrainingContext, plan: TrainingPlan, schedule: Schedule, *
             plan.update,
             schedule,
             seed=2 * context.seed,
-            checkpoints=context.run.checkpoints(PHASE),
+            checkpoints=context.run.checkpoints(phase),
             every_seconds=context.config.schedule.checkpoint_seconds,
             title=f"{context.objective.name}: {schedule.steps} steps",
             stop=stop,
             carry=plan.carry,
             log=log,
             group=context.group,
+            watch=watch,
         )
 
 
@@ -299,6 +365,8 @@ def summarize(context: TrainingContext, plan: TrainingPlan, before: Any) -> dict
         write_atomic(context.run.path / "submission.zip", zip_submission(answers))
         context.run.note("answers", answers)
     return {
+        "collapse": context.run.note(COLLAPSE),
+        "collapsed": plan.watch.find() if plan.watch is not None else None,
         "tokens": int(tokens),
         "tokens_per_second": tokens / seconds if seconds else None,
         "losses": {**edge_losses(rows), "curve": loss_curve(rows)},
@@ -339,6 +407,7 @@ def save_result(context: TrainingContext, plan: TrainingPlan, result: dict[str, 
 
 def remove_leftovers(run: RunFolder) -> None:
     """What only an unfinished training needs."""
-    run.checkpoints(PHASE).remove()
+    for phase in (PHASE, SECOND_PHASE):
+        run.checkpoints(phase).remove()
     shutil.rmtree(run.path / ANSWERS, ignore_errors=True)
     (run.path / AUGMENTED).unlink(missing_ok=True)

@@ -72,6 +72,8 @@ def check_effects(config: TrainConfig, objective: TrainingObjective) -> None:
     task_flags = changed_flags(config.task) - TEXT_TOO | student & {"--pooling"}
     refuse_options(() if on_task else task_flags, "without a lesson on a task")
     refuse_options(options & TEXT_ONLY if objective.head is None else (), "without a lesson on --corpus")
+    restarting = changed_flags(config.schedule) & {"--restart-collapsed"}
+    refuse_options(() if on_task else restarting, "without a lesson on a task")
     has_teacher = on_task and config.objective.teacher
     refuse_options(() if has_teacher else options & TEACHER_ONLY, "without a --teacher that learns the task first")
     refuse_options(() if ablating else checks & {"--random"}, "without --ablate-steps")

@@ -31,6 +31,7 @@ from archwright.random_streams import DISTILLATION_PROJECTIONS, generator
 from archwright.subnet.supernet import plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import in_order, match_head
+from archwright.training.collapse import watch_task
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
 from archwright.training.forecast import seconds_per_batch
 from archwright.training.inheritance.start import check_start, start_from_teacher
@@ -112,6 +113,7 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
         new_head=not task_data.head.kept,
         facts=facts | {"teacher": config.objective.teacher},
         answer_test_rows=answer_test_rows,
+        watch=watch_task(task_data, network),
         **(common | parts),
     )
 
