@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import torch
@@ -108,20 +109,16 @@ class TeacherAnswers:
     def unpack(self, arrays: Sequence[Arrays], batch: Any) -> Answers:
         """The answers as the network gives them, with padding."""
         real = text_mask(batch)
-        device, states, logits = real.device, None, None
-        values = {name: np.concatenate([row[name] for row in arrays]) for name in arrays[0]}
-        if STATES in values:
-            flat = torch.from_numpy(values[STATES]).to(device).float()  # tokens x all widths
-            padded = flat.new_zeros(*real.shape, flat.shape[1])
-            padded[real] = flat
+        states, logits = None, None
+        if STATES in arrays[0]:
+            padded = pad_tokens([row[STATES] for row in arrays], real, 0.0)
             states = layer_states(dict(zip(self.widths, padded.split(list(self.widths.values()), -1), strict=True)))
-        if ROW_LOGITS in values:
-            logits = torch.from_numpy(values[ROW_LOGITS]).to(device)
-        elif TOKEN_LOGITS in values:
-            flat = torch.from_numpy(values[TOKEN_LOGITS]).to(device)
-            padded = flat.new_full((*real.shape, flat.shape[1]), NO_ANSWER_HERE if batch.windows is not None else 0.0)
-            padded[real] = flat
-            logits = padded.transpose(1, 2) if batch.windows is not None else padded
+        if ROW_LOGITS in arrays[0]:
+            logits = torch.from_numpy(np.concatenate([row[ROW_LOGITS] for row in arrays])).to(real.device)
+        elif TOKEN_LOGITS in arrays[0]:
+            about_spans = batch.windows is not None
+            padded = pad_tokens([row[TOKEN_LOGITS] for row in arrays], real, NO_ANSWER_HERE if about_spans else 0.0)
+            logits = padded.transpose(1, 2) if about_spans else padded
         return Answers(states, logits)
 
     def join(self, parts: Sequence[tuple[NDArray[np.int64], Answers]], batch: Any) -> Answers:
@@ -205,6 +202,19 @@ def restore_tokens(batch: Batch) -> Batch:
     """A masked batch with the tokens that stood there, whose targets they are: what its teacher reads."""
     hidden, ids = batch.targets != NO_TARGET, batch.inputs["input_ids"]
     return replace(batch, inputs={**batch.inputs, "input_ids": torch.where(hidden, batch.targets, ids)})
+
+
+def pad_tokens(rows: Sequence[NDArray[Any]], real: torch.Tensor, filler: float) -> torch.Tensor:
+    """Numbers of the tokens of every row as texts x time x numbers; a row may have several texts."""
+    texts, lengths = len(real) // len(rows), real.sum(1).tolist()
+    padded = torch.full((*real.shape, rows[0].shape[1]), filler)
+    with catch_warnings():  # what is mapped from the disk is only read here
+        simplefilter("ignore", UserWarning)
+        for number, row in enumerate(rows):
+            own = lengths[number * texts : (number + 1) * texts]
+            for place, part in enumerate(torch.from_numpy(row).split(own), number * texts):
+                padded[place, : len(part)] = part
+    return padded.to(real.device)
 
 
 def text_mask(batch: Any) -> torch.Tensor:

@@ -86,11 +86,11 @@ class AnswerCache:
         return slice(row, row + 1)
 
     def read(self, row: int) -> Arrays | None:
-        """What was kept of this row; None: nothing whole is there."""
+        """What was kept of this row, not to be changed; None: nothing whole is there."""
         noted = int(self.sums[row])
         if noted == 0:
             return None
-        arrays = {name: np.array(table[self.place(name, row)]) for name, table in self.tables.items()}
+        arrays: Arrays = {name: table[self.place(name, row)] for name, table in self.tables.items()}
         if checksum(arrays) != noted:
             self.sums[row] = 0
             self.damaged += 1
