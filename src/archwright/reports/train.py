@@ -47,6 +47,8 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         yield cache_line(document["teacher_cache"])
     if document.get("validation"):
         yield from validation_lines(document["validation"])
+    if document.get("published_scores"):
+        yield from published_lines(document["published_scores"])
     for column, scores in (document.get("columns") or {}).items():
         yield f"{column:8} " + score_words({name: 100 * value for name, value in scores.items()})
     if document.get("columns"):
@@ -88,6 +90,14 @@ def validation_lines(validation: Document) -> Iterator[str]:
     for split, scores in (after.get("splits") or {}).items():
         if scores != {name: after.get(name) for name in scores}:
             yield f"{split}: {score_words(scores)}"
+
+
+def published_lines(published: Document) -> Iterator[str]:
+    """Scores of others on the same rows, after days of pre-training on other text."""
+    yield f"published by {published['source']}, {published['split']} rows, in per cent, not measured here:"
+    for row in published["models"]:
+        size = f"{row['parameters'] / 1e6:.1f}M"
+        yield f"  {row['model']} ({size}, Table {row['table']}): {score_words(row['scores'])}"
 
 
 def average_lines(document: Document) -> Iterator[str]:

@@ -19,7 +19,7 @@ from archwright.training.task_data import TaskData
 
 CHECKS = (0.3, 0.5, 0.75)
 """Shares of the steps after which a training is looked at."""
-FEWEST_STEPS, FEWEST_ROWS, MOST_ROWS = 40, 40, 256
+FEWEST_STEPS, FEWEST_ROWS, MOST_ROWS = 100, 40, 256
 """Shorter trainings and fewer rows say nothing."""
 NOTHING_LEARNT = 0.99
 """Of the loss without texts."""

@@ -34,6 +34,7 @@ from archwright.threads import choose_threads
 from archwright.training.collapse import SLOWER, check_steps
 from archwright.training.digests import NOTE, bind_run, digest_file, digest_rows, digest_tokenizer, digest_weights
 from archwright.training.distributed import join_process_group
+from archwright.training.evaluation import published_beside
 from archwright.training.forecast import forecast_line, time_steps
 from archwright.training.loop import model_tensors, train_network
 from archwright.training.objectives import OBJECTIVES, objective_name
@@ -101,6 +102,10 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         if group.first:
             result = {**describe_training(context, plan, schedule), **summarize(context, plan, before), **facts}
             result |= describe_answers(context, plan)
+            if "task" in facts:
+                result["published_scores"] = published_beside(
+                    facts["task"], result["validation"]["after"], result["parameters"]
+                )
             result["seconds"] = {"prepared": prepared, "total": perf_counter() - started, **result["seconds"]}
             save_result(context, plan, result)
         group.wait()
