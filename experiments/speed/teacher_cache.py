@@ -1,6 +1,6 @@
 """Tokens of a student per CPU second with a teacher that answers anew and with one whose answers are kept.
 
-    python -m experiments.speed.teacher_cache [--batches 12] [--rounds 3] [--space nlu-tiny] [--out FILE.csv]
+    python -m experiments.speed.teacher_cache [--batches 12] [--rounds 3] [--students mixed mobile] [--out FILE.csv]
 
 Full steps (teacher, student, way back, AdamW) of layer-wise distillation from MiniLM on movie reviews with gamma 1, one
 thread, the same batches in turns; answers are kept in the first round, which is not timed. The CPU clock of the process
@@ -29,27 +29,27 @@ from archwright.training.schedule import Schedule
 
 LIMIT = 2 * 10**9
 DESIGNS = {
-    "nlu-tiny": {f"block.{at}": f"{'base' if at < 2 else 'mobile'}-{264 if at < 2 else 528}" for at in range(6)},
-    "nlu-small": {f"block.{at}": f"{'base' if at < 2 else 'mobile'}-{264 if at < 2 else 528}" for at in range(12)},
+    "mixed": {f"block.{at}": "base-264" if at < 2 else "mobile-528" for at in range(6)},
+    "mobile": {f"block.{at}": "mobile-264" for at in range(6)},
 }
-"""As W-PCA finds them: most blocks are MobileBERT's."""
+"""Of nlu-tiny: two BERT and four MobileBERT blocks, and MobileBERT blocks alone."""
 
 
-def build_plan(space: str, folder: Path) -> Any:
+def build_plan(name: str, folder: Path) -> Any:
     """Student, teacher and rows as `train` makes them; the teacher need not know the task to take its time."""
     design = folder / "design.json"
-    design.write_text(json.dumps(DESIGNS[space]))
-    words = ["--space", space, "--config", str(design), "--teacher", "minilm", "--task", "movie-reviews"]
+    design.write_text(json.dumps(DESIGNS[name]))
+    words = ["--space", "nlu-tiny", "--config", str(design), "--teacher", "minilm", "--task", "movie-reviews"]
     words += ["--threads", "1", "--out", str(folder / "run")]
     config = load_config("train", COMMANDS["train"], parse("train", COMMANDS["train"], words))
     context = prepare_context(config, folder / "run")
     return context.objective.plan(context)
 
 
-def measure(space: str, batches: int, rounds: int) -> dict[str, Any]:
+def measure(name: str, batches: int, rounds: int) -> dict[str, Any]:
     """Tokens per CPU second, and how far the losses of both ways are apart."""
     with TemporaryDirectory() as place:
-        plan = build_plan(space, Path(place))
+        plan = build_plan(name, Path(place))
         optimizer = build_optimizer(plan.model, Schedule(steps=1), "adamw", seed=0)
         for group in optimizer.param_groups:
             group["lr"] = 0.0  # the same weights all the time, so that losses can be compared
@@ -74,7 +74,7 @@ def measure(space: str, batches: int, rounds: int) -> dict[str, Any]:
         apart = max(abs(a - b) / abs(a) for a, b in zip(losses["anew"], losses["kept"], strict=True))
     speeds = {way: tokens / median(times) for way, times in seconds.items()}
     return {
-        "space": space,
+        "student": name,
         "parameters": sum(p.numel() for p in plan.network.parameters()),
         "tokens": tokens,
         **{f"{way}_tokens_per_second": round(speed, 1) for way, speed in speeds.items()},
@@ -89,17 +89,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=12)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--space", choices=tuple(DESIGNS), default="nlu-tiny")
+    parser.add_argument("--students", nargs="+", choices=tuple(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    row = measure(options.space, options.batches, options.rounds)
-    print(json.dumps(row, indent=1))
+    rows = [measure(name, options.batches, options.rounds) for name in options.students]
+    print(json.dumps(rows, indent=1))
     if options.out is not None:
         with open(options.out, "w", newline="") as file:
-            writer = csv.DictWriter(file, row, lineterminator="\n")
+            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
             writer.writeheader()
-            writer.writerow(row)
+            writer.writerows(rows)
 
 
 if __name__ == "__main__":

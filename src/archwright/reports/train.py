@@ -15,6 +15,7 @@ SETTLED = 0.9
 LOSS = "Means of neighbouring steps; log.csv has every one."
 COLUMNS = "Official metrics on the development rows, in per cent; the column of the leaderboard first."
 AVERAGES = "As papers print them. Where a column is missing, the mean is over those that are there."
+PUBLISHED = "Of models of a similar size, pre-trained for days on other text; not measured here:"
 SCORES = "Every line is an architecture: its score when training is stopped there and judged."
 RANKING = (
     "Spearman's correlation between the scores after so many steps and those at the end; the dotted line is 0.9. "
@@ -134,7 +135,7 @@ def render_train_page(document: Document, *, site: Site | None = None) -> str:
         lead = f"The ranking is {settling_words(document['ablation'])}"
     else:
         title = f"{document['lesson']}: {document['parameters']:,} parameters"
-        lead = ". ".join(train_lines(document, None))
+        lead = ". ".join(train_lines({**document, "published_scores": None}, None))  # they have a table
     return render_page(
         title,
         train_sections(document),
@@ -153,6 +154,8 @@ def train_sections(document: Document) -> list[Section]:
         steps, losses = [point["step"] for point in points], [point["loss"] for point in points]
         curves = line_figure({"training loss": (steps, losses)}, "loss")
         sections.append(section("loss", "Loss over the steps", LOSS, plot(curves)))
+    if published := document.get("published_scores"):
+        sections.append(published_section(published))
     if document.get("columns"):
         sections += glue_sections(document)
     if document.get("ablation"):
@@ -171,6 +174,18 @@ def line_figure(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], y
     styles = assign_styles(curves)
     lines = [line(steps, values, name, styles[name]) for name, (steps, values) in curves.items()]
     return figure([Panel("", lines, "steps", y)], columns=1, height=360)
+
+
+def published_section(published: Document) -> Section:
+    """Models of a similar size, as printed."""
+    names = list(dict.fromkeys(name for row in published["models"] for name in row["scores"]))
+    rows = [
+        [row["model"], f"{row['parameters'] / 1e6:.1f}M", f"Table {row['table']}"]
+        + [f"{row['scores'][name]:.1f}" if name in row["scores"] else DASH for name in names]
+        for row in published["models"]
+    ]
+    words = f"{PUBLISHED} {published['source']}, {published['split']} rows, in per cent."
+    return section("published", "Published scores", words, table(("model", "parameters", "printed in", *names), rows))
 
 
 def glue_sections(document: Document) -> list[Section]:
