@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from transformers import BertConfig, BertForMaskedLM
 
 from archwright.data.batching import batch_of
 from archwright.data.encoding import NO_TARGET, Encoded
@@ -20,7 +21,14 @@ from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.layers import build_projections
 from archwright.training.teaching import cache as caches
 from archwright.training.teaching.answers import TeacherAnswers, half_precision, restore_tokens
-from archwright.training.teaching.augmentation import NeighbourWords, replaceable, whole_words
+from archwright.training.teaching.augmentation import (
+    FilledWords,
+    NeighbourWords,
+    build_replacer,
+    load_masked_head,
+    replaceable,
+    whole_words,
+)
 from archwright.training.teaching.cache import Part, bytes_of_rows, open_cache
 from archwright.training.teaching.rows import join_rows, without_labels
 from tests.tiny import tiny
@@ -246,3 +254,28 @@ def test_rows_are_joined_and_copies_have_no_labels() -> None:
     assert both.targets.tolist() == [*one.targets, NO_TARGET, NO_TARGET, NO_TARGET]
     numbers = without_labels(replace(one, targets=np.array([0.5, 2.0], np.float32)))
     assert numbers.targets.tolist() == [0.0, 0.0]
+
+
+def test_a_head_for_masked_words_fills_them_in(tmp_path: Path) -> None:
+    sizes = {
+        "vocab_size": 60,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+    }
+    head = BertForMaskedLM(BertConfig(**sizes))
+    head.save_pretrained(tmp_path / "head")
+    head.bert.save_pretrained(tmp_path / "body")
+    assert load_masked_head(str(tmp_path / "head")) is not None and load_masked_head(str(tmp_path / "body")) is None
+    tokenizer: Any = type("Many", (Words,), {"tokens": Words.tokens + tuple("abcdefghijklmnopqrstuvwxyz")})()
+    rows = rows_of(tuple([12] * 40))
+    encoded = replace(rows, ids=rows.ids % 30 + 7)
+    replaced = FilledWords(head, tokenizer, *whole_words(tokenizer))
+    changed = replaced(encoded, np.random.default_rng(0))
+    different = changed != encoded.ids
+    assert 0.05 < different.mean() < 0.25 and not (changed == tokenizer.mask_token_id).any()
+    assert whole_words(tokenizer)[1][changed[different]].all()
+    assert np.array_equal(changed, replaced(encoded, np.random.default_rng(0)))
+    with pytest.raises(BadInput, match="has no head that fills in masked words; take --augment-with neighbours"):
+        build_replacer("masked-words", str(tmp_path / "body"), head.bert, tokenizer)
