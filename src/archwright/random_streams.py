@@ -64,6 +64,10 @@ VALIDATION_BATCHES = 13
 ABLATION_ARCHITECTURES = 14
 INHERITED_ROWS = 15
 """Rows on which a student's first weights are fitted to its teacher."""
+AUGMENTED_ROWS = 16
+"""Which words of training rows are exchanged, and for which."""
+WATCHED_ROWS = 17
+"""Rows whose answers show that a training has collapsed."""
 
 
 def generator(*seed: int) -> "torch.Generator":

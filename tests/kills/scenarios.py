@@ -210,6 +210,19 @@ def train_words(folder: Path) -> list[str]:
     return words_of("train", **TRAIN, **paths)
 
 
+def prepare_taught(folder: Path) -> None:
+    prepare_training(folder)
+    write_inputs(folder)
+
+
+def taught_words(folder: Path) -> list[str]:
+    """A task with a teacher, whose answers are kept, and with rows whose words are exchanged."""
+    paths = {"config": folder / "design.json", "train": folder / "rows.csv", "teacher": folder / "bert"}
+    options = {name: TRAIN[name] for name in ("space", "checkpoint_seconds", "threads", "quiet")}
+    options |= {"epochs": 1.3, "batch_size": 16, "max_length": 16, "teacher_epochs": 0.4, "augment": 1}
+    return words_of("train", **options, **paths, out=folder / "run")
+
+
 def check_trained(folder: Path) -> None:
     model = folder / "run" / "model"
     if model.exists():
@@ -288,6 +301,7 @@ SCENARIOS = {
     "export": Scenario(write_run, export_words, check_export, export_outcome),
     "export-over-export": Scenario(prepare_exported, export_words, check_replaced, export_outcome),
     "train": Scenario(prepare_training, train_words, check_trained, train_outcome),
+    "train-teacher": Scenario(prepare_taught, taught_words, check_trained, train_outcome),
     "design": Scenario(write_text, design_words, check_documents, design_outcome),
     "rank": Scenario(
         prepare_benchmark,

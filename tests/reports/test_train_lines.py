@@ -82,3 +82,39 @@ def test_the_page_of_an_ablation_has_a_line_per_architecture() -> None:
     assert "mlm: 3 architectures over the steps" in page and "architecture 2" in page
     assert "here: settled from 9 steps on" in page and "published: settled only at the end" in page
     assert "published: settled" not in render_train_page({**ABLATED, "published": None})
+
+
+def test_what_a_teacher_a_clock_and_a_collapse_add() -> None:
+    cache = {
+        "rows": 1000,
+        "share": 0.5,
+        "bytes": 2_500_000_000,
+        "tokens_per_second": {"first_epoch": 800.0, "later": 1200.0},
+    }
+    more = {
+        "teacher_cache": cache,
+        "forecast": {"seconds": 6.2},
+        "collapse": {"step": 30, "reason": "one class", "learning_rate": 3e-5},
+        "collapsed": "one number",
+    }
+    added = [line for line in train_lines({**TRAINED, **more}, None) if line not in train_lines(TRAINED, None)]
+    assert added == [
+        "collapsed at step 30 (one class), begun again at a learning rate of 3e-05",
+        "the trained network has learnt nothing: one number; try a lower --learning-rate",
+        "training took 5 s, 6 s were forecast",
+        "teacher's answers to 1,000 rows (50%) kept in 2.50 GB: "
+        "800 tokens per second in the first epoch, 1200 from then on",
+    ]
+
+
+def test_published_scores_are_marked_as_such() -> None:
+    row = {"model": "W-PCA-Tiny", "parameters": 9_600_000, "table": 3, "scores": {"SST-2": 92.0}}
+    document = {**TRAINED, "published_scores": {"source": "W-PCA", "split": "dev", "models": [row]}}
+    lines = list(train_lines(document, None))
+    assert lines[-2:] == [
+        "published by W-PCA, dev rows, in per cent, not measured here:",
+        "  W-PCA-Tiny (9.6M, Table 3): SST-2 92",
+    ]
+    page = page_text(render_train_page(document))
+    assert "Published scores" in page and "W-PCA-Tiny" in page and "not measured here" in page
+    assert "Published scores" not in page_text(render_train_page(TRAINED))

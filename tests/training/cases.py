@@ -22,10 +22,11 @@ from archwright.subnet.supernet import plain_update, supernet_update
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.losses import distillation, task_loss
 from archwright.training.objectives.causal import RecurrentStates, causal_update
-from archwright.training.objectives.distill import layerwise_update
+from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.electra import electra_update, share_embeddings
-from archwright.training.objectives.layers import build_projections
+from archwright.training.objectives.layers import build_projections, encoder_layers, layer_map
 from archwright.training.objectives.mlm import mlm_update
+from archwright.training.teaching.answers import TeacherAnswers
 from tests.tiny import tiny
 
 WORDS = 40
@@ -186,13 +187,20 @@ def electra(group: ProcessGroup) -> Case:
     return Case(model, electra_update(generator, told, group=group), [masked(seed) for seed in range(4)])
 
 
+def answers_of(student: Any, teacher: Any, *, logits: bool = False) -> TeacherAnswers:
+    """What the student is compared with by its layers."""
+    pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
+    return TeacherAnswers(teacher, [theirs for _, theirs in pairs], logits=logits)
+
+
 def layerwise(group: ProcessGroup, gamma: float = 0.0) -> Case:
     """A mixed NLU student and a BERT teacher; with gamma, two classifiers."""
     teacher = tiny("bert", seed=5)
     student = mlm_network(NLU) if not gamma else tiny("electra-narrow")
     projections = build_projections(student, teacher, generator=seeded(2)).double()
     model = nn.ModuleDict({"student": student, "projections": projections})
-    update = layerwise_update(student, teacher, projections, gamma=gamma, group=group)
+    answers = answers_of(student, teacher, logits=gamma > 0)
+    update = layerwise_update(student, answers, projections, LossWeights(logits=gamma), group=group)
     data = [labelled(seed, 3 + seed % 2) for seed in range(4)]
     return Case(model, update, data, extra={"teacher": teacher})
 

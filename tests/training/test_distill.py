@@ -11,7 +11,7 @@ from transformers import AlbertConfig, AutoModel, GPT2Config, GPT2Model
 
 from archwright.errors import BadInput
 from archwright.training.distributed import SINGLE_PROCESS
-from archwright.training.objectives.distill import layerwise_update, prediction_loss, state_loss
+from archwright.training.objectives.distill import LossWeights, layerwise_update, prediction_loss, state_loss
 from archwright.training.objectives.layers import (
     LayerStates,
     Projections,
@@ -22,7 +22,7 @@ from archwright.training.objectives.layers import (
     record_output,
 )
 from tests.tiny import ENCODERS, tiny, tiny_batch
-from tests.training.cases import FLEXI, NLU, Rows, labelled, mlm_network, seeded
+from tests.training.cases import FLEXI, NLU, Rows, answers_of, labelled, mlm_network, seeded
 
 RNG = np.random.default_rng(0)
 
@@ -124,7 +124,9 @@ def test_gradients_reach_the_student_and_the_matrices_never_the_teacher(name: st
     student, teacher = STUDENTS[name](), tiny("bert", seed=5)
     between = build_projections(student, teacher, generator=seeded(0)).double()
     before = {key: value.clone() for key, value in teacher.state_dict().items()}
-    layerwise_update(student.train(), teacher.train(), between, gamma=0.0)(labelled(0), RNG, 0.0)
+    layerwise_update(student.train(), answers_of(student, teacher.train()), between, LossWeights())(
+        labelled(0), RNG, 0.0
+    )
     assert all(p.grad is None for p in teacher.parameters()) and not teacher.training and student.training
     assert all(torch.equal(value, before[key]) for key, value in teacher.state_dict().items())
     assert all(p.grad.any() for p in between.parameters())
@@ -157,7 +159,11 @@ def squared(found: torch.Tensor, aim: torch.Tensor, real: torch.Tensor) -> float
 def test_the_whole_loss_by_another_way() -> None:
     student, teacher, batch = tiny("electra-narrow"), tiny("bert", seed=5), labelled(0)
     between = build_projections(student, teacher, generator=seeded(0)).double()
-    found = float(layerwise_update(student, teacher, between, gamma=0.5)(batch, RNG, 0.0))
+    found = float(
+        layerwise_update(student, answers_of(student, teacher, logits=True), between, LossWeights(logits=0.5))(
+            batch, RNG, 0.0
+        )
+    )
     real = batch.inputs["attention_mask"].bool()
     with torch.no_grad():
         (mine, mixed), (aims, aim_mixed) = (seen(network.backbone, batch) for network in (student, teacher))
@@ -192,7 +198,7 @@ def test_hooks_are_gone_after_an_error() -> None:
 def test_what_stands_at_padding_does_not_matter() -> None:
     student, teacher, batch = mlm_network(NLU), tiny("bert", seed=5), labelled(0)
     between = build_projections(student, teacher, generator=seeded(0)).double()
-    update = layerwise_update(student, teacher, between, gamma=0.0)
+    update = layerwise_update(student, answers_of(student, teacher), between, LossWeights())
     padding = batch.inputs["attention_mask"] == 0
     other = Rows({**batch.inputs, "input_ids": batch.inputs["input_ids"].masked_fill(padding, 9)}, batch.targets)
     assert padding.any()

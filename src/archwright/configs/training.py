@@ -10,6 +10,11 @@ STARTS = {
     "random": "as a new network",
     "teacher": "from the --teacher: token table, heads and units cut from its own, the rest by least squares",
 }
+REPLACEMENTS = {
+    "auto": "the teacher fills in masked words where its checkpoint has a head for that, else neighbours",
+    "masked-words": "the teacher fills in masked words",
+    "neighbours": "the nearest words in the teacher's token table",
+}
 LAYOUTS = {
     "packed": "lines one after another in rows of exactly --max-length tokens, no padding",
     "lines": "one line per row, rows of near-equal length together",
@@ -73,6 +78,32 @@ class ObjectiveOptions:
 
 
 @dataclass(frozen=True)
+class TeachingOptions:
+    """What is learnt from --teacher, and on which rows."""
+
+    layer_weight: float = option(1.0, minimum=0)
+    """Weight of the teacher's states in fine-tuning; 0: they play no part, and a step is cheaper."""
+    logit_weight: float = option(1.0, minimum=0)
+    """Weight of the teacher's answers in fine-tuning."""
+    label_weight: float = option(0.0, minimum=0)
+    """Weight of the labels beside them; the paper learns from the teacher alone."""
+    mlm_weight: float = option(0.0, minimum=0)
+    """Weight of guessing hidden tokens beside the layers on text (--lesson distil); the paper has none."""
+    augment: int = option(0, minimum=0)
+    """Copies of every training row with some words exchanged, which the teacher answers."""
+    augment_with: str = option("auto", choices=REPLACEMENTS)
+    """Where other words come from."""
+    unlabelled: Path | None = None
+    """Further rows of the task without labels, which the teacher answers: a text per line (.txt), or a table with the
+    columns of the texts."""
+    teacher_cache: Path | None = None
+    """Folder for the teacher's states and answers, which other runs with the same teacher and rows may share; by
+    default in the run folder, until the training has ended."""
+    teacher_cache_gb: float = option(4.0, minimum=0, way_out="0 keeps none")
+    """Most gigabytes for them; rows for which there is no room are answered anew in every epoch. 0: all are."""
+
+
+@dataclass(frozen=True)
 class ScheduleOptions:
     """How long and how fast; by default as the preset says."""
 
@@ -81,7 +112,8 @@ class ScheduleOptions:
     epochs: float | None = option(None, above=0)
     """Passes over the data instead."""
     minutes: float | None = option(None, above=0)
-    """Wall-clock for the training; fewer steps are planned when those asked for would take longer."""
+    """Wall-clock for all of it, at most 30 % of it for a teacher that learns the task first; fewer steps are planned
+    when those asked for would take longer, and a line says how long they will take."""
     batch_size: int | None = option(None, minimum=1)
     """Rows per batch and process."""
     accumulate: int = option(1, minimum=1)
@@ -94,6 +126,9 @@ class ScheduleOptions:
     """Pulls matrices towards zero."""
     layer_decay: float | None = option(None, above=0, maximum=1)
     """Factor of the learning rate from one layer down to the next."""
+    restart_collapsed: bool = True
+    """Stop a fine-tuning whose network gives all rows one answer, or knows no more than the shares of the classes, and
+    begin it again at 0.3 of the learning rate, once."""
     checkpoint_seconds: float = option(60.0, minimum=0)
     """Seconds between saved states, from which the same command resumes after a crash; 0: each step."""
 
@@ -137,6 +172,7 @@ class TrainConfig:
 
     student: StudentOptions = field(default_factory=StudentOptions)
     objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
+    teaching: TeachingOptions = field(default_factory=TeachingOptions)
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     task: TaskOptions = field(default_factory=TaskOptions)
     checks: CheckOptions = field(default_factory=CheckOptions)

@@ -27,7 +27,8 @@ from archwright.store import digest
 from archwright.subnet.supernet import plain_update
 from archwright.tasks.kind import EVALUATION_TOKENS
 from archwright.training.losses import task_loss
-from archwright.training.objectives.mlm import masked_token_logits, mlm_update
+from archwright.training.objectives.heads import masked_token_logits
+from archwright.training.objectives.mlm import mlm_update
 
 MOST_ROWS = 2048
 """Windows of a text that are made; longer trainings read them again."""

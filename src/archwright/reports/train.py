@@ -15,6 +15,7 @@ SETTLED = 0.9
 LOSS = "Means of neighbouring steps; log.csv has every one."
 COLUMNS = "Official metrics on the development rows, in per cent; the column of the leaderboard first."
 AVERAGES = "As papers print them. Where a column is missing, the mean is over those that are there."
+PUBLISHED = "Of models of a similar size, pre-trained for days on other text; not measured here:"
 SCORES = "Every line is an architecture: its score when training is stopped there and judged."
 RANKING = (
     "Spearman's correlation between the scores after so many steps and those at the end; the dotted line is 0.9. "
@@ -35,8 +36,20 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         yield f"teacher {document.get('teacher')}: {score_words(document['teacher_metrics'])}"
     if document.get("start"):
         yield from start_lines(document["start"])
+    if collapse := document.get("collapse"):
+        rate = significant(collapse["learning_rate"])
+        yield f"collapsed at step {collapse['step']:,} ({collapse['reason']}), begun again at a learning rate of {rate}"
+    if document.get("collapsed"):
+        yield f"the trained network has learnt nothing: {document['collapsed']}; try a lower --learning-rate"
+    if document.get("forecast"):
+        expected, took = document["forecast"]["seconds"], document["seconds"]["training"]
+        yield f"training took {took:.0f} s, {expected:.0f} s were forecast"
+    if document.get("teacher_cache"):
+        yield cache_line(document["teacher_cache"])
     if document.get("validation"):
         yield from validation_lines(document["validation"])
+    if document.get("published_scores"):
+        yield from published_lines(document["published_scores"])
     for column, scores in (document.get("columns") or {}).items():
         yield f"{column:8} " + score_words({name: 100 * value for name, value in scores.items()})
     if document.get("columns"):
@@ -56,6 +69,15 @@ def start_lines(start: Document) -> Iterator[str]:
         yield f"  {part['part']}, {part['source']}{explained}"
 
 
+def cache_line(cache: Document) -> str:
+    """What was kept of the teacher's answers, and what that was good for."""
+    kept = f"teacher's answers to {cache['rows']:,} rows ({cache['share']:.0%}) kept in {cache['bytes'] / 1e9:.2f} GB"
+    first, later = (cache["tokens_per_second"][name] for name in ("first_epoch", "later"))
+    if not first or not later:
+        return kept
+    return f"{kept}: {significant(first)} tokens per second in the first epoch, {significant(later)} from then on"
+
+
 def score_words(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {significant(value)}" for name, value in scores.items())
 
@@ -69,6 +91,14 @@ def validation_lines(validation: Document) -> Iterator[str]:
     for split, scores in (after.get("splits") or {}).items():
         if scores != {name: after.get(name) for name in scores}:
             yield f"{split}: {score_words(scores)}"
+
+
+def published_lines(published: Document) -> Iterator[str]:
+    """Scores of others on the same rows, after days of pre-training on other text."""
+    yield f"published by {published['source']}, {published['split']} rows, in per cent, not measured here:"
+    for row in published["models"]:
+        size = f"{row['parameters'] / 1e6:.1f}M"
+        yield f"  {row['model']} ({size}, Table {row['table']}): {score_words(row['scores'])}"
 
 
 def average_lines(document: Document) -> Iterator[str]:
@@ -105,7 +135,7 @@ def render_train_page(document: Document, *, site: Site | None = None) -> str:
         lead = f"The ranking is {settling_words(document['ablation'])}"
     else:
         title = f"{document['lesson']}: {document['parameters']:,} parameters"
-        lead = ". ".join(train_lines(document, None))
+        lead = ". ".join(train_lines({**document, "published_scores": None}, None))  # they have a table
     return render_page(
         title,
         train_sections(document),
@@ -124,6 +154,8 @@ def train_sections(document: Document) -> list[Section]:
         steps, losses = [point["step"] for point in points], [point["loss"] for point in points]
         curves = line_figure({"training loss": (steps, losses)}, "loss")
         sections.append(section("loss", "Loss over the steps", LOSS, plot(curves)))
+    if published := document.get("published_scores"):
+        sections.append(published_section(published))
     if document.get("columns"):
         sections += glue_sections(document)
     if document.get("ablation"):
@@ -142,6 +174,18 @@ def line_figure(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], y
     styles = assign_styles(curves)
     lines = [line(steps, values, name, styles[name]) for name, (steps, values) in curves.items()]
     return figure([Panel("", lines, "steps", y)], columns=1, height=360)
+
+
+def published_section(published: Document) -> Section:
+    """Models of a similar size, as printed."""
+    names = list(dict.fromkeys(name for row in published["models"] for name in row["scores"]))
+    rows = [
+        [row["model"], f"{row['parameters'] / 1e6:.1f}M", f"Table {row['table']}"]
+        + [f"{row['scores'][name]:.1f}" if name in row["scores"] else DASH for name in names]
+        for row in published["models"]
+    ]
+    words = f"{PUBLISHED} {published['source']}, {published['split']} rows, in per cent."
+    return section("published", "Published scores", words, table(("model", "parameters", "printed in", *names), rows))
 
 
 def glue_sections(document: Document) -> list[Section]:

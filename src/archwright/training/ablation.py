@@ -24,12 +24,13 @@ from archwright.statistics.ranks import RankStability, rank_stability
 from archwright.store import RunFolder, atomic_folder, begin_run, write_atomic
 from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.pipeline import (
-    PHASE,
     SCHEMA,
     check_inputs,
     decide_schedule,
     fit_plan,
+    keep_answers,
     prepare_context,
+    remove_leftovers,
     run_options,
     run_training,
 )
@@ -152,16 +153,18 @@ def score_architecture(
         check_inputs(replace(context, config=config, run=RunFolder(folder.parent)), plan)
     with run.lock() if group.first else nullcontext():
         plan.prepare()
+        schedule = decide_schedule(context, plan)
+        keep_answers(context, plan, schedule)
         for step in steps:
             if step:
-                fit_plan(context, plan, decide_schedule(context, plan), stop=step)
+                fit_plan(context, plan, schedule, stop=step)
             if step not in known:
                 known[step] = score_network(context, plan, step, by_task=by_task)
                 if group.first:
                     run.note("scores", {str(step): value for step, value in known.items()})
             group.wait()
     if group.first:
-        run.checkpoints(PHASE).remove()
+        remove_leftovers(run)
     return {int(step): value for step, value in run.note("scores").items()}
 
 

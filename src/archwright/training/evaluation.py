@@ -1,6 +1,8 @@
 """A fine-tuned network on a task, by the official metrics of that task."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from archwright.objectives.error import (
 from archwright.statistics import ANSWER_METRICS, METRICS
 from archwright.statistics.metrics import OFFICIAL, f1, ratio
 from archwright.statistics.own_metric import short_name
+from archwright.statistics.published_scores import SOURCE, SQUAD, similar_models
 from archwright.statistics.squad import best_threshold, exact_match, word_f1_or_none
 from archwright.tasks import TASK_KINDS
 from archwright.tasks.token_classification import marks_spans
@@ -127,3 +130,17 @@ def evaluation_rows(task_data: TaskData, rows: Rows, max_length: int) -> list[Ba
     """Further rows of the task as batches for evaluation."""
     encoded = rows.encode(task_data.tokenizer, max_length)
     return evaluation_batches(encoded, tokens=task_data.evaluation_tokens)
+
+
+def published_beside(task: str, metrics: Mapping[str, Any], parameters: int) -> dict[str, Any] | None:
+    """What papers print about models of a similar size on the task's development rows; None: nothing."""
+    columns = SQUAD["best_f1" in metrics] if task == "squad" else (column_of(task),)
+    rows = similar_models(columns, parameters) if task == "squad" or task.startswith(GLUE_PREFIX) else []
+    if not rows:
+        return None
+    models = [
+        {"model": row.model, "parameters": row.parameters, "table": row.table}
+        | {"scores": {name: row.scores[name] for name in columns if name in row.scores}}
+        for row in rows
+    ]
+    return {"source": SOURCE, "split": "dev", "models": models}

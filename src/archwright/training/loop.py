@@ -77,6 +77,7 @@ def train_network(
     share_rows: bool = False,
     optimizer: str = "adamw",
     recompute: bool = False,
+    watch: Callable[[int], bool] | None = None,
 ) -> int:
     """Number of steps done now; `batches(epoch)` is the data of one epoch, and a checkpoint continues bit by bit.
 
@@ -85,7 +86,8 @@ def train_network(
     Each has batches of its own, so that a step learns from `processes` times as many rows as a batch has; with
     `share_rows` each has its rows of every batch, and what is carried must be the same for all.
     `precision` is that of the matrix products, float32 or bfloat16; None: bfloat16 on a GPU that is made for it.
-    `optimizer` is adamw or adamw-8bit; with `recompute` layers keep only their inputs for the way back.
+    `optimizer` is adamw or adamw-8bit; with `recompute` layers keep only their inputs for the way back. `watch` is
+    asked after every step, with the number of steps done, whether to end the training there, in all processes alike.
     """
     group = group or SINGLE_PROCESS
     end = schedule.steps if stop is None else min(stop, schedule.steps)
@@ -114,6 +116,9 @@ def train_network(
                 log(record)
             if take_step.due:
                 timer.save(training_state(model, adamw, step + 1, carry, dealers))
+            if watch is not None and watch(step + 1):
+                end = step + 1
+                break
     if checkpoints and start < end < schedule.steps:
         timer.save(training_state(model, adamw, end, carry, dealers))
     model.eval()

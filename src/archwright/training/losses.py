@@ -41,10 +41,15 @@ def task_loss(
     if weights is not None:
         logits = at_least_float32(logits)
         each = torch.tensor(weights, dtype=logits.dtype, device=logits.device)
-        count = group.count(each[flat].sum(), WeightsIn(weights))
-        return nn.functional.cross_entropy(logits, flat, weight=each, reduction="sum") / count
-    count = group.count((flat != NO_TARGET).sum(), targets_in)
+        count = at_least_one(group.count(each[flat[flat != NO_TARGET]].sum(), WeightsIn(weights)))
+        return nn.functional.cross_entropy(logits, flat, weight=each, ignore_index=NO_TARGET, reduction="sum") / count
+    count = at_least_one(group.count((flat != NO_TARGET).sum(), targets_in))
     return mean_in_pieces(cross_entropy, logits.flatten(0, -2), flat, count=count)
+
+
+def at_least_one(count: torch.Tensor) -> torch.Tensor:
+    """1 in place of 0: the loss of a batch without any target is 0."""
+    return count + (count == 0).to(count.dtype)
 
 
 def vector_distance(vectors: torch.Tensor, targets: torch.Tensor, group: ProcessGroup = SINGLE_PROCESS) -> torch.Tensor:
@@ -110,7 +115,7 @@ class WeightsIn:
     weights: tuple[float, ...]
 
     def __call__(self, batch: Any) -> float:
-        return float(sum(self.weights[target] for target in batch.targets.tolist()))
+        return float(sum(self.weights[target] for target in batch.targets.tolist() if target != NO_TARGET))
 
 
 def rows_in(batch: Any) -> int:

@@ -4,6 +4,8 @@ Every step is resumable: the same command in the same folder goes on where it wa
 """
 
 import json
+import shutil
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
@@ -24,17 +26,22 @@ from archwright.devices import deterministic_algorithms, resolve_device
 from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.compact import save_checkpoint
+from archwright.logs import logger
 from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
 from archwright.store.logs import TrainingLog, read_log
 from archwright.threads import choose_threads
+from archwright.training.collapse import SLOWER, check_steps
 from archwright.training.digests import NOTE, bind_run, digest_file, digest_rows, digest_tokenizer, digest_weights
 from archwright.training.distributed import join_process_group
-from archwright.training.loop import train_network
+from archwright.training.evaluation import published_beside
+from archwright.training.forecast import forecast_line, time_steps
+from archwright.training.loop import model_tensors, train_network
 from archwright.training.objectives import OBJECTIVES, objective_name
 from archwright.training.plan import TrainingContext, TrainingPlan, training_recipe
 from archwright.training.schedule import Schedule
 from archwright.training.students import MODEL, checkpoint_source
+from archwright.training.teaching.rows import FILE as AUGMENTED
 from archwright.training.validation import COMMAND, check_folder
 
 SCHEMA = "archwright/train/1"
@@ -43,10 +50,12 @@ POINTS = 200
 """Of the curve of the loss in the result; the log has every step."""
 EDGE = 10
 """Steps whose mean is the loss at the beginning, and at the end."""
-TIMED_STEPS = 4
-OPTIMIZER_SHARE = 1.15
-"""A step of the optimizer takes about a seventh of the rest."""
-PHASE = "training"
+ANSWERS = "teacher-answers"
+"""Folder of the teacher's answers in the run folder, while it trains."""
+LEAST_SHARE = 0.3
+"""Of --minutes that are the student's, however long the preparation took."""
+PHASE, SECOND_PHASE = "training", "training-again"
+COLLAPSE = "collapse"
 INPUTS = {
     "rows": ("corpus", "train", "data", "task"),
     "tokenizer": ("tokenizer", "model", "teacher", "corpus"),
@@ -67,7 +76,7 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         result = run.note("result")
         if result is not None and (folder / MODEL).exists():
             if group.first:  # a kill may have come after the result
-                run.checkpoints(PHASE).remove()
+                remove_leftovers(run)
                 run.sweep()
             return dict(result)
 
@@ -84,13 +93,19 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         started = perf_counter()
         facts = {**plan.facts, **plan.prepare()}  # fine-tunes a teacher where the plan has one to train
         before = evaluate_before(context, plan) if context.objective.head is not None else None
-        schedule = decide_schedule(context, plan)
+        schedule = decide_schedule(context, plan, perf_counter() - started)
+        keep_answers(context, plan, schedule)
         prepared = perf_counter() - started
 
-        fit_plan(context, plan, schedule)
+        schedule = fit_watched(context, plan, schedule)
 
         if group.first:
             result = {**describe_training(context, plan, schedule), **summarize(context, plan, before), **facts}
+            result |= describe_answers(context, plan)
+            if "task" in facts:
+                result["published_scores"] = published_beside(
+                    facts["task"], result["validation"]["after"], result["parameters"]
+                )
             result["seconds"] = {"prepared": prepared, "total": perf_counter() - started, **result["seconds"]}
             save_result(context, plan, result)
         group.wait()
@@ -170,21 +185,29 @@ def evaluate_before(context: TrainingContext, plan: TrainingPlan) -> Any:
     return metrics
 
 
-def decide_schedule(context: TrainingContext, plan: TrainingPlan) -> Schedule:
-    """How long and how fast; decided once per run, so that a resumed one goes on with the same."""
+def decide_schedule(context: TrainingContext, plan: TrainingPlan, spent: float = 0.0) -> Schedule:
+    """How long and how fast; decided once per run, so that a resumed one goes on with the same.
+
+    Of --minutes so many seconds are `spent` already.
+    """
     recipe, options, run, group = context.recipe, context.config.schedule, context.run, context.group
     known = run.note("schedule")
+    kept = plan_answers(context, plan)
     group.wait()
     if known is None:
-        steps = recipe.steps
+        steps, per_step = recipe.steps, options.accumulate * group.processes
         if steps is None:
-            per_step = options.accumulate * group.processes
             steps = max(1, round((recipe.epochs or 1.0) * len(plan.batches(0)) / per_step))
+        noted: dict[str, Any] = {"steps": steps}
         if options.minutes is not None:  # timed in all processes: a loss asks the others
-            affordable = int(60 * options.minutes / seconds_per_step(plan, options.accumulate))
-            steps = max(1, min(steps, affordable))
+            times = time_steps(plan, per_step, options.accumulate, kept)
+            left = max(60 * options.minutes - spent, LEAST_SHARE * 60 * options.minutes)
+            steps = max(1, min(steps, times.steps_within(left)))
+            noted = {"steps": steps, "forecast": times.describe(steps)}
         if group.first:
-            run.note("schedule", {"steps": steps})
+            run.note("schedule", noted)
+            if "forecast" in noted:
+                logger.warning("forecast: %s", forecast_line(noted["forecast"], steps))
     group.wait()
     return Schedule(
         steps=int(run.note("schedule")["steps"]),
@@ -198,21 +221,104 @@ def decide_schedule(context: TrainingContext, plan: TrainingPlan) -> Schedule:
     )
 
 
-def seconds_per_step(plan: TrainingPlan, accumulate: int) -> float:
-    """Timed on a few batches; leaves weights and gradients as they were."""
-    batches, rng = plan.batches(0), np.random.default_rng(0)
-    plan.model.train()
-    times = []
-    for number in range(min(TIMED_STEPS, len(batches))):
-        started = perf_counter()
-        plan.update(batches[number], rng, 0.5)
-        times.append(perf_counter() - started)
-    plan.model.zero_grad(set_to_none=True)
-    return accumulate * float(np.median(times)) * OPTIMIZER_SHARE
+def plan_answers(context: TrainingContext, plan: TrainingPlan) -> float:
+    """The share of the rows whose answers by the teacher there is room for; 0 without a teacher."""
+    limit = int(1e9 * context.config.teaching.teacher_cache_gb)
+    if plan.teacher is None or plan.taught is None or limit == 0:
+        return 0.0
+    return plan.teacher.plan_cache(plan.taught(), limit)
 
 
-def fit_plan(context: TrainingContext, plan: TrainingPlan, schedule: Schedule, *, stop: int | None = None) -> None:
-    """The training itself, up to a step or to its end; goes on where the last one ended."""
+def keep_answers(context: TrainingContext, plan: TrainingPlan, schedule: Schedule) -> None:
+    """Keeps the teacher's answers on disk where rows come again, or where other runs may share them."""
+    options, group = context.config.teaching, context.group
+    rows = schedule.steps * schedule.accumulate * group.processes
+    again = rows > len(plan.batches(0)) or options.teacher_cache is not None
+    if plan.teacher is None or options.teacher_cache_gb == 0 or not again:
+        return
+    with group.first_ahead():
+        plan.teacher.open(options.teacher_cache or context.run.path / ANSWERS)
+
+
+def describe_answers(context: TrainingContext, plan: TrainingPlan) -> dict[str, Any]:
+    """What was kept of the teacher, and tokens per second in the first epoch and from then on."""
+    found = plan.teacher.describe() if plan.teacher is not None else {}
+    if not found:
+        return {}
+    first = len(plan.batches(0)) / (context.config.schedule.accumulate * context.group.processes)
+    rows = read_log(context.run.path / LOG)
+    parts = {"first_epoch": [r for r in rows if r["step"] < first], "later": [r for r in rows if r["step"] >= first]}
+    speeds = {
+        name: sum(row["tokens"] for row in part) / max(sum(row["seconds"] for row in part), 1e-9) if part else None
+        for name, part in parts.items()
+    }
+    return {"teacher_cache": {**found["teacher_cache"], "tokens_per_second": speeds}}
+
+
+def fit_watched(context: TrainingContext, plan: TrainingPlan, schedule: Schedule) -> Schedule:
+    """The training, begun again at a lower rate, once, where it collapses; the schedule that led to the end.
+
+    Within --minutes the second training has the steps that the first has left over.
+    """
+    run, group, options = context.run, context.group, context.config.schedule
+    noted, checks = group.agree(run.note(COLLAPSE)), check_steps(schedule.steps)
+    if noted is None and (plan.watch is None or not options.restart_collapsed or not checks):
+        fit_plan(context, plan, schedule)
+        return schedule
+    if noted is None:
+        start = {name: tensor.clone() for name, tensor in model_tensors(plan.model).items()}
+        noted = fit_until_collapse(context, plan, schedule, checks)
+        if noted is None:
+            return schedule
+        with torch.no_grad():
+            for name, tensor in model_tensors(plan.model).items():
+                tensor.copy_(start[name])
+    if group.first:
+        run.checkpoints(PHASE).remove()
+    schedule = replace(schedule, steps=int(noted["steps"]), learning_rate=noted["learning_rate"])
+    fit_plan(context, plan, schedule, phase=SECOND_PHASE)
+    return schedule
+
+
+def fit_until_collapse(
+    context: TrainingContext, plan: TrainingPlan, schedule: Schedule, checks: Collection[int]
+) -> dict[str, Any] | None:
+    """Trains; where it collapses, stops there and notes it with the schedule of the training that is to follow."""
+    run, group, watch = context.run, context.group, plan.watch
+    assert watch is not None
+    found: dict[str, Any] = {}
+
+    def is_collapsed(step: int) -> bool:
+        if step in checks:
+            reason = group.agree(watch.find() if group.first else None)
+            plan.model.train()
+            if reason is not None:
+                found.update(step=step, reason=reason)
+        return bool(found)
+
+    fit_plan(context, plan, schedule, watch=is_collapsed)
+    if not found:
+        return None
+    steps = schedule.steps if context.config.schedule.minutes is None else schedule.steps - found["step"]
+    found |= {"steps": steps, "learning_rate": SLOWER * schedule.learning_rate}
+    if group.first:
+        rows = read_log(run.path / LOG)
+        run.note(COLLAPSE, found | {"seconds": sum(row["seconds"] for row in rows)})
+        words = "the training has collapsed at step %s (%s); it begins again at a learning rate of %.3g"
+        logger.warning(words, found["step"], found["reason"], found["learning_rate"])
+    return found
+
+
+def fit_plan(
+    context: TrainingContext,
+    plan: TrainingPlan,
+    schedule: Schedule,
+    *,
+    stop: int | None = None,
+    phase: str = PHASE,
+    watch: Callable[[int], bool] | None = None,
+) -> None:
+    """The training itself, up to a step or to its end; goes on where the last one of this phase ended."""
     with TrainingLog(context.run.path / LOG) as log:
         train_network(
             plan.model,
@@ -220,13 +326,14 @@ def fit_plan(context: TrainingContext, plan: TrainingPlan, schedule: Schedule, *
             plan.update,
             schedule,
             seed=2 * context.seed,
-            checkpoints=context.run.checkpoints(PHASE),
+            checkpoints=context.run.checkpoints(phase),
             every_seconds=context.config.schedule.checkpoint_seconds,
             title=f"{context.objective.name}: {schedule.steps} steps",
             stop=stop,
             carry=plan.carry,
             log=log,
             group=context.group,
+            watch=watch,
         )
 
 
@@ -245,6 +352,7 @@ def describe_training(context: TrainingContext, plan: TrainingPlan, schedule: Sc
         "processes": processes,
         "batch_size": context.recipe.batch_size,
         "schedule": vars(schedule),
+        "forecast": context.run.note("schedule").get("forecast"),
         "seed": context.seed,
         "environment": environment(),
     }
@@ -262,6 +370,8 @@ def summarize(context: TrainingContext, plan: TrainingPlan, before: Any) -> dict
         write_atomic(context.run.path / "submission.zip", zip_submission(answers))
         context.run.note("answers", answers)
     return {
+        "collapse": context.run.note(COLLAPSE),
+        "collapsed": plan.watch.find() if plan.watch is not None else None,
         "tokens": int(tokens),
         "tokens_per_second": tokens / seconds if seconds else None,
         "losses": {**edge_losses(rows), "curve": loss_curve(rows)},
@@ -297,4 +407,12 @@ def save_result(context: TrainingContext, plan: TrainingPlan, result: dict[str, 
             write_checksums(folder, "*.safetensors")
     write_atomic(run.report, render_train_page(result))
     run.note("result", result)
-    run.checkpoints(PHASE).remove()
+    remove_leftovers(run)
+
+
+def remove_leftovers(run: RunFolder) -> None:
+    """What only an unfinished training needs."""
+    for phase in (PHASE, SECOND_PHASE):
+        run.checkpoints(phase).remove()
+    shutil.rmtree(run.path / ANSWERS, ignore_errors=True)
+    (run.path / AUGMENTED).unlink(missing_ok=True)

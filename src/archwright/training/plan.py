@@ -11,9 +11,11 @@ from archwright.configs.training import TrainConfig
 from archwright.data.encoding import Encoded
 from archwright.errors import BadInput
 from archwright.store import RunFolder
+from archwright.training.collapse import CollapseWatch
 from archwright.training.distributed import ProcessGroup
 from archwright.training.loop import Carry, Update
 from archwright.training.recipes import Recipe, merge_recipe
+from archwright.training.teaching.answers import TeacherAnswers
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ class TrainingPlan:
     """About data and teacher, for the result."""
     prepare: Callable[[], Mapping[str, Any]] = dict
     """What comes before the training, such as that of a teacher; returns further facts."""
+    teacher: TeacherAnswers | None = None
+    """Whom the update asks, where it asks one."""
+    taught: Callable[[], Encoded] | None = None
+    """The rows that the teacher answers: those of the batches. Asked for when all is prepared."""
+    watch: CollapseWatch | None = None
+    """What shows that the training has collapsed, for tasks where that can be seen."""
     answer_test_rows: Callable[[], Mapping[str, Any]] = dict
     """The trained network's answers to rows without labels, by file of a submission."""
 

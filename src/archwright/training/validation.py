@@ -14,6 +14,8 @@ TEXT_TOO = {"--max-length", "--validation-rows"}
 """Options about a task that objectives on text take as well."""
 TEXT_ONLY = {"--layout", "--corpus-validation"}
 TEACHER_ONLY = {"--teacher-epochs", "--teacher-learning-rate"}
+TASK_TEACHING = {"--layer-weight", "--logit-weight", "--label-weight", "--augment", "--augment-with", "--unlabelled"}
+"""Options about a teacher that play a part on a task alone."""
 FIXED_BY = {"--model": {"--space", "--variant", "--tokenizer", "--vocabulary"}, "--design": {"--space", "--variant"}}
 """What a network that is named in this way says by itself."""
 NETWORKS = {"--config", *FIXED_BY}
@@ -38,6 +40,28 @@ def validate(config: TrainConfig) -> None:
         lacking = "--teacher" if options.teacher is None else "--design or --config"
         raise BadInput(f"--start teacher fills a new network from a teacher; give {lacking}, or leave --start out.")
     check_effects(config, objective)
+    check_teaching(config, objective)
+
+
+def check_teaching(config: TrainConfig, objective: TrainingObjective) -> None:
+    """Refuses weights and rows that do not go with the teacher."""
+    teaching, flags = config.teaching, changed_flags(config.teaching)
+    ablating = bool(config.checks.ablate_steps)
+    if config.objective.teacher is None or config.checks.evaluate_only:
+        without = "with --evaluate-only" if config.checks.evaluate_only else "without --teacher"
+        refuse_options(flags, without)
+        return
+    on_task = objective.head is None
+    refuse_options(() if on_task else flags & TASK_TEACHING, "without a lesson on a task")
+    refuse_options(flags & {"--mlm-weight"} if on_task else (), "without --lesson distil")
+    refuse_options(() if teaching.augment else flags & {"--augment-with"}, "without --augment")
+    refuse_options(() if teaching.teacher_cache_gb else flags & {"--teacher-cache"}, "with --teacher-cache-gb 0")
+    if on_task and not ablating and teaching.layer_weight == teaching.logit_weight == 0:
+        raise BadInput(
+            "--layer-weight and --logit-weight must not both be 0; leave out --teacher to learn labels alone."
+        )
+    if teaching.unlabelled is not None and not teaching.unlabelled.exists():
+        raise BadInput(f"--unlabelled must be a file with texts, there is no {str(teaching.unlabelled)!r}.")
 
 
 def check_effects(config: TrainConfig, objective: TrainingObjective) -> None:
@@ -48,6 +72,8 @@ def check_effects(config: TrainConfig, objective: TrainingObjective) -> None:
     task_flags = changed_flags(config.task) - TEXT_TOO | student & {"--pooling"}
     refuse_options(() if on_task else task_flags, "without a lesson on a task")
     refuse_options(options & TEXT_ONLY if objective.head is None else (), "without a lesson on --corpus")
+    restarting = changed_flags(config.schedule) & {"--restart-collapsed"}
+    refuse_options(() if on_task else restarting, "without a lesson on a task")
     has_teacher = on_task and config.objective.teacher
     refuse_options(() if has_teacher else options & TEACHER_ONLY, "without a --teacher that learns the task first")
     refuse_options(() if ablating else checks & {"--random"}, "without --ablate-steps")

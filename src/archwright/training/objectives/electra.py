@@ -19,7 +19,7 @@ from archwright.spaces.checkpoints import space_of_model
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update, tokens_of
 from archwright.training.losses import targets_in, task_loss
-from archwright.training.objectives.mlm import masked_token_logits
+from archwright.training.objectives.heads import masked_token_logits
 from archwright.training.objectives.pretraining import (
     Losses,
     evaluate_losses,

@@ -31,11 +31,13 @@ from archwright.random_streams import DISTILLATION_PROJECTIONS, generator
 from archwright.subnet.supernet import plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.checkpoint_head import in_order, match_head
+from archwright.training.collapse import watch_task
 from archwright.training.evaluation import GLUE_PREFIX, column_of, evaluation_rows, scores
+from archwright.training.forecast import seconds_per_batch
 from archwright.training.inheritance.start import check_start, start_from_teacher
-from archwright.training.loop import train_network
-from archwright.training.objectives.distill import layerwise_update
-from archwright.training.objectives.layers import build_projections
+from archwright.training.loop import Update, train_network
+from archwright.training.objectives.distill import LossWeights, layerwise_update
+from archwright.training.objectives.layers import build_projections, encoder_layers, layer_map
 from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan, check_batch
 from archwright.training.schedule import Schedule
@@ -47,9 +49,15 @@ from archwright.training.task_data import (
     prepare_task_data,
     save_network,
 )
+from archwright.training.teaching.answers import TeacherAnswers
+from archwright.training.teaching.augmentation import build_replacer
+from archwright.training.teaching.rows import TaughtRows, check_taught_rows, read_unlabelled
 
 TEACHER = "teacher"
 """Folder of the fine-tuned teacher in the run folder, and the name of its training."""
+TEACHER_SCHEDULE = "teacher-schedule"
+TEACHER_SHARE = 0.3
+"""Of --minutes that a teacher may take to learn the task."""
 BODY_FIELDS = ("backbone", "layers", "places", "pooling", "grouping", "pad_token_id", "bos_token_id", "eos_token_id")
 """Fields of a config that say nothing about the head."""
 
@@ -92,18 +100,21 @@ def plan_finetuning(context: TrainingContext) -> TrainingPlan:
             answers[test.column] = test.index, format_answers(test.column, predictions, task.labels)
         return answers
 
+    facts = {"task": task.name, "metric": task.metric, "note": task.note, "labels": list(task.labels)}
+    common: dict[str, Any] = {
+        "batches": shuffled_epochs(train, recipe.batch_size, (context.seed, 0)),
+        "rows": train.rows,
+        "encoded": task_data.encoded,
+    }
     return TrainingPlan(
         network=network,
         tokenizer=task_data.tokenizer,
-        batches=shuffled_epochs(train, recipe.batch_size, (context.seed, 0)),
         evaluate=evaluate,
-        rows=train.rows,
-        encoded=task_data.encoded,
         new_head=not task_data.head.kept,
-        facts={"task": task.name, "metric": task.metric, "note": task.note}
-        | {"labels": list(task.labels), "teacher": config.objective.teacher},
+        facts=facts | {"teacher": config.objective.teacher},
         answer_test_rows=answer_test_rows,
-        **parts,
+        watch=watch_task(task_data, network),
+        **(common | parts),
     )
 
 
@@ -190,32 +201,56 @@ def write_untrained_checkpoint(context: TrainingContext, design: StudentDesign, 
 
 
 def teacher_parts(context: TrainingContext, task_data: TaskData, network: PrunedNetwork) -> dict[str, Any]:
-    """Model, update and preparation of a plan with a teacher: no label plays a part for the student."""
-    name = str(context.config.objective.teacher)
+    """What a plan with a teacher has of its own: model, update, rows and preparation."""
+    config, options = context.config, context.config.teaching
+    name = str(config.objective.teacher)
     source = checkpoint_source(name)
     check_same_tokens(task_data.tokenizer, read_tokenizer(source), name)
     teacher, tuned = load_task_teacher(source, task_data)
     draws = generator(context.seed, DISTILLATION_PROJECTIONS)
     projections = build_projections(network, teacher, generator=draws).to(context.device)
-    if context.config.student.start == "teacher":
+    if config.student.start == "teacher":
         check_start(network, teacher)
+    rows = taught_rows(context, task_data, teacher, source)
+    pairs = layer_map(len(encoder_layers(network)), len(encoder_layers(teacher)))
+    weights = LossWeights(layers=options.layer_weight, logits=options.logit_weight, labels=options.label_weight)
+    layers = [theirs for _, theirs in pairs] if weights.layers else []
+    answers = TeacherAnswers(teacher, layers, logits=weights.logits > 0)
 
     def prepare() -> dict[str, Any]:
         facts = finetune_teacher(context, task_data, teacher, tuned)
-        if context.config.student.start == "random":
+        if config.student.start == "random":
             return facts
         return facts | start_from_teacher(context, network, teacher, task_data.encoded["train"], projections)
 
     return {
         "model": nn.ModuleDict({"student": network, "projections": projections}),
         "update": layerwise_update(
-            *(network, teacher, projections),
-            gamma=1.0,
+            *(network, answers, projections, weights),
             group=context.group,
             independent=TASK_KINDS[task_data.task.kind].independent,
+            label_loss=partial(task_data.loss, group=context.group),
         ),
         "prepare": prepare,
+        "teacher": answers,
+        "taught": lambda: rows.encoded,
+        "batches": lambda epoch: shuffled_epochs(rows.encoded, context.recipe.batch_size, (context.seed, 0))(epoch),
+        "rows": task_data.encoded["train"].rows + len(rows) - len(rows.labelled),
+        "encoded": task_data.encoded | ({} if rows.unlabelled is None else {"unlabelled": rows.unlabelled}),
     }
+
+
+def taught_rows(context: TrainingContext, task_data: TaskData, teacher: PrunedNetwork, source: str) -> TaughtRows:
+    """The rows that the teacher answers; what is wrong with them is found here, other words are found later."""
+    options = context.config.teaching
+    check_taught_rows(options, task_data)
+    unlabelled = replacer = None
+    if options.unlabelled is not None:
+        unlabelled = read_unlabelled(options.unlabelled, task_data, context.config.task)
+    if options.augment:
+        replacer = build_replacer(options.augment_with, source, teacher, task_data.tokenizer)
+    train, run, group = task_data.encoded["train"], context.run, context.group
+    return TaughtRows(train, unlabelled, options.augment, replacer, run, group, context.seed)
 
 
 def load_task_teacher(source: str, task_data: TaskData) -> tuple[PrunedNetwork, bool]:
@@ -239,13 +274,13 @@ def finetune_teacher(
         teacher.load_state_dict(load_saved_network(folder).state_dict())
     elif not tuned:
         batches = shuffled_epochs(task_data.encoded["train"], context.recipe.batch_size, (context.seed, 1))
-        per_step, epochs = config.schedule.accumulate * group.processes, config.objective.teacher_epochs
+        update = plain_update(teacher, loss=partial(task_data.loss, group=group))
         train_network(
             teacher,
             batches,
-            plain_update(teacher, loss=partial(task_data.loss, group=group)),
+            update,
             Schedule(
-                steps=max(1, round(epochs * len(batches(0)) / per_step)),
+                steps=teacher_steps(context, teacher, batches, update),
                 learning_rate=config.objective.teacher_learning_rate,
                 accumulate=config.schedule.accumulate,
             ),
@@ -261,3 +296,19 @@ def finetune_teacher(
     group.wait()
     teacher.requires_grad_(False).eval()
     return {"teacher_metrics": scores(task_data, teacher, task_data.test)} if group.first else {}
+
+
+def teacher_steps(context: TrainingContext, teacher: PrunedNetwork, batches: Any, update: Update) -> int:
+    """How long the teacher learns the task: --teacher-epochs, or less where --minutes are few; decided once per run."""
+    config, run, group = context.config, context.run, context.group
+    noted = group.agree(run.note(TEACHER_SCHEDULE))
+    if noted is None:
+        minutes, accumulate = config.schedule.minutes, config.schedule.accumulate
+        steps = max(1, round(config.objective.teacher_epochs * len(batches(0)) / (accumulate * group.processes)))
+        if minutes is not None:
+            seconds = accumulate * seconds_per_batch(teacher, batches(0), update)
+            steps = max(1, min(steps, int(TEACHER_SHARE * 60 * minutes / seconds)))
+        noted = group.agree({"steps": steps})
+        if group.first:
+            run.note(TEACHER_SCHEDULE, noted)
+    return int(noted["steps"])

@@ -15,7 +15,7 @@ from archwright.errors import BadInput
 from archwright.networks.families import FAMILIES
 from archwright.networks.families.albert import RepeatingEncoder
 from archwright.subnet.importance import evaluating
-from archwright.training.objectives.mlm import Headed
+from archwright.training.objectives.heads import Headed
 
 PROJECTION_RIDGE = 1e-3
 """Times the mean square of a feature."""

@@ -1,11 +1,10 @@
 """Masked language modelling (Devlin et al. 2019), without BERT's second task: which token stood here?"""
 
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from archwright.data.batching import Batch
 from archwright.data.encoding import NO_TARGET
@@ -13,6 +12,7 @@ from archwright.data.text.masking import BERT
 from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Update
 from archwright.training.losses import targets_in, task_loss
+from archwright.training.objectives.heads import masked_token_logits
 from archwright.training.objectives.pretraining import (
     Losses,
     evaluate_losses,
@@ -43,16 +43,6 @@ def plan_mlm(context: TrainingContext) -> TrainingPlan:
 OBJECTIVE = TrainingObjective("mlm", "pretraining", plan_mlm, head="mlm")
 
 
-@runtime_checkable
-class Headed(Protocol):
-    """A network of our spaces: the hidden states without the head on `loss_alone`, and the head by itself."""
-
-    encoder: Any
-    head: nn.Module
-
-    def __call__(self, input_ids: torch.Tensor, *, loss_alone: bool) -> Any: ...
-
-
 def mlm_update(network: Any, *, group: ProcessGroup = SINGLE_PROCESS) -> Update:
     """A step of guessing the tokens that were hidden.
 
@@ -70,13 +60,3 @@ def mlm_update(network: Any, *, group: ProcessGroup = SINGLE_PROCESS) -> Update:
 def mlm_loss(network: Any, batch: Any, group: ProcessGroup) -> torch.Tensor:
     hidden = batch.targets != NO_TARGET
     return task_loss(masked_token_logits(network, batch.inputs, hidden), batch.targets[hidden], group)
-
-
-def masked_token_logits(network: Any, inputs: dict[str, torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:
-    """Logits at the hidden positions, positions x vocabulary; no others go through the vocabulary where possible."""
-    if isinstance(network, Headed):
-        states = network(**inputs, loss_alone=True).last_hidden_state
-        logits: torch.Tensor = network.head(states[hidden], network.encoder.embeddings)
-        return logits
-    logits = network(**inputs).logits
-    return logits[hidden]
