@@ -95,6 +95,16 @@ def gpt2_encoder(folder: Path) -> TextEncoder:
     return TextEncoder(lambda text: list(tokenizer.encode(text).ids), tokenizer.get_vocab_size(), 0)
 
 
+def file_encoder(file: Path) -> TextEncoder:
+    """The vocabulary of a file of the tokenizers library; [MASK] hides a token."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    return TextEncoder(
+        lambda text: list(tokenizer.encode(text).ids), tokenizer.get_vocab_size(), tokenizer.token_to_id("[MASK]")
+    )
+
+
 def word_encoder(text: Path) -> TextEncoder:
     """The words of the text itself, and the end of a line as one more."""
     words = dict.fromkeys(word for line in cached_lines(text) for word in line.split())
