@@ -1,12 +1,12 @@
 """Train the networks of the micro-benchmark, one after the other; what is in the results already is not trained again.
 
     python -m experiments.micro_benchmark.run gate              the ten networks of the gate, beside models that count
-    python -m experiments.micro_benchmark.run train             all jobs that are missing (hours of one core)
+    python -m experiments.micro_benchmark.run train             all trainings that are missing (hours)
     python -m experiments.micro_benchmark.run train --minutes 60
-    python -m experiments.micro_benchmark.run publish           results -> the CSV of the package, and the rows kept apart
+    python -m experiments.micro_benchmark.run publish           results -> CSV of the package, rows kept apart
 
-Results are in results.csv beside this file, one row per network, seed, learning rate and budget, written when a training
-has ended. Recipe: README.md.
+Results are in results.csv beside this file, one row per network, seed, learning rate and budget, written when a
+training has ended. Recipe: README.md.
 """
 
 import argparse
@@ -38,7 +38,7 @@ BUDGETS = (50, 100, 200, 400, 800)
 TAIL = 0.25
 """Share of the steps up to a budget over which weights are averaged for judging."""
 RATE, TABLE_RATE, WARM = 0.01, 0.003, 25
-"""Learning rates of matrices (Muon) and of all other weights (AdamW), and steps to reach them; then they are constant."""
+"""Learning rates of matrices (Muon) and of other weights (AdamW), and steps to reach them; then constant."""
 WINDOWS, WEIGHTS, JUDGED = 0, 1, 2
 """Streams of random numbers: training windows, first weights, windows for judging."""
 COLUMNS = (
@@ -67,8 +67,9 @@ def main() -> None:
         if key(job) not in done and monotonic() - begun < 60 * given.minutes:
             rows = train(job, words)
             append(rows)
-            print(f"{number + 1}/{len(wanted)} {design_name(job.config)} seed {job.seed} x{job.rate:g}: "
-                  f"{' '.join(f'{row["loss"]:.3f}' for row in rows)} in {rows[-1]['seconds']} s", flush=True)  # fmt: skip
+            losses = " ".join(f"{row['loss']:.3f}" for row in rows)
+            name = f"{design_name(job.config)} seed {job.seed} x{job.rate:g}"
+            print(f"{number + 1}/{len(wanted)} {name}: {losses} in {rows[-1]['seconds']} s", flush=True)
     print("Models that count, on the same words:", json.loads(BARS.read_text()))
 
 
