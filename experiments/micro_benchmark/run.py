@@ -13,6 +13,7 @@ import argparse
 import csv
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from time import monotonic, process_time
 from typing import Any
@@ -59,6 +60,7 @@ def main() -> None:
         publish(read_results())
         return
     torch.set_num_threads(given.threads)
+    cached_environment()
     words = Words()
     wanted = list(jobs())[:20] if given.work == "gate" else list(jobs())
     begun = monotonic()
@@ -163,13 +165,19 @@ class WeightMean:
 
 
 def row_of(job: Job, network: FlexiBertNetwork, steps: int, loss: float, seconds: float) -> dict[str, Any]:
-    counts, machine = MICRO_LM.counts(job.config), environment()
+    counts, machine = MICRO_LM.counts(job.config), cached_environment()
     return {
         "design": design_name(job.config), "layers": job.config["layers"], "hidden": job.config["hidden"],
         "seed": job.seed, "rate": job.rate, "steps": steps, "tokens": steps * ROWS * text.TOKENS,
         "loss": round(loss, 5), "parameters": counts.parameters, "nonembedding": counts.nonembedding,
         "seconds": round(seconds, 2), **{name: machine[name] for name in ("commit", "cpu", "torch")},
     }  # fmt: skip
+
+
+@cache
+def cached_environment() -> dict[str, Any]:
+    """As it was when the first training began: that is the code that runs."""
+    return environment()
 
 
 def key(job: Job) -> tuple[str, int, float]:
