@@ -56,7 +56,7 @@ def network(first: int, shift: int, cell: int) -> Config:
     """Heads and the end at which large layers stand alternate over operators and cells."""
     depth, width = CELLS[cell]
     pair = (OPERATORS[first], OPERATORS[(first + shift) % len(OPERATORS)])
-    pattern = PATTERNS[(first + shift) % len(PATTERNS)] if depth == 4 else (0, 1)
+    pattern = PATTERNS[shift % len(PATTERNS)] if depth == 4 else (0, 1)
     large_first = (first + cell // 2 + shift) % 2 == 0
     layers = [
         Layer(

@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.benchmarks import BENCHMARKS
-from archwright.data.public_data import public_data
 from archwright.environment import environment
 from archwright.proxies import PROXIES
 from archwright.proxies.scaling_law import TERMS, TRAVELLING, law_terms
 from archwright.random_streams import RESAMPLING, SCALING_LAW
-from archwright.scoring.ranked_rows import RankedRows, count_column
+from archwright.scoring.ranked_rows import RankedRows, benchmark_folder, count_column
 from archwright.scoring.ranking import layer_features
 from archwright.statistics import Resampling, judge_proxy
 from archwright.statistics.positional import positional_predictions
@@ -78,7 +77,7 @@ def main() -> None:
 
 def load_table(name: str, variant: str) -> Table:
     record = BENCHMARKS[name]
-    benchmark = record.load(public_data(record.folder, origin=record.origin, option="--data"), variant)
+    benchmark = record.load(benchmark_folder(record), variant)
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained[benchmark.target]))
     ranked = RankedRows(benchmark, benchmark.target, rows, {}, {}, {}, "")
     samples = SAMPLES if len(rows) < 1000 else LARGE_SAMPLES

@@ -7,7 +7,7 @@ from typing import Any
 
 from archwright.data.public_data import GPT2_ORIGIN, public_data, resolve_model
 from archwright.data.text.snippets import TextEncoder, checkpoint_encoder, file_encoder, gpt2_encoder, word_encoder
-from archwright.data.text.tokenizer import read_tokenizer, train_tokenizer
+from archwright.data.text.tokenizer import file_tokenizer, read_tokenizer, train_tokenizer
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ TEXT_KINDS: dict[str, TextKind] = {
     ),
     "micro": TextKind(
         encoder=lambda text: file_encoder(MICRO_VOCABULARY),
-        tokenizer=lambda lines, size: read_tokenizer(str(MICRO_VOCABULARY)),
+        tokenizer=lambda lines, size: file_tokenizer(MICRO_VOCABULARY),
     ),
     "words": TextKind(encoder=word_encoder, tokenizer=lambda lines, size: train_tokenizer("words", lines, size)),
 }
