@@ -100,9 +100,8 @@ def file_encoder(file: Path) -> TextEncoder:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
-    return TextEncoder(
-        lambda text: list(tokenizer.encode(text).ids), tokenizer.get_vocab_size(), tokenizer.token_to_id("[MASK]")
-    )
+    numbers = tokenizer.get_vocab()
+    return TextEncoder(lambda text: list(tokenizer.encode(text).ids), len(numbers), numbers["[MASK]"])
 
 
 def word_encoder(text: Path) -> TextEncoder:
