@@ -61,6 +61,8 @@ LAYER_FORMULAS: Mapping[str, Callable[[Sequence[LayerSize]], float]] = {
     "found_rising_weights": rising_weights,
 }
 """Proxies that read the sizes of layers alone, judged on all rows like the counts."""
+HEADLESS = ("nas-bench-nlp",)
+"""Where reach is missing: recurrent cells have no heads."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def judge_table(table: Table, tables: Sequence[Table]) -> dict[str, tuple[Judgem
         for name, proxy in counts.items()
     }
     for name, formula in LAYER_FORMULAS.items():
-        if all(count.layers for count in table.ranked.counts):
+        if table.benchmark not in HEADLESS or name != "reach":
             column = np.array([formula(count.layers) for count in table.ranked.counts])
             judged[name] = judge_proxy(column, table.resampling), ""
     others = [other.law for other in tables if other.benchmark != table.benchmark]
