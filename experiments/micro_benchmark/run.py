@@ -3,15 +3,15 @@
     python -m experiments.micro_benchmark.run gate              the ten networks of the gate, beside models that count
     python -m experiments.micro_benchmark.run train             all trainings that are missing (hours)
     python -m experiments.micro_benchmark.run train --minutes 60
-    python -m experiments.micro_benchmark.run publish           results -> CSV of the package, rows kept apart
 
-Results are in results.csv beside this file, one row per network, seed, learning rate and budget, written when a
-training has ended. Recipe: README.md.
+Results go into the file of the package, those of the networks that are kept apart into held_out/ beside this file: one
+row per network, seed, learning rate and budget, written when a training has ended. Recipe: README.md.
 """
 
 import argparse
 import csv
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from archwright.benchmarks.micro_lm import BUDGETS, FILE, SHORT, STEPS, TABLES
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.environment import environment
 from archwright.networks.flexibert.network import FlexiBertNetwork
@@ -28,13 +29,13 @@ from archwright.networks.pretraining import IGNORED
 from archwright.random_streams import generator
 from archwright.spaces.micro_lm import MICRO_LM
 from experiments.micro_benchmark import text
-from experiments.micro_benchmark.designs import Job, design_name, jobs
+from experiments.micro_benchmark.designs import Job, design_name, is_held_out, jobs
 from experiments.micro_benchmark.muon import Muon
 
 HERE = Path(__file__).parent
-RESULTS, BARS = HERE / "results.csv", HERE / "bars.json"
-STEPS, ROWS, JUDGED_ROWS = 800, 64, 1024
-BUDGETS = (50, 100, 200, 400, 800)
+SHIPPED, KEPT_APART, BARS = TABLES / FILE, HERE / "held_out" / FILE, HERE / "bars.json"
+ROWS, JUDGED_ROWS = 64, 1024
+STOPS = sorted({*SHORT, *BUDGETS.values()})
 """Steps after which a network is judged: two short trainings, and 1/8 (the second of them), 1/4, 1/2 and all."""
 TAIL = 0.25
 """Share of the steps up to a budget over which weights are averaged for judging."""
@@ -50,26 +51,23 @@ COLUMNS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("gate", "train", "publish"))
+    parser.add_argument("work", choices=("gate", "train"))
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after so many")
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    if given.work == "publish":
-        from experiments.micro_benchmark.publish import publish
-
-        publish(read_results())
-        return
     torch.set_num_threads(given.threads)
     cached_environment()
     words = Words()
     wanted = list(jobs())[:20] if given.work == "gate" else list(jobs())
     begun = monotonic()
-    done = {key_of(row) for row in read_results()}
+    budgets = Counter(key_of(row) for row in read_results())
+    done = {name for name, count in budgets.items() if count == len(STOPS)}
     for number, job in enumerate(wanted):
         if key(job) not in done and monotonic() - begun < 60 * given.minutes:
             rows = train(job, words)
-            append(rows)
-            losses = " ".join(f"{row['loss']:.3f}" for row in rows)
+            append(job, rows)
+            shown = [] if is_held_out(job.config) else rows
+            losses = " ".join(f"{row['loss']:.3f}" for row in shown) or "kept apart"
             name = f"{design_name(job.config)} seed {job.seed} x{job.rate:g}"
             print(f"{number + 1}/{len(wanted)} {name}: {losses} in {rows[-1]['seconds']} s", flush=True)
     print("Models that count, on the same words:", json.loads(BARS.read_text()))
@@ -115,7 +113,7 @@ def train(job: Job, words: Words) -> list[dict[str, Any]]:
         others.step()
         matrices.step(RATE * factor)
         network.zero_grad()
-        budget = next(budget for budget in BUDGETS if budget >= step)
+        budget = next(budget for budget in STOPS if budget >= step)
         if step > (1 - TAIL) * budget:
             mean.add()
         if step == budget:
@@ -189,17 +187,21 @@ def key_of(row: dict[str, str]) -> tuple[str, int, float]:
 
 
 def read_results() -> list[dict[str, str]]:
-    """Rows of trainings that were written as a whole."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(newline="") as file:
-        return list(csv.DictReader(file))
+    """Rows of trainings that were written as a whole, of both files."""
+    rows: list[dict[str, str]] = []
+    for path in (SHIPPED, KEPT_APART):
+        if path.exists():
+            with path.open(newline="") as file:
+                rows += csv.DictReader(file)
+    return rows
 
 
-def append(rows: Sequence[dict[str, Any]]) -> None:
-    """All rows of a training in one write."""
-    begins = not RESULTS.exists()
-    with RESULTS.open("a", newline="") as file:
+def append(job: Job, rows: Sequence[dict[str, Any]]) -> None:
+    """All rows of a training in one write, into the file that the hash of the design says."""
+    path = KEPT_APART if is_held_out(job.config) else SHIPPED
+    path.parent.mkdir(exist_ok=True)
+    begins = not path.exists()
+    with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         if begins:
             writer.writeheader()

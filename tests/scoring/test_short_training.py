@@ -7,6 +7,7 @@ import pytest
 
 from archwright.benchmarks import BenchmarkTable, Row
 from archwright.benchmarks.benchmark import ShortTraining
+from archwright.reports.rank.rows import proxies
 from archwright.scoring.ranked_rows import RankedRows
 from archwright.scoring.ranking import judge_baselines, short_trainings
 from archwright.spaces.micro_lm import MICRO_LM
@@ -51,3 +52,4 @@ def test_the_report_has_them_with_their_cost() -> None:
     assert right["within_cells"] == pytest.approx(1) and right["seconds_per_architecture"] == 4.0
     assert right["origin"] == "training" and not right["gradient_free"] and right["missing"]["count"] == 0
     assert rows["random"]["origin"] == "count" and rows["random"]["seconds_per_architecture"] == 0.0
+    assert proxies(rows.values()) == []  # none of them can be named the best proxy

@@ -185,14 +185,19 @@ def judge_baselines(ranked: RankedRows, resampling: Resampling, *, rng: np.rando
     return rows
 
 
-def baseline_row(name: str, judgement: Judgement, *, seconds: float = 0.0) -> Row:
-    """The report's row of a baseline; one that takes time is a short training, which goes back through the network."""
+def baseline_row(name: str, judgement: Judgement, *, seconds: float | None = None) -> Row:
+    """The report's row of a baseline; one with seconds is a short training, which goes back through the network."""
     columns = judgement.as_dict()
     count = columns.pop("missing")
     missing = {"count": count, "reason": BASELINE_GAPS.get(name, "no short training") if count else ""}
-    kind = {"origin": "training" if seconds else "count", "gradient_free": not seconds}
-    cost = {"seconds_per_architecture": seconds, "peak_memory_mb": None if seconds else 0.0}
-    return {"proxy": name, **kind, **columns, "missing": missing, **cost}
+    free = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
+    trained = {
+        "origin": "training",
+        "gradient_free": False,
+        "seconds_per_architecture": seconds,
+        "peak_memory_mb": None,
+    }
+    return {"proxy": name, **(free if seconds is None else trained), **columns, "missing": missing}
 
 
 def short_trainings(ranked: RankedRows) -> list[tuple[int, Values, float]]:
