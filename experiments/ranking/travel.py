@@ -8,7 +8,8 @@ file, with commit, seed and hardware; hw-gpt-bench (shared weights) has two tabl
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archwright.benchmarks import BENCHMARKS
-from archwright.data.public_data import public_data
 from archwright.environment import environment
+from archwright.networks.roles import LayerSize
 from archwright.proxies import PROXIES
 from archwright.proxies.scaling_law import TERMS, TRAVELLING, law_terms
 from archwright.random_streams import RESAMPLING, SCALING_LAW
-from archwright.scoring.ranked_rows import RankedRows, count_column
+from archwright.scoring.ranked_rows import RankedRows, benchmark_folder, count_column
 from archwright.scoring.ranking import layer_features
 from archwright.statistics import Resampling, judge_proxy
 from archwright.statistics.positional import positional_predictions
@@ -41,6 +42,27 @@ COLUMNS = (
     *("spearman", "kendall_b", "within_cells", "within_given_parameters"),
     *("minus_parameters", "minus_parameters_within"),
 )
+
+
+def reach(layers: Sequence[LayerSize]) -> float:
+    """The proxy of that name out of counts, so that no network is built."""
+    weights = [layer.total for layer in layers[:-1]] + [layers[-1].mixing]
+    return sum(math.log(max(1, layer.heads * count)) for layer, count in zip(layers, weights, strict=True))
+
+
+def rising_weights(layers: Sequence[LayerSize]) -> float:
+    """rising(log(l_weights_but_last_ffn)), which `discover` found on nas-bert."""
+    weights = [layer.total for layer in layers[:-1]] + [layers[-1].mixing]
+    return sum(place / len(layers) * math.log(max(1, count)) for place, count in enumerate(weights, start=1))
+
+
+LAYER_FORMULAS: Mapping[str, Callable[[Sequence[LayerSize]], float]] = {
+    "reach": reach,
+    "found_rising_weights": rising_weights,
+}
+"""Proxies that read the sizes of layers alone, judged on all rows like the counts."""
+HEADLESS = ("nas-bench-nlp",)
+"""Where reach is missing: recurrent cells have no heads."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +100,7 @@ def main() -> None:
 
 def load_table(name: str, variant: str) -> Table:
     record = BENCHMARKS[name]
-    benchmark = record.load(public_data(record.folder, origin=record.origin, option="--data"), variant)
+    benchmark = record.load(benchmark_folder(record), variant)
     rows = tuple(row for row in benchmark.rows if np.isfinite(row.trained[benchmark.target]))
     ranked = RankedRows(benchmark, benchmark.target, rows, {}, {}, {}, "")
     samples = SAMPLES if len(rows) < 1000 else LARGE_SAMPLES
@@ -95,6 +117,10 @@ def judge_table(table: Table, tables: Sequence[Table]) -> dict[str, tuple[Judgem
         name: (judge_proxy(count_column(proxy, table.ranked.counts), table.resampling), "")
         for name, proxy in counts.items()
     }
+    for name, formula in LAYER_FORMULAS.items():
+        if table.benchmark not in HEADLESS or name != "reach":
+            column = np.array([formula(count.layers) for count in table.ranked.counts])
+            judged[name] = judge_proxy(column, table.resampling), ""
     others = [other.law for other in tables if other.benchmark != table.benchmark]
     for name, terms in LAWS.items():
         weights = fit_law(others, terms, rng=np.random.default_rng((SEED, SCALING_LAW)))

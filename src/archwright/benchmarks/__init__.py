@@ -25,6 +25,10 @@ BENCHMARKS: Registry[Benchmark] = Registry(
             "archwright.benchmarks.width_depth_heads:WIDTH_DEPTH_HEADS",
             "decoders on a grid of width, depth and heads, trained from scratch",
         ),
+        "micro-lm": Lazy(
+            "archwright.benchmarks.micro_lm:MICRO_LM",
+            "small encoders matched in size, trained here on masked words of WikiText-2; comes with the package",
+        ),
     },
     group="archwright.benchmarks",
 )

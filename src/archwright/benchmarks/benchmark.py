@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class ShortTraining:
+    """What a few steps of training gave, as a baseline: it must be worth more than a proxy that costs less."""
+
+    steps: int
+    result: float
+    """Higher is better."""
+    seconds: float
+    """Of one core."""
+
+
+@dataclass(frozen=True)
 class Row:
     """One trained architecture."""
 
@@ -28,6 +39,8 @@ class Row:
     """Equal for rows that are one network trained several times, where the variant does not show it."""
     runs: Mapping[str, float] = field(default_factory=dict)
     """Main results of the same network trained in several ways, such as with other warm-ups, by the name of the way."""
+    short: tuple[ShortTraining, ...] = ()
+    """Short trainings of the network, where the benchmark has them."""
     failed: tuple[str, ...] = ()
     """Targets on which the run broke down, such as a task left at chance; they are counted, not removed."""
 
@@ -103,6 +116,8 @@ class Benchmark:
     metrics: tuple[PublishedMetric, ...] = ()
     """A column may be there twice, with two readings of its definition."""
     read_repeats: Callable[[Path], Repeats] = lambda folder: {}
+    shipped: Path | None = None
+    """Folder of its files in the package, where they come with it."""
     description: str = ""
     """One line for `--help`; ours stand in the registry, because their modules load torch."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archwright.benchmarks import BENCHMARKS, BenchmarkTable, Row
+from archwright.benchmarks import BENCHMARKS, Benchmark, BenchmarkTable, Row
 from archwright.configs import scoring as so
 from archwright.data.public_data import public_data
 from archwright.errors import BadInput, Failed
@@ -138,11 +138,16 @@ class RankedRows:
 def load_benchmark(options: so.BenchmarkOptions) -> tuple[Path, BenchmarkTable]:
     """The folder of the files, and the trained architectures in them; BadInput for an unknown variant or target."""
     record = BENCHMARKS[options.benchmark]
-    folder = options.data or public_data(record.folder, origin=record.origin, option="--data")
+    folder = options.data or benchmark_folder(record)
     benchmark = record.load(folder, options.variant)
     if options.target is not None and options.target not in benchmark.targets:
         raise BadInput(f"--target must be one of {', '.join(benchmark.targets)}, got {options.target!r}.")
     return folder, benchmark
+
+
+def benchmark_folder(record: Benchmark) -> Path:
+    """Where the files of a benchmark lie by default; BadInput with their address where there are none."""
+    return record.shipped or public_data(record.folder, origin=record.origin, option="--data")
 
 
 def rows_with_result(benchmark: BenchmarkTable, target: str, *, work: str) -> tuple[Row, ...]:

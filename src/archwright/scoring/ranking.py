@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from archwright.benchmarks import BENCHMARKS, BenchmarkTable
-from archwright.benchmarks.benchmark import PublishedMetric, Repeats
+from archwright.benchmarks.benchmark import PublishedMetric, Repeats, ShortTraining
 from archwright.configs import scoring as so
 from archwright.environment import environment
 from archwright.networks.roles import Counts
@@ -29,7 +29,7 @@ from archwright.statistics import (
     random_baseline,
 )
 from archwright.statistics.positional import positional_predictions
-from archwright.statistics.proxies import correct_verdicts
+from archwright.statistics.proxies import Judgement, correct_verdicts
 from archwright.statistics.ranks import kendall, spearman
 
 SCHEMA = "archwright/rank/1"
@@ -179,14 +179,39 @@ def judge_baselines(ranked: RankedRows, resampling: Resampling, *, rng: np.rando
         predicted = positional_predictions(features, ranked.truth, resampling.cells, resampling.groups, rng=rng)
         if np.isfinite(predicted).any():
             judged[POSITIONAL] = judge_proxy(predicted, resampling)
-    rows = []
-    for name, judgement in judged.items():
-        columns = judgement.as_dict()
-        count = columns.pop("missing")
-        missing = {"count": count, "reason": BASELINE_GAPS[name] if count else ""}
-        free = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
-        rows.append({"proxy": name, **free, **columns, "missing": missing})
+    rows = [baseline_row(name, judgement) for name, judgement in judged.items()]
+    for steps, results, seconds in short_trainings(ranked):
+        rows.append(baseline_row(f"trained_{steps}_steps", judge_proxy(results, resampling), seconds=seconds))
     return rows
+
+
+def baseline_row(name: str, judgement: Judgement, *, seconds: float | None = None) -> Row:
+    """The report's row of a baseline; one with seconds is a short training, which goes back through the network."""
+    columns = judgement.as_dict()
+    count = columns.pop("missing")
+    missing = {"count": count, "reason": BASELINE_GAPS.get(name, "no short training") if count else ""}
+    free = {"origin": "count", "gradient_free": True, "seconds_per_architecture": 0.0, "peak_memory_mb": 0.0}
+    trained = {
+        "origin": "training",
+        "gradient_free": False,
+        "seconds_per_architecture": seconds,
+        "peak_memory_mb": None,
+    }
+    return {"proxy": name, **(free if seconds is None else trained), **columns, "missing": missing}
+
+
+def short_trainings(ranked: RankedRows) -> list[tuple[int, Values, float]]:
+    """Steps, results of all rows (NaN where there is none) and median seconds of every length a benchmark has."""
+    found: dict[int, dict[int, ShortTraining]] = {}
+    for place, row in enumerate(ranked.rows):
+        for training in row.short:
+            found.setdefault(training.steps, {})[place] = training
+    columns = []
+    for steps, trainings in sorted(found.items()):
+        results = np.full(len(ranked.rows), np.nan)
+        results[list(trainings)] = [training.result for training in trainings.values()]
+        columns.append((steps, results, float(np.median([training.seconds for training in trainings.values()]))))
+    return columns
 
 
 BASELINE_GAPS = {

@@ -95,6 +95,15 @@ def gpt2_encoder(folder: Path) -> TextEncoder:
     return TextEncoder(lambda text: list(tokenizer.encode(text).ids), tokenizer.get_vocab_size(), 0)
 
 
+def file_encoder(file: Path) -> TextEncoder:
+    """The vocabulary of a file of the tokenizers library; [MASK] hides a token."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(file))
+    numbers = tokenizer.get_vocab()
+    return TextEncoder(lambda text: list(tokenizer.encode(text).ids), len(numbers), numbers["[MASK]"])
+
+
 def word_encoder(text: Path) -> TextEncoder:
     """The words of the text itself, and the end of a line as one more."""
     words = dict.fromkeys(word for line in cached_lines(text) for word in line.split())

@@ -42,6 +42,13 @@ def load_tokenizer(source: str) -> Any:
     return tokenizer
 
 
+def file_tokenizer(file: Path) -> Any:
+    """A file of the tokenizers library with the usual names of special tokens."""
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_file=str(file), pad_token="[PAD]", mask_token="[MASK]", unk_token="<unk>")
+
+
 def config_argument(source: str) -> dict[str, Any]:
     """An empty config where the folder's own needs code that lies beside it, as networks of ours have it.
 

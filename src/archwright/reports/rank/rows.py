@@ -24,15 +24,16 @@ Row = Mapping[str, Any]
 Document = Mapping[str, Any]
 
 BASELINE = "baseline"
+BASELINE_ORIGINS = ("count", "training")
 PARAMETERS = ("parameters", "parameters_total", "total_parameters")
 DEPTH_WIDTH = ("depth_width", "depth_and_width", "(depth, width)")
 """The rows every proxy is compared with, under the names they may have."""
 
 
 def origin(row: Row) -> str:
-    """Where a row comes from, as pages and tables call it: counts are baselines too."""
+    """Where a row comes from, as pages and tables call it: counts and short trainings are baselines."""
     name = str(row.get("origin") or DASH)
-    return BASELINE if name == "count" else name
+    return BASELINE if name in BASELINE_ORIGINS else name
 
 
 def sort_rows(document: Document, key: str = "spearman") -> list[Row]:
