@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from experiments.peers.clock import use_clock
-from experiments.peers.job import Job, read_job
+from experiments.peers.job import CLOCKS, Job, read_job
 
 METHODS = {
     "archwright": [],
@@ -80,7 +80,7 @@ def recover_ours(job: Job) -> None:
     from archwright.networks.load import load_saved_network
 
     run = aw.open_run(job.out.parent / "archwright-defaults" / "run")
-    task_data = load_evaluator(run.folder).context.task_data
+    task_data, start = load_evaluator(run.folder).context.task_data, CLOCKS[job.clock]()
     networks, logits, picks = {}, {}, {}
     for size in job.sizes:
         try:
@@ -93,7 +93,8 @@ def recover_ours(job: Job) -> None:
             aw.select(run=run.folder.path, params=f"{size}%", recover_epochs=RECOVER_EPOCHS, threads=job.threads)
             network = load_saved_network(run.folder.recovered_network(entry["trial"])).eval()
             networks[name], logits[name] = describe_entry(entry, name), test_logits(network, task_data, job)
-    job.save(list(networks.values()), logits, picks=picks, environment=run.result["environment"])
+    spent = run.result["seconds"] + CLOCKS[job.clock]() - start
+    job.save(list(networks.values()), logits, picks=picks, environment=run.result["environment"], spent=spent)
 
 
 def run_ours_decoder(job: Job) -> None:
