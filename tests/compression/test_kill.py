@@ -99,6 +99,7 @@ def check_same(run: Path, whole: Path, given: dict[str, Any]) -> None:
         assert (run / part / "model.safetensors").read_bytes() == (whole / part / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_killed_in_every_training_and_in_the_search(tmp_path: Path, given: dict[str, Any], undisturbed: Path) -> None:
     rng, run = random.Random(3), tmp_path / "run"

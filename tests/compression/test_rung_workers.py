@@ -37,6 +37,7 @@ OPTIONS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.server
 @pytest.mark.timeout(900)
 def test_four_workers_on_postgresql_one_killed(postgres: str, tmp_path: Path, bert: Path) -> None:

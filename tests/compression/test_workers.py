@@ -69,6 +69,7 @@ def test_sqlite_one_of_two_killed(tmp_path: Path, bert: Path, slow_rows: dict[st
     check_shared(tmp_path, bert, slow_rows, f"sqlite:///{tmp_path / 'trials.db'}")
 
 
+@pytest.mark.slow
 def test_journal_one_of_two_killed(tmp_path: Path, bert: Path, slow_rows: dict[str, Any]) -> None:
     check_shared(tmp_path, bert, slow_rows, None)
 

@@ -31,6 +31,7 @@ def small_data(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+@pytest.mark.slow
 def test_there_and_back(options: dict[str, Any], small_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHWRIGHT_DATA", str(small_data))
     found = call(COMMANDS["discover"], {**options, "exhaustive": True, "transfer": ("nas-bench-nlp",)}).as_json()
