@@ -26,7 +26,7 @@ from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.electra import electra_update, share_embeddings
 from archwright.training.objectives.layers import build_projections, encoder_layers, layer_map
 from archwright.training.objectives.mlm import mlm_update
-from archwright.training.teaching.answers import TeacherAnswers
+from archwright.training.teaching.answers import KeptAnswers
 from tests.tiny import tiny
 
 WORDS = 40
@@ -187,10 +187,10 @@ def electra(group: ProcessGroup) -> Case:
     return Case(model, electra_update(generator, told, group=group), [masked(seed) for seed in range(4)])
 
 
-def answers_of(student: Any, teacher: Any, *, logits: bool = False) -> TeacherAnswers:
+def answers_of(student: Any, teacher: Any, *, logits: bool = False) -> KeptAnswers:
     """What the student is compared with by its layers."""
     pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
-    return TeacherAnswers(teacher, [theirs for _, theirs in pairs], logits=logits)
+    return KeptAnswers(teacher, [theirs for _, theirs in pairs], logits=logits)
 
 
 def layerwise(group: ProcessGroup, gamma: float = 0.0) -> Case:

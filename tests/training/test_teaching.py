@@ -20,7 +20,7 @@ from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.layers import build_projections
 from archwright.training.teaching import cache as caches
-from archwright.training.teaching.answers import TeacherAnswers, half_precision, restore_tokens
+from archwright.training.teaching.answers import KeptAnswers, half_precision, restore_tokens
 from archwright.training.teaching.augmentation import (
     FilledWords,
     NeighbourWords,
@@ -106,8 +106,8 @@ def test_a_disk_without_room_is_one_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "sub" / "a").exists()
 
 
-def kept_teacher(folder: Path, encoded: Encoded, limit: int = ALL, **options: Any) -> TeacherAnswers:
-    answers = TeacherAnswers(tiny("bert", seed=5).float(), (1, 3), **{"logits": True, **options})
+def kept_teacher(folder: Path, encoded: Encoded, limit: int = ALL, **options: Any) -> KeptAnswers:
+    answers = KeptAnswers(tiny("bert", seed=5).float(), (1, 3), **{"logits": True, **options})
     answers.plan_cache(encoded, limit)
     answers.open(folder)
     return answers
@@ -136,7 +136,7 @@ def test_answers_are_those_of_the_network_rounded_and_then_read(tmp_path: Path) 
 
 def test_rows_beyond_the_limit_are_answered_anew(tmp_path: Path) -> None:
     encoded = rows_of()
-    answers = TeacherAnswers(tiny("bert", seed=5).float(), (3,), logits=True)
+    answers = KeptAnswers(tiny("bert", seed=5).float(), (3,), logits=True)
     share = answers.plan_cache(encoded, int(bytes_of_rows(answers.parts, encoded.offsets)[-1]))
     needed = bytes_of_rows(answers.parts, encoded.offsets)
     share = answers.plan_cache(encoded, int(needed[3]) + 1)
@@ -157,8 +157,8 @@ def test_another_teacher_or_other_rows_read_nothing_of_it(tmp_path: Path) -> Non
     encoded = rows_of()
     first = kept_teacher(tmp_path, encoded)
     assert kept_teacher(tmp_path, encoded).cache.folder == first.cache.folder  # type: ignore[union-attr]
-    others = [TeacherAnswers(tiny("bert", seed=6).float(), (1, 3), logits=True), kept_teacher(tmp_path, encoded)]
-    others[1] = TeacherAnswers(others[1].network, (1,), logits=True)
+    others = [KeptAnswers(tiny("bert", seed=6).float(), (1, 3), logits=True), kept_teacher(tmp_path, encoded)]
+    others[1] = KeptAnswers(others[1].network, (1,), logits=True)
     for answers in others:
         answers.plan_cache(encoded, ALL)
         answers.open(tmp_path)
@@ -168,8 +168,8 @@ def test_another_teacher_or_other_rows_read_nothing_of_it(tmp_path: Path) -> Non
 
 def test_losses_from_kept_states_are_those_from_exact_ones(tmp_path: Path) -> None:
     encoded, student = rows_of(), mlm_network(NLU).float()
-    exact, kept = TeacherAnswers(tiny("bert", seed=5).float(), (1, 2, 3)), kept_teacher(tmp_path, encoded)
-    kept = TeacherAnswers(kept.network, (1, 2, 3))
+    exact, kept = KeptAnswers(tiny("bert", seed=5).float(), (1, 2, 3)), kept_teacher(tmp_path, encoded)
+    kept = KeptAnswers(kept.network, (1, 2, 3))
     kept.plan_cache(encoded, ALL)
     kept.open(tmp_path)
     between, losses = build_projections(student, exact.network, generator=seeded(0)), []
@@ -205,7 +205,7 @@ def test_hidden_tokens_are_learnt_beside_the_layers() -> None:
     tokenizer = type("Forty", (), {"mask_token_id": 4, "all_special_ids": (0, 1, 2, 3, 4), "__len__": lambda _: 40})()
     batch = masking(tokenizer)(batch_of(encoded, np.arange(4)), np.random.default_rng(1))
     assert torch.equal(restore_tokens(batch).inputs["input_ids"], batch_of(encoded, np.arange(4)).inputs["input_ids"])
-    student, teacher = mlm_network(NLU).eval(), TeacherAnswers(tiny("bert", seed=5), (1, 2, 3))
+    student, teacher = mlm_network(NLU).eval(), KeptAnswers(tiny("bert", seed=5), (1, 2, 3))
     between = build_projections(student, teacher.network, generator=seeded(0)).double()
     found = {
         tokens: float(

@@ -15,7 +15,7 @@ from archwright.training.collapse import CollapseWatch
 from archwright.training.distributed import ProcessGroup
 from archwright.training.loop import Carry, Update
 from archwright.training.recipes import Recipe, merge_recipe
-from archwright.training.teaching.answers import TeacherAnswers
+from archwright.training.teaching.answers import KeptAnswers
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class TrainingPlan:
     """About data and teacher, for the result."""
     prepare: Callable[[], Mapping[str, Any]] = dict
     """What comes before the training, such as that of a teacher; returns further facts."""
-    teacher: TeacherAnswers | None = None
+    teacher: KeptAnswers | None = None
     """Whom the update asks, where it asks one."""
     taught: Callable[[], Encoded] | None = None
     """The rows that the teacher answers: those of the batches. Asked for when all is prepared."""

@@ -51,7 +51,7 @@ from archwright.training.objectives.pretraining import (
 )
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan
 from archwright.training.students import checkpoint_source, load_teacher
-from archwright.training.teaching.answers import TeacherAnswers, restore_tokens
+from archwright.training.teaching.answers import KeptAnswers, restore_tokens
 
 
 def plan_distillation(context: TrainingContext) -> TrainingPlan:
@@ -64,7 +64,7 @@ def plan_distillation(context: TrainingContext) -> TrainingPlan:
     projections = build_projections(student, teacher, generator=generator(context.seed, DISTILLATION_PROJECTIONS))
     pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
     weights = LossWeights(tokens=context.config.teaching.mlm_weight)
-    answers = TeacherAnswers(teacher, [theirs for _, theirs in pairs])
+    answers = KeptAnswers(teacher, [theirs for _, theirs in pairs])
 
     def losses(batch: Batch, rng: np.random.Generator) -> Losses:
         text = restore_tokens(batch) if weights.tokens else batch
@@ -121,7 +121,7 @@ class LossWeights:
 
 def layerwise_update(
     student: Any,
-    teacher: TeacherAnswers,
+    teacher: KeptAnswers,
     projections: Projections,
     weights: LossWeights,
     *,

@@ -49,7 +49,7 @@ from archwright.training.task_data import (
     prepare_task_data,
     save_network,
 )
-from archwright.training.teaching.answers import TeacherAnswers
+from archwright.training.teaching.answers import KeptAnswers
 from archwright.training.teaching.augmentation import build_replacer
 from archwright.training.teaching.rows import TaughtRows, check_taught_rows, read_unlabelled
 
@@ -215,7 +215,7 @@ def teacher_parts(context: TrainingContext, task_data: TaskData, network: Pruned
     pairs = layer_map(len(encoder_layers(network)), len(encoder_layers(teacher)))
     weights = LossWeights(layers=options.layer_weight, logits=options.logit_weight, labels=options.label_weight)
     layers = [theirs for _, theirs in pairs] if weights.layers else []
-    answers = TeacherAnswers(teacher, layers, logits=weights.logits > 0)
+    answers = KeptAnswers(teacher, layers, logits=weights.logits > 0)
 
     def prepare() -> dict[str, Any]:
         facts = finetune_teacher(context, task_data, teacher, tuned)

@@ -37,7 +37,7 @@ class Answers(NamedTuple):
     logits: torch.Tensor | None
 
 
-class TeacherAnswers:
+class KeptAnswers:
     """A network that is not trained: its answers, from a cache for the rows that are in it."""
 
     def __init__(self, network: Any, layers: Sequence[int] = (), *, logits: bool = False):
