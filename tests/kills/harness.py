@@ -203,8 +203,11 @@ class Trials:
 
     def try_points(self, points: list[int]) -> dict[str, Any]:
         """The faults of kills at these events."""
-        faults, chosen = {}, sorted({1 + point % len(self.events) for point in points})
-        for point in chosen:
+        faults, chosen = {}, set[int]()
+        for point in points:  # of two that fall on one event the second takes the next
+            places = (1 + (point + step) % len(self.events) for step in range(len(self.events)))
+            chosen.add(next(place for place in places if place not in chosen))
+        for point in sorted(chosen):
             self.begin()
             code = run_apart(self.scenario.words(self.place), self.place, kill_at(point), self.log)
             killed = code == -signal.SIGKILL
