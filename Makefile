@@ -51,7 +51,7 @@ $(TEST_READY): $(RUN_READY)
 demo: $(RUN_READY)
 	$(BIN)/archwright compress --train-rows 2000 --trials 80 --out $(DEMO)
 	@echo
-	$(BIN)/archwright select $(DEMO) --params 50% --recover-epochs 3 --to compact
+	$(BIN)/archwright select $(DEMO) --params 50% --to compact
 	@echo
 	@echo "Everything is in $(DEMO): open $(DEMO)/report.html in a browser to see the trade-off."
 	@echo "The live page, to choose by sliders, try both networks and export: $(BIN)/archwright serve $(dir $(DEMO)) --open"

@@ -9,7 +9,7 @@ from transformers import AutoModelForSequenceClassification
 
 from archwright.compression.finetuning import TeacherAnswers
 from archwright.compression.methods import load_evaluator
-from archwright.compression.methods.candidates import PRUNED
+from archwright.compression.methods.candidates import DISTILLED_SHARES, PRUNED
 from archwright.compression.space import read_candidates
 from archwright.networks.load import load_saved_network
 from archwright.random_streams import SUPERNET_BATCHES
@@ -18,7 +18,7 @@ from archwright.spaces.subnetwork import SUPERNET, ChainSpace
 from archwright.subnet.spec import nonembedding_parameters
 from tests.compression.runs import compressed, refusal, study_of, words_of
 
-SOURCES = [f"{name}-{share}" for name, share in PRUNED] + ["first-1-layers"]
+SOURCES = [f"distilled-{share}" for share in DISTILLED_SHARES] + [f"{name}-{share}" for name, share in PRUNED] + ["first-1-layers"]
 
 
 @pytest.fixture(scope="module")

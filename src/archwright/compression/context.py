@@ -34,7 +34,7 @@ NOTED_EVERY = 5.0
 OLDER = {
     **{"selection": "all", "split": "random", "teacher": "in-place", "repair": "mask", "cut": "before"},
     **{"validation_role": "test", "precision": "float32", "for_": "compact", "weights": "float32"},
-    **{"optimizer": "adamw", "gradient_checkpointing": False},
+    **{"optimizer": "adamw", "gradient_checkpointing": False, "distil_epochs": 0.0},
 }
 """Options that earlier versions did not have, and what their runs did."""
 

@@ -51,8 +51,8 @@ from archwright.training.task_data import TaskData, load_task_data
 
 logger = logging.getLogger(__name__)
 
-BEFORE_CHAIN = ("space", "strategy", "order")
-"""Options of the super-network that had another usual value before there was the chain."""
+CHANGED_DEFAULTS = {"teacher": ("space", "strategy", "order"), "distil_epochs": ("epochs",)}
+"""Options of the super-network that had another usual value before there was the option named first."""
 
 
 def run_compression(
@@ -208,9 +208,10 @@ def go_on_as_begun(config: CompressConfig, folder: Path) -> CompressConfig:
     """The config with the usual values of an earlier version where the run in this folder was begun by one."""
     settings, values = RunFolder(folder).settings if is_run(folder) else OLDER, config_values(config)
     older = {name: value for name, value in OLDER.items() if name not in settings}
-    if "teacher" in older:  # the version before the chain: what was usual then stands in the settings
+    if older:  # what was usual then stands in the settings
         usual = {**usual_values(config.supernet), "space": METHODS[config.supernet.method].spaces[0]}
-        older |= {name: settings[name] for name in BEFORE_CHAIN if name in settings and values[name] == usual[name]}
+        changed = [name for missing, names in CHANGED_DEFAULTS.items() if missing in older for name in names]
+        older |= {name: settings[name] for name in changed if name in settings and values[name] == usual[name]}
     return make_config(CompressConfig, {**values, **older}) if older else config
 
 

@@ -27,7 +27,6 @@ from archwright.reports.compress.summary import (
 )
 from archwright.reports.numbers import error_format
 from archwright.store import RunFolder, existing_run
-from archwright.tasks import TASK_KINDS
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -167,11 +166,8 @@ class FinishedRun:
             console.print(line, soft_wrap=True, highlight=False)
         console.print(selection_words(self.result), soft_wrap=True, highlight=False)
         console.print(f"report: {self.folder.report}", soft_wrap=True, highlight=False)
-        epochs = TASK_KINDS[self.result["kind"]].recover_epochs
-        recovery = f"--recover-epochs {epochs:g} " if epochs else ""
         console.print(
-            f"next:   archwright select {quote(str(self.folder.path))} --params 50% {recovery}"
-            f"{export_options(self.result)}",
+            f"next:   archwright select {quote(str(self.folder.path))} --params 50% {export_options(self.result)}",
             soft_wrap=True,
             highlight=False,
         )

@@ -16,6 +16,7 @@ from archwright.compression.space import ERROR, LATENCY
 from archwright.search import Config, config_of, front, smallest
 from archwright.search.encoding import config_key
 from archwright.search.front import is_feasible
+from archwright.spaces.subnetwork import DISTILLED
 from archwright.statistics.paired import PairedErrors
 from archwright.subnet.spec import SubnetSpec
 
@@ -44,13 +45,19 @@ class Finalist:
         return str(self.trial.number)
 
     @property
+    def distilled(self) -> bool:
+        """Whether it was trained by itself, so that it is likely the best of its size."""
+        return str(self.config.get("source", "")).startswith(DISTILLED)
+
+    @property
     def band(self) -> int:
         """0 to 9; a size on a border belongs to the smaller band, so that a budget of 50 % admits 50 %."""
         return min(max(math.ceil(self.size * BANDS - 1e-9) - 1, 0), BANDS - 1)
 
 
 def find_finalists(evaluator: SubnetEvaluator, trials: Sequence[FrozenTrial]) -> list[Finalist]:
-    """The three with the lowest error of the search in every band; without halves, the Pareto front. Smallest first."""
+    """The three with the lowest error of the search in every band and what was distilled; without halves, the Pareto
+    front. Smallest first."""
     usable = [trial for trial in trials if trial.state is TrialState.COMPLETE and is_feasible(trial)]
     if evaluator.context.halves is None:
         usable = front(usable, space=evaluator.space)
@@ -75,12 +82,11 @@ def distinct_networks(
 
 
 def best_of_bands(finalists: Sequence[Finalist]) -> list[Finalist]:
-    """The three of every band with the lowest error of the search, smallest first."""
-    chosen = [
-        member
-        for band in range(BANDS)
-        for member in sorted(of_band(finalists, band), key=lambda one: (*one.trial.values, one.trial.number))[:RESCORED]
-    ]
+    """The three of every band with the lowest error of the search, and all distilled ones, smallest first."""
+    chosen: list[Finalist] = []
+    for band in range(BANDS):
+        ranked = sorted(of_band(finalists, band), key=lambda one: (*one.trial.values, one.trial.number))
+        chosen += [*ranked[:RESCORED], *(finalist for finalist in ranked[RESCORED:] if finalist.distilled)]
     return sorted(chosen, key=lambda finalist: (finalist.size, finalist.trial.number))
 
 
@@ -118,7 +124,11 @@ def choose_members(finalists: Sequence[Finalist], errors: PairedErrors) -> list[
 
 
 def choose_of_band(finalists: Sequence[Finalist], errors: PairedErrors) -> Finalist:
-    """The smallest of those that the best does not beat by more than one standard error of the difference."""
+    """The smallest of those that the best does not beat by more than one standard error of the difference.
+
+    Distilled ones come before all others: they were better than shared weights of their size wherever that was
+    measured, by about as much as the standard error of a few hundred rows.
+    """
     best = min(finalists, key=lambda finalist: (errors.error(finalist.name), finalist.size))
     near = [finalist for finalist in finalists if not errors.is_better(best.name, finalist.name)]
-    return min(near, key=lambda finalist: (finalist.size, errors.error(finalist.name)))
+    return min(near, key=lambda finalist: (not finalist.distilled, finalist.size, errors.error(finalist.name)))

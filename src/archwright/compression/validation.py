@@ -74,6 +74,10 @@ def validate_method(options: o.SupernetOptions, search: o.SearchOptions) -> None
         )
     if options.space == "chain" and options.order == "none":
         raise BadInput("--space chain is made of importance scores, got --order none; take fisher or taylor.")
+    if options.distil_epochs and options.space != "chain":
+        raise BadInput(
+            f"--distil-epochs trains members of --space chain, got --space {options.space}; leave one of the two out."
+        )
     if search.ray is not None:
         check_ray(search.ray)
 

@@ -199,8 +199,12 @@ class SupernetOptions:
     super-network itself at every step."""
     start: str = option("original", choices=("original", "pretrained"))
     """Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones."""
-    epochs: float = option(3.0, above=0)
-    """Passes over the training rows: of the super-network, or of each network that is trained by itself."""
+    epochs: float = option(2.0, above=0)
+    """Passes over the training rows: of the super-network, or with --method standard and layer-dropping of each network
+    that is trained by itself."""
+    distil_epochs: float | None = option(None, minimum=0)
+    """Space chain: passes over the training rows of networks of 60, 50, 40, 30 and 20 %, or what a budget of parameters
+    has room for, each trained by itself towards the original's answers; if not said 3, for lm 0, which trains none."""
     min_epochs: float = option(1.0, above=0)
     """Sampler mo-asha: passes after which a network is first compared with the others; the best third goes on to three
     times as many, and so on up to --epochs."""

@@ -24,6 +24,8 @@ SubnetChoices = Mapping[str, Sequence[int] | Listed | Bits]
 GONE = LayerSpec(0, 0)
 SUPERNET = "supernet"
 """The source of every sub-network that is a part of the super-network, and so of all that samplers propose."""
+DISTILLED = "distilled"
+"""How the source of a candidate begins that was trained by itself towards the original's answers."""
 TILTS = range(-2, 3)
 LADDER_SHARES = tuple(range(10, 100, 10))
 """Percent of the cost at which a search along the chain begins."""

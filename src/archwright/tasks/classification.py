@@ -9,7 +9,6 @@ KIND = TaskKind(
     export=Reference("archwright.exporting.kinds:LABELS"),
     outputs=Reference("archwright.subnet.anatomy:classification_outputs"),
     scores=Reference("archwright.training.evaluation:label_scores"),
-    recover_epochs=3,
     per_row=True,
     metrics=("accuracy",),
     judged_by=("f1", "macro_f1", "matthews", "roc_auc"),

@@ -19,10 +19,11 @@ class TimeShares:
 
     original: float = 0.25
     """Fine-tuning of the original."""
-    training: float = 0.7
+    training: float = 0.35
     """After this part of the time the super-network's training ends."""
-    candidates: float = 0.08
-    """Pruned and repaired networks, and those that are trained by themselves."""
+    candidates: float = 0.4
+    """Pruned and repaired networks, and those that are trained by themselves: few sizes that are better than shared
+    weights make them."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class TaskKind:
     importance_span: int | None = None
     """Tokens whose effects are added up before they are squared for the Fisher information; None: all of a text."""
     shares: TimeShares = TimeShares()
-    recover_epochs: float = 0.0
-    """Epochs by itself that a chosen network is known to gain from, as `compress` advises them; 0: not known."""
+    distil_epochs: float = 3.0
+    """Passes over the training rows of the networks of a few sizes that `compress` trains by themselves."""
     per_row: bool = False
     """Whether a row has one answer, however its text is cut into tokens: a few numbers, kept for all rows."""
     independent: bool = False

@@ -15,6 +15,7 @@ KIND = TaskKind(
     importance_tokens=4096,  # a pass forward and back takes a second for 128 of them
     importance_span=8,  # every token has a loss of its own, and so few texts are too few samples
     shares=TimeShares(original=0.25, training=0.5, candidates=0.2),  # repair gives more than few steps do
+    distil_epochs=0.0,  # a step takes seconds
     answer=Reference("archwright.compression.answering:write_text"),
     compare=Reference("archwright.compression.differences:compare_losses"),
     asked=("Beginning of a text", ""),

@@ -1,12 +1,12 @@
-"""Candidates before a search along the chain: what simpler methods find, in the same study as everything else.
+"""Candidates before a search along the chain, in the same study as everything else.
 
-Pruning without training, of the original and of the super-network, takes seconds; the largest member of the chain
-within a budget of parameters, or the first layers, trained by themselves, take minutes. Each is a network in the run
-folder. With --minutes all have a part of the time.
+Members of the chain are cut from the original and repaired in closed form, which takes seconds, and then distilled:
+each is trained by itself towards the original's answers. For the few sizes that users ask for this is worth more than
+weights that all sizes share. Beside them stand cuts of the super-network and the first half of the layers. Each is a
+network in the run folder. With --minutes all have a part of the time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from time import monotonic
 
 from archwright.compression.checkpoint_size import checkpoint_anatomy
@@ -29,7 +29,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.progress import Bar, progress
 from archwright.random_streams import STAND_ALONE_BATCHES
-from archwright.spaces.subnetwork import ChainSpace
+from archwright.spaces.subnetwork import DISTILLED, ChainSpace
 from archwright.subnet.chain import SMALLEST
 from archwright.subnet.importance import ImportanceOrder, reorder
 from archwright.subnet.pruning import REPAIRS
@@ -37,11 +37,13 @@ from archwright.subnet.pruning.streams import StreamRecording, record_streams
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.supernet import plain_update
 from archwright.tasks import TASK_KINDS
-from archwright.training.loop import Update, train_network
+from archwright.training.loop import train_network
 from archwright.training.schedule import Schedule
 from archwright.training.task_data import save_network
 
-PRUNED = (("original", 80), ("repaired", 40), ("original", 60), ("repaired", 20))
+DISTILLED_SHARES = (50, 30, 20, 40, 60)
+"""Percent of the cost of the members of the chain that are trained by themselves, the most useful first."""
+PRUNED = (*(("original", share) for share in (*DISTILLED_SHARES, 80)), ("repaired", 40), ("repaired", 20))
 """Pruned without training, the most useful first: of which network, and the percent of the cost that is left."""
 PRUNED_DECODERS = (
     *(("repaired", 50), ("repaired", 80), ("original", 80), ("repaired", 90)),
@@ -50,6 +52,8 @@ PRUNED_DECODERS = (
 """The same for language models, whose sub-networks repair helps most."""
 FEWEST_EPOCHS = 1.0
 """Passes over the training rows below which a network that is trained by itself is no fair candidate."""
+APART = 5
+"""Percent of the cost by which a size differs from a budget to be worth a training beside that of the budget."""
 
 
 def prepare_candidates(context: RunContext, order: ImportanceOrder) -> None:
@@ -66,29 +70,55 @@ def prepare_candidates(context: RunContext, order: ImportanceOrder) -> None:
     assert isinstance(space, ChainSpace)
     minutes, shares = context.config.search.minutes, TASK_KINDS[context.task_data.task.kind].shares
     deadline = None if minutes is None else monotonic() + 60 * shares.candidates * minutes
-    trained = trained_specs(context, space)
-    pruned = PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED
-    with context.run.phase("candidates"), progress("candidates", len(pruned) + len(trained), "networks") as bar:
-        networks = {"original": original, "repaired": supernet}
-        specs = prune(context, space, networks, deadline, bar) if group.first else {}
-        for source, spec in trained.items():
-            if train_alone(context, original, source, spec, deadline):
+    distilled, pruned, dropped = distilled_shares(context, space), pruned_shares(context, space), half_depth(space)
+    with context.run.phase("candidates"), progress("candidates", len(pruned) + len(distilled) + 1, "networks") as bar:
+        with group.first_ahead():  # the others train what the first one has repaired
+            networks = {"original": original, "repaired": supernet}
+            specs = prune(context, space, networks, deadline, bar) if group.first else {}
+        specs = {**distil(context, space, distilled, deadline, bar), **specs}
+        for source, spec in dropped.items():
+            if parameter_budget(context, space)(spec) and drop_layers(context, original, source, spec, deadline):
                 specs[source] = spec
             bar.advance()
     if group.first:
         write_candidates(context, specs)
 
 
+def distilled_shares(context: RunContext, space: ChainSpace) -> list[int]:
+    """Percent of the cost of what is distilled: what a budget of parameters has room for, and smaller ones."""
+    if not distil_epochs(context):
+        return []
+    fits = parameter_budget(context, space)
+    shares = range(100, round(100 * SMALLEST) - 1, -1)
+    most = next((share for share in shares if fits(space.chain.spec(share / 100))), None)
+    if most is None or most > max(DISTILLED_SHARES):
+        return [] if most is None else list(DISTILLED_SHARES)
+    return [most, *(share for share in DISTILLED_SHARES if share <= most - APART)]
+
+
+def distil_epochs(context: RunContext) -> float:
+    """Passes over the training rows: those of --distil-epochs, or what suits the task."""
+    epochs = context.config.supernet.distil_epochs
+    return TASK_KINDS[context.task_data.task.kind].distil_epochs if epochs is None else epochs
+
+
+def pruned_shares(context: RunContext, space: ChainSpace) -> list[tuple[str, int]]:
+    """Which networks are cut to which percent of the cost, the most useful first; all that are distilled among them."""
+    usual = PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED
+    starts = [("original", share) for share in distilled_shares(context, space)]
+    fits = parameter_budget(context, space)
+    return list(dict.fromkeys((*starts, *(cut for cut in usual if fits(space.chain.spec(cut[1] / 100))))))
+
+
 def prune(
     context: RunContext, space: ChainSpace, networks: Mapping[str, PrunedNetwork], deadline: float | None, bar: Bar
 ) -> dict[str, SubnetSpec]:
     """Members of the chain with the weights of these networks, repaired in closed form, as many as time permits."""
-    pruned = PRUNED_DECODERS if context.task_data.task.kind == "lm" else PRUNED
-    folder, fits = context.run.networks, parameter_budget(context, space)
-    chosen = {f"{name}-{share}": (name, space.chain.spec(share / 100)) for name, share in pruned}
-    chosen = {source: (name, spec) for source, (name, spec) in chosen.items() if fits(spec)}
+    folder = context.run.networks
+    cuts = pruned_shares(context, space)
+    chosen = {f"{name}-{share}": (name, space.chain.spec(share / 100)) for name, share in cuts}
     missing = {source: part for source, part in chosen.items() if not (folder / source).exists()}
-    bar.advance(len(pruned) - len(missing))
+    bar.advance(len(chosen) - len(missing))
     repair = repair_on_ray if measures_on_ray(context) else repair_here
     for source, network in repair(context, networks, missing, sample_batches(context), deadline):
         save_network(network, context.task_data, folder / source)
@@ -114,16 +144,11 @@ def repair_here(
         yield source, REPAIRS[context.config.supernet.repair](networks[name], spec, recordings[name])
 
 
-def trained_specs(context: RunContext, space: ChainSpace) -> dict[str, SubnetSpec]:
-    """What is trained by itself: what a budget of parameters has room for, and the first half of the layers."""
-    full, fits = space.anatomy.full, parameter_budget(context, space)
-    specs: dict[str, SubnetSpec] = {}
-    if not fits(full):
-        members = ((share, space.chain.spec(share / 100)) for share in range(99, round(100 * SMALLEST) - 1, -1))
-        specs |= {f"budget-{share}": spec for share, spec in islice((each for each in members if fits(each[1])), 1)}
+def half_depth(space: ChainSpace) -> dict[str, SubnetSpec]:
+    """The first half of the layers, by source; nothing of a network with one layer."""
+    full = space.anatomy.full
     half = len(full) // 2
-    first = (*full[:half], *[LayerSpec(0, 0)] * (len(full) - half))
-    return {**specs, f"first-{half}-layers": first} if half and fits(first) else specs
+    return {f"first-{half}-layers": (*full[:half], *[LayerSpec(0, 0)] * (len(full) - half))} if half else {}
 
 
 def parameter_budget(context: RunContext, space: ChainSpace) -> Callable[[SubnetSpec], bool]:
@@ -133,24 +158,85 @@ def parameter_budget(context: RunContext, space: ChainSpace) -> Callable[[Subnet
     return lambda spec: all(COSTS[name].measure(space.anatomy, spec, length=1) <= most for name, most in bounds.items())
 
 
-def train_alone(
+def distil(
+    context: RunContext, space: ChainSpace, shares: list[int], deadline: float | None, bar: Bar
+) -> dict[str, SubnetSpec]:
+    """Repaired cuts of the original, each trained by itself towards the original's answers, as many as time permits."""
+    ready = [share for share in shares if context.group.agree((context.run.networks / f"original-{share}").exists())]
+    steps, specs = plan_distillation(context, ready, deadline), dict[str, SubnetSpec]()
+    for share in ready:
+        source = f"{DISTILLED}-{share}"
+        if steps[source]:
+            network = load_repaired(context, share)
+            train_alone(context, network, source, steps[source])
+            specs[source] = space.chain.spec(share / 100)
+        bar.advance()
+    bar.advance(len(shares) - len(ready))
+    return specs
+
+
+def load_repaired(context: RunContext, share: int) -> PrunedNetwork:
+    """The cut of the original with this percent of the cost, ready to be trained."""
+    network = load_saved_network(context.run.networks / f"original-{share}").to(context.task_data.device)
+    freeze_embeddings(network, not context.config.supernet.train_embeddings)
+    return network
+
+
+def plan_distillation(context: RunContext, shares: list[int], deadline: float | None) -> dict[str, int]:
+    """Steps of every training by source; 0 for those without time. Counted once per run.
+
+    A step takes as long as its share of the cost, so timing one tells the others. With too little time for at least
+    FEWEST_EPOCHS of all, the least useful are left out.
+    """
+    run, group, sources = context.run, context.group, [f"{DISTILLED}-{share}" for share in shares]
+    plan = run.note("plan") or {}
+    noted = group.agree({source: plan[source] for source in sources if source in plan})
+    if not shares or len(noted) == len(sources):
+        return {source: int(noted[source]) for source in sources}
+    per_epoch = context.task_data.steps_per_epoch(context.config.supernet.batch_size)
+    epochs, chosen = distil_epochs(context), list(shares)
+    if deadline is not None:
+        network = load_repaired(context, shares[0])
+        update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
+        step = seconds_per_step(network, update, context.task_data, context.config.supernet, group)
+        left, epoch = group.agree(deadline - monotonic()), per_epoch * step / shares[0]
+        fewest = min(FEWEST_EPOCHS, epochs)
+        while chosen and left < fewest * epoch * sum(chosen):
+            chosen.pop()
+        epochs = min(epochs, left / (epoch * sum(chosen))) if chosen else 0.0
+        if len(chosen) < len(shares):
+            words = [f"{share} %" for share in shares[len(chosen) :]]
+            logger.warning("no time to train networks of %s by themselves; raise --minutes", ", ".join(words))
+    steps = {source: max(1, round(epochs * per_epoch)) for source in sources[: len(chosen)]}
+    steps = group.agree({**dict.fromkeys(sources, 0), **steps})
+    run.note("plan", {**plan, **steps})
+    return steps
+
+
+def drop_layers(
     context: RunContext, original: PrunedNetwork, source: str, spec: SubnetSpec, deadline: float | None
 ) -> bool:
-    """Trains this part of the original by itself with the original as teacher; False if there is no time."""
-    folder, options, group = context.run.networks / source, context.config.supernet, context.group
+    """Trains these layers of the original by themselves with the original as teacher; False if there is no time."""
+    options = context.config.supernet
     network = extract_trainable(original, spec)
     freeze_embeddings(network, not options.train_embeddings)
-    update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
     steps_per_epoch = context.task_data.steps_per_epoch(options.batch_size)
-    steps = plan_steps(context, source, lambda: affordable_steps(context, network, update, deadline))
+    steps = plan_steps(context, source, lambda: affordable_steps(context, network, deadline))
     if deadline is not None and steps < FEWEST_EPOCHS * steps_per_epoch:
         logger.info("no time for the candidate %s: %d steps, an epoch has %d", source, steps, steps_per_epoch)
         return False
+    train_alone(context, network, source, steps)
+    return True
+
+
+def train_alone(context: RunContext, network: PrunedNetwork, source: str, steps: int) -> None:
+    """Trains a network by itself with the original as teacher, into the run folder, unless it is there."""
+    folder, options, group = context.run.networks / source, context.config.supernet, context.group
     if not group.agree(folder.exists()):
         train_network(
             network,
             context.task_data.training(options.batch_size, stream=STAND_ALONE_BATCHES),
-            update,
+            plain_update(network, loss=context.loss, teacher=original_teacher(context)),
             Schedule(steps=steps, learning_rate=options.learning_rate),
             seed=context.seed,
             checkpoints=context.run.checkpoints(source),
@@ -162,10 +248,9 @@ def train_alone(
         if group.first:
             save_network(network, context.task_data, folder)
     context.run.checkpoints(source).remove()
-    return True
 
 
-def affordable_steps(context: RunContext, network: PrunedNetwork, update: Update, deadline: float | None) -> int:
+def affordable_steps(context: RunContext, network: PrunedNetwork, deadline: float | None) -> int:
     """Steps of --epochs, or as many as end before the deadline."""
     options = context.config.supernet
     usual = round(context.task_data.steps_per_epoch(options.batch_size) * options.epochs)
@@ -173,5 +258,6 @@ def affordable_steps(context: RunContext, network: PrunedNetwork, update: Update
         return usual
     if context.group.agree(monotonic() > deadline):
         return 0
+    update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
     step = seconds_per_step(network, update, context.task_data, options, context.group)
     return max(0, min(usual, int((deadline - monotonic()) / step)))

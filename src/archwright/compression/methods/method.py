@@ -13,7 +13,7 @@ from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.spec import SubnetSpec
 
-SUPERNET_ONLY = ("strategy", "teacher", "temperature", "start", "repair")
+SUPERNET_ONLY = ("strategy", "teacher", "temperature", "start", "repair", "distil_epochs")
 ONE_SHOT = (*SUPERNET_ONLY, "epochs", "order", "min_epochs")
 """Options of the training without a meaning: where there is no super-network, and where nothing is trained."""
 FISHER_ONLY = ("fisher_trust",)

@@ -26,7 +26,13 @@ from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.context import RunContext
 from archwright.compression.finetuning import extract_trainable, training_options
 from archwright.compression.methods import METHODS
-from archwright.compression.methods.candidates import PRUNED, PRUNED_DECODERS, trained_specs
+from archwright.compression.methods.candidates import (
+    distil_epochs,
+    distilled_shares,
+    half_depth,
+    parameter_budget,
+    pruned_shares,
+)
 from archwright.compression.order import sample_batches
 from archwright.compression.pipeline import default_folder, fit_space, go_on_with_rows, load_data, resolve_space
 from archwright.compression.selection import BANDS, RESCORED
@@ -301,22 +307,26 @@ class Measurements:
         return Phase("supernet", answers + steps * step, f"{steps:,} steps of {step:.2g} s")
 
     def estimate_candidates(self, space: ChainSpace) -> Phase:
-        """One repair is done; the first layers, which are trained by themselves, take their steps."""
+        """One repair is done, and steps of the networks that are trained by themselves."""
         batches, begun = sample_batches(self.context), perf_counter()
         recording = record_streams(self.network, batches)
         recorded = perf_counter() - begun
         begun = perf_counter()
         REPAIRS[self.options.repair](self.network, space.chain.spec(0.6), recording)
         repair = perf_counter() - begun
-        pruned = PRUNED_DECODERS if self.data.task.kind == "lm" else PRUNED
-        trained, steps = 0.0, round(self.steps_per_epoch * self.options.epochs)
-        specs = trained_specs(self.context, space)
-        for spec in specs.values():
+        pruned, shares = pruned_shares(self.context, space), distilled_shares(self.context, space)
+        fits = parameter_budget(self.context, space)
+        dropped = [spec for spec in half_depth(space).values() if fits(spec)]
+        alone = round(self.steps_per_epoch * distil_epochs(self.context))
+        trained = [(space.chain.spec(share / 100), alone) for share in shares]
+        trained += [(spec, round(self.steps_per_epoch * self.options.epochs)) for spec in dropped]
+        seconds = 0.0
+        for spec, steps in trained:
             network = extract_trainable(self.network, spec)
             update = plain_update(network, loss=self.data.loss, teacher=self.teacher())
-            trained += steps * self.step_seconds(network, update)
-        about = f"{len(pruned)} repaired in {repair:.2g} s each, {len(specs)} trained for {steps:,} steps"
-        return Phase("candidates", 2 * recorded + len(pruned) * repair + trained, about)
+            seconds += steps * self.step_seconds(network, update)
+        about = f"{len(pruned)} repaired in {repair:.2g} s each, {len(shares)} of them trained for {alone:,} steps"
+        return Phase("candidates", 2 * recorded + len(pruned) * repair + seconds, about)
 
     def estimate_measuring(self, members: int, answer: float, half_answer: float, before: list[Phase]) -> Phase:
         """Test rows of original, super-network and front; latency, which has its part of the time so far."""
@@ -350,8 +360,8 @@ class Measurements:
         networks = whole * (2 if METHODS[self.options.method].shared else 1)
         networks += whole if self.context.start != self.context.run.original else 0
         if isinstance(space, ChainSpace):
-            pruned = PRUNED_DECODERS if self.data.task.kind == "lm" else PRUNED
-            networks += sum(round(fixed + share / 100 * trained) for _, share in pruned) + fixed + trained // 2
+            shares = [share for _, share in pruned_shares(self.context, space)] + distilled_shares(self.context, space)
+            networks += sum(round(fixed + share / 100 * trained) for share in shares) + fixed + trained // 2
         elif not METHODS[self.options.method].shared:
             networks += BANDS * round(fixed + USUAL_SHARE * trained)
         return networks + whole + state + REPORT_BYTES, networks + REPORT_BYTES
