@@ -73,19 +73,19 @@ def compress(
     regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
-    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
-    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
-    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
-    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
-    callbacks: Sequence[Callback] = (),
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None,
+    distil_epochs: float | None = None, min_epochs: float | None = None, original_epochs: float | None = None,
+    learning_rate: float | None = None, batch_size: int | None = None, precision: str | None = None,
+    optimizer: str = "adamw", gradient_checkpointing: bool = False, temperature: float | None = None,
+    repair: str | None = None, shares: Sequence[str] = (), train_embeddings: bool | None = None,
+    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
+    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
+    for_: str = "compact", corners: Sequence[str] | None = None, selection: str | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    params: str | float | None = None, latency_ms: float | None = None, total_params: str | float | bool = False,
+    length: int = 0, rounds: int = 30, latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0,
+    honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto", deterministic: bool = False, callbacks: Sequence[Callback] = (),
 ) -> "FinishedRun": ...
 
 
@@ -102,19 +102,19 @@ def compress(
     regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
-    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
-    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
-    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
-    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
-    callbacks: Sequence[Callback] = (),
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None,
+    distil_epochs: float | None = None, min_epochs: float | None = None, original_epochs: float | None = None,
+    learning_rate: float | None = None, batch_size: int | None = None, precision: str | None = None,
+    optimizer: str = "adamw", gradient_checkpointing: bool = False, temperature: float | None = None,
+    repair: str | None = None, shares: Sequence[str] = (), train_embeddings: bool | None = None,
+    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
+    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
+    for_: str = "compact", corners: Sequence[str] | None = None, selection: str | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    params: str | float | None = None, latency_ms: float | None = None, total_params: str | float | bool = False,
+    length: int = 0, rounds: int = 30, latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0,
+    honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto", deterministic: bool = False, callbacks: Sequence[Callback] = (),
 ) -> "MethodComparison": ...
 
 
@@ -137,19 +137,19 @@ def compress(
     regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
-    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
-    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
-    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
-    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
-    callbacks: Sequence[Callback] = (),
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None,
+    distil_epochs: float | None = None, min_epochs: float | None = None, original_epochs: float | None = None,
+    learning_rate: float | None = None, batch_size: int | None = None, precision: str | None = None,
+    optimizer: str = "adamw", gradient_checkpointing: bool = False, temperature: float | None = None,
+    repair: str | None = None, shares: Sequence[str] = (), train_embeddings: bool | None = None,
+    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
+    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
+    for_: str = "compact", corners: Sequence[str] | None = None, selection: str | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    params: str | float | None = None, latency_ms: float | None = None, total_params: str | float | bool = False,
+    length: int = 0, rounds: int = 30, latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0,
+    honesty_epochs: float | None = None, out: str | Path | None = None, seed: int = 0, threads: int = 0,
+    device: str = "auto", deterministic: bool = False, callbacks: Sequence[Callback] = (),
 ) -> "RunEstimate": ...
 
 
@@ -165,19 +165,20 @@ def compress(
     regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
     validation_rows: int | None = None, test_rows: int = 0, max_length: int = 128, preset: str = "default",
     method: str = "weight-sharing", space: str | None = None, strategy: str | None = None, order: str | None = None,
-    teacher: str | None = None, start: str | None = None, epochs: float | None = None, min_epochs: float | None = None,
-    original_epochs: float | None = None, learning_rate: float | None = None, batch_size: int | None = None,
-    precision: str | None = None, optimizer: str = "adamw", gradient_checkpointing: bool = False,
-    temperature: float | None = None, repair: str | None = None, shares: Sequence[str] = (),
-    train_embeddings: bool | None = None, fisher_trust: float | None = None, checkpoint_seconds: float = 60.0,
-    sampler: str | None = None, trials: int | None = None,
-    objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"), for_: str = "compact",
-    corners: Sequence[str] | None = None, selection: str | None = None, minutes: float | None = None, workers: int = 1,
-    ray: str | None = None, store: str | None = None, compare: Sequence[str] = (), params: str | float | None = None,
-    latency_ms: float | None = None, total_params: str | float | bool = False, length: int = 0, rounds: int = 30,
-    latency_device: str = "cpu", measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None,
-    out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
-    preview: str | None = None, dry_run: bool = False, callbacks: Sequence[Callback] = (),
+    teacher: str | None = None, start: str | None = None, epochs: float | None = None,
+    distil_epochs: float | None = None, min_epochs: float | None = None, original_epochs: float | None = None,
+    learning_rate: float | None = None, batch_size: int | None = None, precision: str | None = None,
+    optimizer: str = "adamw", gradient_checkpointing: bool = False, temperature: float | None = None,
+    repair: str | None = None, shares: Sequence[str] = (), train_embeddings: bool | None = None,
+    fisher_trust: float | None = None, checkpoint_seconds: float = 60.0, sampler: str | None = None,
+    trials: int | None = None, objectives: Sequence[str] = ("validation_error", "nonembedding_parameters"),
+    for_: str = "compact", corners: Sequence[str] | None = None, selection: str | None = None,
+    minutes: float | None = None, workers: int = 1, ray: str | None = None, store: str | None = None,
+    compare: Sequence[str] = (), params: str | float | None = None, latency_ms: float | None = None,
+    total_params: str | float | bool = False, length: int = 0, rounds: int = 30, latency_device: str = "cpu",
+    measure_int8: bool = False, honesty: int = 0, honesty_epochs: float | None = None, out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False, preview: str | None = None,
+    dry_run: bool = False, callbacks: Sequence[Callback] = (),
 ) -> "FinishedRun | MethodComparison | Preview | RunEstimate":
     """Shrink a pre-trained model for a task: super-network fine-tuning + Pareto search.
 
@@ -235,7 +236,10 @@ def compress(
     teacher: Whose answers sub-networks learn from beside the labels: the fine-tuned original, which stays as it is,
         or the super-network itself at every step.
     start: Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones.
-    epochs: Passes over the training rows: of the super-network, or of each network that is trained by itself.
+    epochs: Passes over the training rows: of the super-network, or with --method standard and layer-dropping of
+        each network that is trained by itself.
+    distil_epochs: Space chain: passes over the training rows of networks of 60, 50, 40, 30 and 20 %, or what a
+        budget of parameters has room for, each trained by itself towards the original's answers.
     min_epochs: Sampler mo-asha: passes after which a network is first compared with the others.
     original_epochs: Passes for fine-tuning the original, which every result is compared with.
     learning_rate: Peak learning rate of both trainings.
@@ -248,7 +252,7 @@ def compress(
     repair: Of networks that are pruned without training: what is done to the weights that are left, on training
         rows.
     shares: Methods retraining-free, head-pruning and magnitude: sizes to prune to, of the non-embedding parameters
-        (retraining-free: of their FLOPs).
+        (retraining-free with --preset paper: of their FLOPs).
     train_embeddings: Train the embedding tables too.
     fisher_trust: Method retraining-free: how much the rearrangement of masks trusts what is off the diagonal of the
         Fisher information.

@@ -8,17 +8,28 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from archwright.compression.finetuning import TeacherAnswers
-from archwright.compression.methods import load_evaluator
-from archwright.compression.methods.candidates import DISTILLED_SHARES, PRUNED
+from archwright.compression.methods import candidates, load_evaluator
+from archwright.compression.methods.candidates import (
+    DISTILLED_SHARES,
+    PRUNED,
+    distilled_shares,
+    parameter_budget,
+)
+from archwright.compression.recovery import mean_loss
 from archwright.compression.space import read_candidates
 from archwright.networks.load import load_saved_network
 from archwright.random_streams import SUPERNET_BATCHES
 from archwright.search import config_of
-from archwright.spaces.subnetwork import SUPERNET, ChainSpace
+from archwright.spaces.subnetwork import DISTILLED, SUPERNET, ChainSpace
+from archwright.store import RunFolder
 from archwright.subnet.spec import nonembedding_parameters
 from tests.compression.runs import compressed, refusal, study_of, words_of
 
-SOURCES = [f"distilled-{share}" for share in DISTILLED_SHARES] + [f"{name}-{share}" for name, share in PRUNED] + ["first-1-layers"]
+SOURCES = (
+    [f"distilled-{share}" for share in DISTILLED_SHARES]
+    + [f"{name}-{share}" for name, share in PRUNED]
+    + ["first-1-layers"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +82,64 @@ def test_every_member_is_exported_with_its_own_weights(chain_run: Any, tmp_path:
         assert sum(p.numel() for p in small.parameters()) == member["parameters"] == report["parameters"]
 
 
+def test_distilled_networks_were_repaired_cuts_of_the_original(given: dict[str, Any], tmp_path: Path) -> None:
+    """Of the same shape as the cut they began with, and better on the training rows."""
+    run = compressed(tmp_path / "run", **given, distil_epochs=8.0, learning_rate=3e-3, trials=3)
+    context = load_evaluator(run.folder).context
+    specs = read_candidates(context)
+    for share in (50, 30):
+        cut, alone = (load_saved_network(run.folder.networks / f"{name}-{share}") for name in ("original", DISTILLED))
+        assert cut.config.layers == alone.config.layers
+        assert specs[f"original-{share}"] == specs[f"{DISTILLED}-{share}"]
+        batches = list(context.task_data.training(16, stream=SUPERNET_BATCHES)(0))
+        before, after = (mean_loss(network, batches, context.task_data.loss) for network in (cut, alone))
+        assert after < before - 0.002
+
+
+def test_no_epochs_distil_nothing(given: dict[str, Any], tmp_path: Path) -> None:
+    run = compressed(tmp_path / "run", **given, distil_epochs=0.0, trials=3)
+    assert not any(source.startswith(DISTILLED) for source in read_candidates(load_evaluator(run.folder).context))
+
+
+def test_a_budget_is_distilled_first_and_nothing_larger(given: dict[str, Any], tmp_path: Path) -> None:
+    run = compressed(tmp_path / "run", **given, params="46%", distil_epochs=0.1, trials=3)
+    evaluator = load_evaluator(run.folder)
+    assert isinstance(evaluator.space, ChainSpace)
+    shares = distilled_shares(evaluator.context, evaluator.space)
+    assert shares[1:] == [30, 20, 40]
+    assert 40 < shares[0] <= 46
+    fit = parameter_budget(evaluator.context, evaluator.space)
+    assert fit(evaluator.space.chain.spec(shares[0] / 100))
+    assert not fit(evaluator.space.chain.spec((shares[0] + 1) / 100))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "epochs"),
+    [
+        (1000.0, {50: 3.0, 30: 3.0, 20: 3.0}),  # enough for all
+        (200.0, {50: 2.0, 30: 2.0, 20: 2.0}),  # an epoch of all three takes 100 s
+        (90.0, {50: 90 / 80, 30: 90 / 80, 20: 0.0}),  # too little for one of all: the least useful has none
+        (10.0, {50: 0.0, 30: 0.0, 20: 0.0}),
+    ],
+)
+def test_time_is_dealt_to_what_is_distilled(
+    seconds: float, epochs: dict[int, float], chain_run: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """A step of a network of 50 % takes 50 s / an epoch's steps, and so on."""
+    context = load_evaluator(chain_run.folder).context
+    per_epoch = context.task_data.steps_per_epoch(context.config.supernet.batch_size)
+    made = candidates.plan_distillation
+    monkeypatch.setattr(candidates, "load_repaired", lambda *_: None)
+    monkeypatch.setattr(candidates, "plain_update", lambda *_, **__: None)
+    monkeypatch.setattr(candidates, "seconds_per_step", lambda *_: 50.0 / per_epoch)
+    monkeypatch.setattr(candidates, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(RunFolder, "note", lambda *_: None)  # neither an earlier plan, nor a new one
+    steps = made(context, list(epochs), seconds)
+    assert steps == {f"{DISTILLED}-{share}": round(part * per_epoch) for share, part in epochs.items()}
+    left_out = [share for share, part in epochs.items() if not part]
+    assert ("no time to train networks of" in caplog.text) == bool(left_out)
+
+
 def test_shares_are_those_of_the_first_cost(given: dict[str, Any], tmp_path: Path) -> None:
     """With latency the chain is cut by the table of measured blocks."""
     run = compressed(tmp_path / "run", **given, objectives=("latency_ms",), trials=14)
@@ -92,6 +161,11 @@ def test_shares_are_those_of_the_first_cost(given: dict[str, Any], tmp_path: Pat
         ({"teacher": "in-place"}, "--strategy teacher needs a teacher that stays as it is"),
         ({"order": "none"}, "--space chain is made of importance scores"),
         ({"method": "standard", "teacher": "in-place"}, "--teacher means nothing for --method standard"),
+        ({"method": "standard", "distil_epochs": 1.0}, "--distil-epochs means nothing for --method standard"),
+        (
+            {"space": "small", "distil_epochs": 1.0},
+            "--distil-epochs trains members of --space chain, got --space small",
+        ),
     ],
 )
 def test_contradictions_get_one_line(

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, create_trial
 
 from archwright.cli.main import main
 from archwright.compression.run import FinishedRun
-from archwright.compression.selection import BANDS, RESCORED, Finalist, choose_members, find_finalists
+from archwright.compression.selection import BANDS, RESCORED, Finalist, best_of_bands, choose_members, find_finalists
 from archwright.search import front
 from archwright.statistics.paired import PairedErrors, RowOutcomes
 from archwright.store import RunFolder
@@ -163,6 +163,26 @@ def test_inside_a_band_the_smallest_within_one_standard_error() -> None:
     assert [member.name for member in choose_members(finalists, near)] == ["0"]
     far = PairedErrors({"0": outcomes(0.25, 1), "1": outcomes(0.25, 2), "2": outcomes(0.15, 3)})
     assert [member.name for member in choose_members(finalists, far)] == ["2"]
+
+
+def distilled(number: int, size: int, error: float) -> Finalist:
+    """A network that was trained by itself."""
+    return Finalist(trial(number, size, error), {"source": f"distilled-{size}"}, (), size / 100)
+
+
+def test_a_distilled_network_comes_before_smaller_ones_that_are_not_surely_better() -> None:
+    shared = find_finalists(evaluator_of(), [trial(0, 41, 0.1), trial(1, 45, 0.1)])
+    alone = distilled(2, 49, 0.1)
+    near = PairedErrors({"0": outcomes(0.15, 1), "1": outcomes(0.153, 2), "2": outcomes(0.153, 3)})
+    assert [member.name for member in choose_members([*shared, alone], near)] == ["2"]
+    far = PairedErrors({"0": outcomes(0.15, 1), "1": outcomes(0.153, 2), "2": outcomes(0.25, 3)})
+    assert [member.name for member in choose_members([*shared, alone], far)] == ["0"]
+
+
+def test_distilled_networks_are_scored_again_even_with_bad_luck() -> None:
+    shared = find_finalists(evaluator_of(), [trial(n, 41 + n, 0.1) for n in range(RESCORED)])
+    again = best_of_bands([*shared, distilled(7, 49, 0.4)])
+    assert [finalist.trial.number for finalist in again] == [*range(RESCORED), 7]
 
 
 def test_the_best_three_of_every_band_are_scored_again() -> None:

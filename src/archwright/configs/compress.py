@@ -228,7 +228,8 @@ class SupernetOptions:
     """Of networks that are pruned without training: what is done to the weights that are left, on training rows."""
     shares: tuple[str, ...] = option((), metavar="N%,N%")
     """Methods retraining-free, head-pruning and magnitude: sizes to prune to, of the non-embedding parameters
-    (retraining-free: of their FLOPs); 90%, 80% and so on to 10% if not said. Each is a network on disk."""
+    (retraining-free with --preset paper: of their FLOPs); 90%, 80% and so on to 10% if not said. Each is a network on
+    disk."""
     train_embeddings: bool = False
     """Train the embedding tables too; they are half of a small model, and each step pays for all of their rows."""
     fisher_trust: float = option(0.2, minimum=0, maximum=1)

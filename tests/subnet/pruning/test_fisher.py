@@ -13,7 +13,7 @@ from archwright.errors import BadInput
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.pruning.fisher import fisher_block, prunable_flops, rearrange_masks, search_masks, swap_greedily
 from archwright.subnet.pruning.gradients import MaskGradients
-from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, positions, sizes
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec, nonembedding_parameters, positions, sizes
 from tests.anatomies import encoder
 from tests.tiny import DECODERS, STOCK, shared_tiny
 
@@ -108,6 +108,20 @@ def test_the_limit_holds_for_every_family_and_room_is_used(name: str) -> None:
         unit = prunable_flops(of, (LayerSpec(0, 1), LayerSpec(0, 0), LayerSpec(0, 0)), 7)
         assert room >= 0
         assert room < unit or all(units == of.units for _, units in sizes(spec))
+
+
+@pytest.mark.parametrize("name", STOCK)
+def test_shares_may_be_of_the_parameters(name: str) -> None:
+    """Then a network of half the parameters is found within a budget of half; what cannot be pruned counts too."""
+    of = read_anatomy(shared_tiny(name, None, "lm" if name in DECODERS else "classification").config)
+    whole = nonembedding_parameters(of, of.full)
+    fixed = nonembedding_parameters(of, (LayerSpec(0, 0),) * of.layers)
+    unit = nonembedding_parameters(of, (LayerSpec(0, 1), LayerSpec(0, 0), LayerSpec(0, 0))) - fixed
+    for alpha, seed in product((0.35, 0.5, 0.8), range(3)):
+        spec = search_masks(of, random_gradients(of, seed), alpha, length=7, cost=nonembedding_parameters)
+        kept = nonembedding_parameters(of, spec)
+        assert kept <= max(fixed, alpha * whole)
+        assert kept > alpha * whole - unit or all(units == of.units for _, units in sizes(spec)) or kept == fixed
 
 
 def quadratic(fisher: np.ndarray, on: np.ndarray) -> float:

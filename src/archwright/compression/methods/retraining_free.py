@@ -20,6 +20,7 @@ from archwright.subnet.importance import ImportanceOrder
 from archwright.subnet.pruning import REPAIRS
 from archwright.subnet.pruning.baselines import prune_by_fisher
 from archwright.subnet.pruning.streams import record_streams
+from archwright.subnet.spec import nonembedding_parameters
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import save_network
 
@@ -51,7 +52,10 @@ class TunedWeights:
 
 
 def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
-    """One network per share of the FLOPs; after an interruption those that are missing."""
+    """One network per share of the non-embedding parameters; after an interruption those that are missing.
+
+    With --preset paper shares are of the FLOPs, as published.
+    """
     whole, repair = read_anatomy(original.config), REPAIRS[context.config.supernet.repair]
     with context.run.phase("prune"):
         batches = sample_batches(context, least=CALIBRATION_TOKENS)
@@ -60,6 +64,7 @@ def prepare(context: RunContext, original: PrunedNetwork, order: ImportanceOrder
             length=context.length,
             trust=context.config.supernet.fisher_trust,
             span=TASK_KINDS[context.task_data.task.kind].importance_span,
+            cost=None if context.config.supernet.preset == "paper" else nonembedding_parameters,
         )
         specs = chosen.values()
         recording = record_streams(original, batches)

@@ -1,6 +1,6 @@
 """The baselines, one function each: a trained network in, what to keep of it out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from archwright.subnet.pruning.scores import (
     select_heads,
     select_randomly,
 )
-from archwright.subnet.spec import LayerSpec, SubnetSpec
+from archwright.subnet.spec import Anatomy, LayerSpec, SubnetSpec
 
 Shares = Sequence[float]
 """Wanted shares of the non-embedding parameters, 0 to 1."""
@@ -63,13 +63,14 @@ def prune_by_fisher(
     length: int,
     trust: float = TRUST,
     span: int | None = None,
+    cost: Callable[[Anatomy, SubnetSpec], float] | None = None,
 ) -> dict[float, SubnetSpec]:
-    """For every alpha, the share of FLOPs kept, a sub-network by Fisher information: the first two phases of
+    """For every alpha, the share of the cost kept, a sub-network by Fisher information: the first two phases of
     retraining-free pruning (Kwon et al. 2022), of which a repair is the third.
 
-    `length` is the number of tokens of the text whose FLOPs count, `trust` the weight of what is off the diagonal of a
-    Fisher block.
+    The cost is that of the paper if none is given: FLOPs of a text of `length` tokens. `trust` is the weight of what is
+    off the diagonal of a Fisher block.
     """
     anatomy, gradients = read_anatomy(network.config), mask_gradients(network, batches, loss, span=span)
-    specs = {alpha: search_masks(anatomy, gradients, alpha, length=length) for alpha in alphas}
+    specs = {alpha: search_masks(anatomy, gradients, alpha, length=length, cost=cost) for alpha in alphas}
     return dict(zip(specs, rearrange_masks(list(specs.values()), gradients, trust), strict=True))

@@ -1,7 +1,8 @@
 """Masks by the Fisher information of the loss: retraining-free pruning's first two phases (Kwon et al. 2022)."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,32 +24,41 @@ SMALL = 1e-12
 """A swap must gain more than this share of the layer's Fisher information, so that rounding cannot go on forever."""
 
 
-def search_masks(anatomy: Anatomy, gradients: MaskGradients, alpha: float, *, length: int) -> SubnetSpec:
-    """Phase 1: the heads and units whose removal costs the least Fisher information under a limit on the FLOPs.
+def search_masks(
+    anatomy: Anatomy,
+    gradients: MaskGradients,
+    alpha: float,
+    *,
+    length: int,
+    cost: Callable[[Anatomy, SubnetSpec], float] | None = None,
+) -> SubnetSpec:
+    """Phase 1: the heads and units whose removal costs the least Fisher information under a limit on the cost.
 
     Heads and units are each ranked by the diagonal over all layers; every number of heads leaves room for a number of
-    units, and the best pair wins (Algorithm 1). `alpha` is the share kept of what heads and units compute for a text
-    of `length` tokens: embeddings and task head, which cannot be pruned, do not count.
+    units, and the best pair wins (Algorithm 1). `alpha` is the share of the cost that is kept. Without a cost it is
+    that of the paper, what heads and units compute for a text of `length` tokens: embeddings and task head, which
+    cannot be pruned, do not count.
     """
     if not 0 < alpha <= 1:
-        raise BadInput(f"alpha must be above 0 and at most 1, got {alpha}; it is the share of the FLOPs that is kept.")
+        raise BadInput(f"alpha must be above 0 and at most 1, got {alpha}; it is the share of the cost that is kept.")
+    measure = cost or partial(prunable_flops, length=length)
     heads, units = ([as_array(part) for part in parts] for parts in fisher_diagonal(gradients))
     best_heads, best_units = (np.argsort(-np.concatenate(scores), kind="stable") for scores in (heads, units))
     lost_heads, lost_units = lost_scores(heads, best_heads), lost_scores(units, best_units)
-    budget = alpha * prunable_flops(anatomy, anatomy.full, length)
+    budget = alpha * measure(anatomy, anatomy.full)
     pairs = []
     for n in range(len(best_heads) + 1):
 
         def exceeds(m: int, n: int = n) -> bool:
             pairs = zip(split_mask(heads, best_heads[:n]), split_mask(units, best_units[:m]), strict=True)
             spec = tuple(LayerSpec(int(h.sum()), int(u.sum())) for h, u in pairs)
-            return prunable_flops(anatomy, spec, length) > budget
+            return measure(anatomy, spec) > budget
 
         m = bisect_left(range(len(best_units) + 1), True, key=exceeds) - 1
         if m < 0:
             break
         pairs.append((lost_heads[n] + lost_units[m], n, m))
-    _, n, m = min(pairs)
+    _, n, m = min(pairs, default=(0.0, 0, 0))  # nothing is left where what cannot be pruned costs more
     return spec_from_masks(split_mask(heads, best_heads[:n]), split_mask(units, best_units[:m]))
 
 
