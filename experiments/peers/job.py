@@ -25,6 +25,7 @@ ABLATION = {
     "smallest-empty": "archwright",
     "repair-none": "archwright",
     "no-candidates": "archwright",
+    "no-distillation": "archwright",
     "retraining-free-mask": "retraining-free",
     "retraining-free-unrepaired": "retraining-free",
 }

@@ -27,10 +27,11 @@ METHODS = {
     "repair-none": ["--repair", "none"],
     "smallest-empty": [],
     "no-candidates": [],
+    "no-distillation": ["--distil-epochs", "0"],
     "retraining-free-mask": ["--method", "retraining-free", "--repair", "mask"],
     "retraining-free-unrepaired": ["--method", "retraining-free", "--repair", "none"],
 }
-"""Name of a method here -> options of `archwright compress`; the last seven are without one part."""
+"""Name of a method here -> options of `archwright compress`; the last eight are without one part."""
 RECOVER_EPOCHS = 3.0
 
 

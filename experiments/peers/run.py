@@ -49,10 +49,11 @@ MODULES = {
     "smallest-empty": "ours",
     "repair-none": "ours",
     "no-candidates": "ours",
+    "no-distillation": "ours",
     "retraining-free-mask": "ours",
     "retraining-free-unrepaired": "ours",
 }
-"""Method -> the module that runs it; the last seven are methods of ours without one of their parts."""
+"""Method -> the module that runs it; the last eight are methods of ours without one of their parts."""
 DECODER_MODULES = {
     "optipfair-width": "optipfair_peer",
     "optipfair-depth": "optipfair_peer",

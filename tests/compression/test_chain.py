@@ -117,15 +117,15 @@ def test_a_budget_is_distilled_first_and_nothing_larger(given: dict[str, Any], t
     ("seconds", "epochs"),
     [
         (1000.0, {50: 3.0, 30: 3.0, 20: 3.0}),  # enough for all
-        (200.0, {50: 2.0, 30: 2.0, 20: 2.0}),  # an epoch of all three takes 100 s
-        (90.0, {50: 90 / 80, 30: 90 / 80, 20: 0.0}),  # too little for one of all: the least useful has none
+        (200.0, {50: 1.4, 30: 7 / 3, 20: 3.0}),  # 70 s for each; the smallest takes 60 for its three epochs
+        (90.0, {50: 0.9, 30: 1.5, 20: 0.0}),  # 30 s are too little for the largest: the least useful has none
         (10.0, {50: 0.0, 30: 0.0, 20: 0.0}),
     ],
 )
 def test_time_is_dealt_to_what_is_distilled(
     seconds: float, epochs: dict[int, float], chain_run: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    """A step of a network of 50 % takes 50 s / an epoch's steps, and so on."""
+    """An epoch of a network of 50 % takes 50 s, and so on."""
     context = load_evaluator(chain_run.folder).context
     per_epoch = context.task_data.steps_per_epoch(context.config.supernet.batch_size)
     made = candidates.plan_distillation

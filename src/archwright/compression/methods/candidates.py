@@ -52,6 +52,8 @@ PRUNED_DECODERS = (
 """The same for language models, whose sub-networks repair helps most."""
 FEWEST_EPOCHS = 1.0
 """Passes over the training rows below which a network that is trained by itself is no fair candidate."""
+FEWEST_DISTILLED = 0.75
+"""The same where the training begins with a repaired network."""
 APART = 5
 """Percent of the cost by which a size differs from a budget to be worth a training beside that of the budget."""
 
@@ -185,8 +187,7 @@ def load_repaired(context: RunContext, share: int) -> PrunedNetwork:
 def plan_distillation(context: RunContext, shares: list[int], deadline: float | None) -> dict[str, int]:
     """Steps of every training by source; 0 for those without time. Counted once per run.
 
-    A step takes as long as its share of the cost, so timing one tells the others. With too little time for at least
-    FEWEST_EPOCHS of all, the least useful are left out.
+    A step takes its network's share of the cost, so that timing one tells the others.
     """
     run, group, sources = context.run, context.group, [f"{DISTILLED}-{share}" for share in shares]
     plan = run.note("plan") or {}
@@ -194,23 +195,39 @@ def plan_distillation(context: RunContext, shares: list[int], deadline: float | 
     if not shares or len(noted) == len(sources):
         return {source: int(noted[source]) for source in sources}
     per_epoch = context.task_data.steps_per_epoch(context.config.supernet.batch_size)
-    epochs, chosen = distil_epochs(context), list(shares)
+    epochs = dict.fromkeys(shares, distil_epochs(context))
     if deadline is not None:
         network = load_repaired(context, shares[0])
         update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
         step = seconds_per_step(network, update, context.task_data, context.config.supernet, group)
-        left, epoch = group.agree(deadline - monotonic()), per_epoch * step / shares[0]
-        fewest = min(FEWEST_EPOCHS, epochs)
-        while chosen and left < fewest * epoch * sum(chosen):
-            chosen.pop()
-        epochs = min(epochs, left / (epoch * sum(chosen))) if chosen else 0.0
-        if len(chosen) < len(shares):
-            words = [f"{share} %" for share in shares[len(chosen) :]]
-            logger.warning("no time to train networks of %s by themselves; raise --minutes", ", ".join(words))
-    steps = {source: max(1, round(epochs * per_epoch)) for source in sources[: len(chosen)]}
-    steps = group.agree({**dict.fromkeys(sources, 0), **steps})
+        seconds = group.agree(deadline - monotonic())
+        epochs = deal_time(epochs, seconds, {share: per_epoch * step * share / shares[0] for share in shares})
+        left_out = [f"{share} %" for share, part in epochs.items() if not part]
+        if left_out:
+            logger.warning("no time to train networks of %s by themselves; raise --minutes", ", ".join(left_out))
+    steps = group.agree(
+        {source: round(epochs[share] * per_epoch) for source, share in zip(sources, shares, strict=True)}
+    )
     run.note("plan", {**plan, **steps})
     return steps
+
+
+def deal_time(epochs: Mapping[int, float], seconds: float, per_epoch: Mapping[int, float]) -> dict[int, float]:
+    """Epochs by share: equal time for all, at most as many epochs as given.
+
+    Small networks, which need their training most, so have the most epochs, and what they do not need goes to larger
+    ones. While one has fewer than FEWEST_DISTILLED, the last, which is the least useful, is left out.
+    """
+    chosen = list(epochs)
+    while chosen:
+        dealt, left = dict.fromkeys(epochs, 0.0), seconds
+        for n, share in enumerate(sorted(chosen)):
+            taken = min(epochs[share] * per_epoch[share], left / (len(chosen) - n))
+            dealt[share], left = taken / per_epoch[share], left - taken
+        if all(dealt[share] >= min(FEWEST_DISTILLED, epochs[share]) for share in chosen):
+            return dealt
+        chosen.pop()
+    return dict.fromkeys(epochs, 0.0)
 
 
 def drop_layers(
