@@ -102,11 +102,12 @@ def test_no_epochs_distil_nothing(given: dict[str, Any], tmp_path: Path) -> None
 
 
 def test_a_budget_is_distilled_first_and_nothing_larger(given: dict[str, Any], tmp_path: Path) -> None:
-    run = compressed(tmp_path / "run", **given, params="46%", distil_epochs=0.1, trials=3)
+    run = compressed(tmp_path / "run", **given, params="46%", distil_epochs=0.01, trials=3)
     evaluator = load_evaluator(run.folder)
     assert isinstance(evaluator.space, ChainSpace)
     shares = distilled_shares(evaluator.context, evaluator.space)
     assert shares[1:] == [30, 20, 40]
+    assert all(f"{DISTILLED}-{share}" in read_candidates(evaluator.context) for share in shares)  # of one step each
     assert 40 < shares[0] <= 46
     fit = parameter_budget(evaluator.context, evaluator.space)
     assert fit(evaluator.space.chain.spec(shares[0] / 100))

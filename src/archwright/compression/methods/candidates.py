@@ -205,9 +205,8 @@ def plan_distillation(context: RunContext, shares: list[int], deadline: float | 
         left_out = [f"{share} %" for share, part in epochs.items() if not part]
         if left_out:
             logger.warning("no time to train networks of %s by themselves; raise --minutes", ", ".join(left_out))
-    steps = group.agree(
-        {source: round(epochs[share] * per_epoch) for source, share in zip(sources, shares, strict=True)}
-    )
+    counts = {share: max(1, round(part * per_epoch)) if part else 0 for share, part in epochs.items()}
+    steps = group.agree({f"{DISTILLED}-{share}": count for share, count in counts.items()})
     run.note("plan", {**plan, **steps})
     return steps
 
