@@ -195,7 +195,7 @@ def test_int8_files_are_judged_by_vectors_of_their_states(scored: Any, tmp_path:
     "options",
     [
         {"method": "layer-dropping", "epochs": 0.5},
-        {"method": "retraining-free", "epochs": 3.0},
+        {"method": "retraining-free", "epochs": 2.0},
         {"vocabulary": "task", "embedding_rank": 16},
         {"strategy": "full", "teacher": "in-place", "metric": "neighbour_recall"},
     ],

@@ -102,7 +102,7 @@ def test_calibration_alone_prunes_to_the_sizes_that_were_asked_for(
     llama: Path, texts: dict[str, Any], tmp_path: Path
 ) -> None:
     given = {**texts, "weights": "checkpoint", "original_epochs": 0.0, "method": "retraining-free"}
-    run = compressed(tmp_path / "run", model=str(llama), **given, shares=("80%", "0.5"), test_rows=2, epochs=3.0)
+    run = compressed(tmp_path / "run", model=str(llama), **given, shares=("80%", "0.5"), test_rows=2, epochs=2.0)
     networks = sorted((tmp_path / "run" / "networks").iterdir())
     assert run.result["selection"]["rescored"] == 3 and len(networks) <= 2
     assert len(run.result["trials"]) == 3 and all(precisions(network) == {"BF16"} for network in networks)
