@@ -175,6 +175,9 @@ def test_a_distilled_network_comes_before_smaller_ones_that_are_not_surely_bette
     alone = distilled(2, 49, 0.1)
     near = PairedErrors({"0": outcomes(0.15, 1), "1": outcomes(0.153, 2), "2": outcomes(0.153, 3)})
     assert [member.name for member in choose_members([*shared, alone], near)] == ["2"]
+    between = PairedErrors({"0": outcomes(0.15, 1), "1": outcomes(0.16, 2), "2": outcomes(0.165, 3)})
+    assert between.is_better("0", "2") and not between.is_better("0", "2", by=2.0)
+    assert [member.name for member in choose_members([*shared, alone], between)] == ["2"]
     far = PairedErrors({"0": outcomes(0.15, 1), "1": outcomes(0.153, 2), "2": outcomes(0.25, 3)})
     assert [member.name for member in choose_members([*shared, alone], far)] == ["0"]
 

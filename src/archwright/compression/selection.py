@@ -126,9 +126,11 @@ def choose_members(finalists: Sequence[Finalist], errors: PairedErrors) -> list[
 def choose_of_band(finalists: Sequence[Finalist], errors: PairedErrors) -> Finalist:
     """The smallest of those that the best does not beat by more than one standard error of the difference.
 
-    Distilled ones come before all others: they were better than shared weights of their size wherever that was
-    measured, by about as much as the standard error of a few hundred rows.
+    A distilled one comes before all others that are not better by more than SURELY standard errors: distillation is
+    worth about a point, as much as one standard error on a few hundred rows, and the best of many others is best by
+    luck.
     """
     best = min(finalists, key=lambda finalist: (errors.error(finalist.name), finalist.size))
-    near = [finalist for finalist in finalists if not errors.is_better(best.name, finalist.name)]
-    return min(near, key=lambda finalist: (not finalist.distilled, finalist.size, errors.error(finalist.name)))
+    alone = [f for f in finalists if f.distilled and not errors.is_better(best.name, f.name, by=SURELY)]
+    near = alone or [finalist for finalist in finalists if not errors.is_better(best.name, finalist.name)]
+    return min(near, key=lambda finalist: (finalist.size, errors.error(finalist.name)))

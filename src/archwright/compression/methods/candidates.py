@@ -6,6 +6,7 @@ weights that all sizes share. Beside them stand cuts of the super-network and th
 network in the run folder. With --minutes all have a part of the time.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 
@@ -52,8 +53,6 @@ PRUNED_DECODERS = (
 """The same for language models, whose sub-networks repair helps most."""
 FEWEST_EPOCHS = 1.0
 """Passes over the training rows below which a network that is trained by itself is no fair candidate."""
-FEWEST_DISTILLED = 0.75
-"""The same where the training begins with a repaired network."""
 APART = 5
 """Percent of the cost by which a size differs from a budget to be worth a training beside that of the budget."""
 
@@ -77,13 +76,17 @@ def prepare_candidates(context: RunContext, order: ImportanceOrder) -> None:
         with group.first_ahead():  # the others train what the first one has repaired
             networks = {"original": original, "repaired": supernet}
             specs = prune(context, space, networks, deadline, bar) if group.first else {}
-        specs = {**distil(context, space, distilled, deadline, bar), **specs}
+        alone = distil(context, space, distilled, deadline, bar)
+        begun = {source.replace(DISTILLED, "original") for source in alone}  # what these were before is no candidate
+        specs = {**alone, **{source: spec for source, spec in specs.items() if source not in begun}}
         for source, spec in dropped.items():
             if parameter_budget(context, space)(spec) and drop_layers(context, original, source, spec, deadline):
                 specs[source] = spec
             bar.advance()
     if group.first:
         write_candidates(context, specs)
+        for source in begun:
+            shutil.rmtree(context.run.networks / source, ignore_errors=True)
 
 
 def distilled_shares(context: RunContext, space: ChainSpace) -> list[int]:
@@ -215,7 +218,7 @@ def deal_time(epochs: Mapping[int, float], seconds: float, per_epoch: Mapping[in
     """Epochs by share: equal time for all, at most as many epochs as given.
 
     Small networks, which need their training most, so have the most epochs, and what they do not need goes to larger
-    ones. While one has fewer than FEWEST_DISTILLED, the last, which is the least useful, is left out.
+    ones. While one has fewer than FEWEST_EPOCHS, the last, which is the least useful, is left out.
     """
     chosen = list(epochs)
     while chosen:
@@ -223,7 +226,7 @@ def deal_time(epochs: Mapping[int, float], seconds: float, per_epoch: Mapping[in
         for n, share in enumerate(sorted(chosen)):
             taken = min(epochs[share] * per_epoch[share], left / (len(chosen) - n))
             dealt[share], left = taken / per_epoch[share], left - taken
-        if all(dealt[share] >= min(FEWEST_DISTILLED, epochs[share]) for share in chosen):
+        if all(dealt[share] >= min(FEWEST_EPOCHS, epochs[share]) for share in chosen):
             return dealt
         chosen.pop()
     return dict.fromkeys(epochs, 0.0)
