@@ -96,7 +96,13 @@ WRITERS: dict[str, Callable[[list[dict[str, Any]]], list[str]]] = {
 
 def compressed(out: Path, **options: Any) -> Any:
     """A run by the Python API."""
-    return aw.compress(**{**QUICK, "out": out, **options})
+    return aw.compress(**{**QUICK, **without_distillation(options), "out": out, **options})
+
+
+def without_distillation(options: Mapping[str, Any]) -> dict[str, float]:
+    """What keeps a search along the chain from training networks by themselves, which few tests are about."""
+    shared = options.get("method", "weight-sharing") == "weight-sharing" and not options.get("compare")
+    return {"distil_epochs": 0.0} if shared and "preset" not in options else {}
 
 
 def words_of(command: str, *positional: Any, **options: Any) -> list[str]:

@@ -37,7 +37,7 @@ SOURCES = [
 
 @pytest.fixture(scope="module")
 def chain_run(given: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return compressed(tmp_path_factory.mktemp("chain") / "run", **given, trials=40)
+    return compressed(tmp_path_factory.mktemp("chain") / "run", **given, trials=40, distil_epochs=None)
 
 
 def test_the_teacher_answers_once_for_all_rows(chain_run: Any) -> None:
@@ -62,10 +62,10 @@ def test_candidates_are_trials_of_the_same_study(chain_run: Any) -> None:
 
 def test_more_trials_find_the_candidates_that_may_be_needed(given: dict[str, Any], tmp_path: Path) -> None:
     """The front is chosen again, also among candidates that were not on it before."""
-    run = compressed(tmp_path / "run", **given, trials=30)
+    run = compressed(tmp_path / "run", **given, trials=30, distil_epochs=1.0)
     before = {member["source"] for member in run.front}
     kept = {path.name for path in run.folder.networks.iterdir()}
-    more = compressed(tmp_path / "run", **given, trials=34)
+    more = compressed(tmp_path / "run", **given, trials=34, distil_epochs=1.0)
     assert before - {SUPERNET} <= kept < set(SOURCES)
     assert len(more.result["trials"]) == 34
 

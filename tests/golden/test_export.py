@@ -27,7 +27,7 @@ EXPORTS: dict[str, tuple[str, int, str]] = {
     "encoder hf-padded": ("weight-sharing", 6, "hf-padded"),
     "encoder compact": ("weight-sharing", 6, "compact"),
     "encoder compact original": ("weight-sharing", -1, "compact"),
-    "encoder compact tuned": ("retraining-free", 7, "compact"),
+    "encoder compact tuned": ("retraining-free", 6, "compact"),
     "encoder onnx": ("weight-sharing", 6, "onnx"),
     "decoder hf": ("lm", -1, "hf"),
     "decoder hf-padded": ("lm", 1, "hf-padded"),

@@ -44,8 +44,8 @@ from archwright.training.task_data import save_network
 
 DISTILLED_SHARES = (50, 30, 20, 40, 60)
 """Percent of the cost of the members of the chain that are trained by themselves, the most useful first."""
-PRUNED = (*(("original", share) for share in (*DISTILLED_SHARES, 80)), ("repaired", 40), ("repaired", 20))
-"""Pruned without training, the most useful first: of which network, and the percent of the cost that is left."""
+PRUNED = (("original", 80), ("repaired", 40), ("original", 60), ("repaired", 20))
+"""Pruned without training, beside what is distilled: of which network, and the percent of the cost that is left."""
 PRUNED_DECODERS = (
     *(("repaired", 50), ("repaired", 80), ("original", 80), ("repaired", 90)),
     *(("repaired", 65), ("original", 50), ("repaired", 35), ("repaired", 20)),
