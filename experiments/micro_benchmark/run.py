@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 SHIPPED, KEPT_APART, BARS = TABLES / FILE, HERE / "held_out" / FILE, HERE / "bars.json"
 ROWS, JUDGED_ROWS = 64, 1024
 STOPS = sorted({*SHORT, *BUDGETS.values()})
-"""Steps after which a network is judged: two short trainings, and 1/8 (the second of them), 1/4, 1/2 and all."""
+"""Steps after which a network is judged: two short trainings, and 1/8, 1/4, 1/2 and all."""
 TAIL = 0.25
 """Share of the steps up to a budget over which weights are averaged for judging."""
 RATE, TABLE_RATE, WARM = 0.01, 0.003, 25

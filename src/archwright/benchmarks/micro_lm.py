@@ -18,13 +18,13 @@ from archwright.spaces.micro_lm import LAYER, MicroLmSpace
 ORIGIN = "https://huggingface.co/datasets/Salesforce/wikitext"
 LICENCE = "CC BY-SA (text), results of this project"
 FILE, TABLES = "micro_lm.csv", Path(__file__).parent / "tables"
-STEPS, SHORT = 800, (50, 100)
+STEPS, SHORT = 1600, (50, 100)
 BUDGETS = {"loss": STEPS, "loss_half": STEPS // 2, "loss_quarter": STEPS // 4, "loss_eighth": STEPS // 8}
 """Targets by the steps after which they were measured."""
 SEEDS = (0, 1)
 USUAL, SLOWER = 1.0, 0.5
 CAUTION = (
-    "networks of 40,000 to 400,000 parameters after 0.8M words: what holds here need not hold for large ones; "
+    "networks of 40,000 to 400,000 parameters after 1.6M words: what holds here need not hold for large ones; "
     "short trainings are the beginnings of the same runs"
 )
 Runs = dict[tuple[int, float], dict[int, Mapping[str, str]]]
