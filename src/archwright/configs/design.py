@@ -106,6 +106,21 @@ class DesignOutputOptions:
 
 
 @dataclass(frozen=True)
+class DesignRivalOptions:
+    """What else is to be had at this size."""
+
+    rivals: tuple[str, ...] = option((), choices=members("rivals", "RIVALS"))
+    """Train the found design, filled from MiniLM, on --rivals-task, then these other ways to a network of its size, and
+    show all in one table. The design and each rival take --rivals-minutes."""
+    rivals_task: str | None = None
+    """Labelled rows that they learn (movie-reviews, glue/SST-2, ...); movie-reviews if not said."""
+    rivals_data: Path | None = None
+    """Folder with the files of a GLUE task."""
+    rivals_minutes: float = option(10.0, above=0)
+    """Wall-clock for each."""
+
+
+@dataclass(frozen=True)
 class DesignConfig:
     """All options of `archwright design`."""
 
@@ -116,3 +131,4 @@ class DesignConfig:
     one_shot: OneShotOptions = field(default_factory=OneShotOptions)
     scoring: DesignScoringOptions = field(default_factory=DesignScoringOptions)
     output: DesignOutputOptions = field(default_factory=DesignOutputOptions)
+    rivals: DesignRivalOptions = field(default_factory=DesignRivalOptions)
