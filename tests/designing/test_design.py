@@ -208,8 +208,8 @@ BAD: dict[str, tuple[Options, str]] = {
     "one-shot by a proxy": ({"method": "spos", "proxy": ("v_pca",)}, "--proxy has no effect on accuracies"),
     "one-shot in processes": ({"method": "spos", "workers": 3}, "--workers has no effect on accuracies"),
     "one-shot of a task on text": (
-        {"method": "spos", "task": "movie-reviews"},
-        "--length, --text have no effect beside --task",
+        {"method": "spos", "task": "movie-reviews", "teacher": "none"},
+        "--length, --text have no effect beside --task and --teacher none",
     ),
     "one-shot data of no task": ({"method": "spos", "data": Path("nowhere")}, "--data needs --task"),
     "a file as the folder": ({"out": Path(__file__)}, f"File exists: {__file__}"),

@@ -7,18 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import archwright as aw
 from archwright.configs import design as do
 from archwright.designing.limits import DesignLimits
+from archwright.designing.one_shot import load_stages
 from archwright.designing.one_shot_objectives import load_task_objective
+from archwright.designing.one_shot_teaching import load_text_stage
 from archwright.designing.prefix_cache import LayerRuns
 from archwright.designing.report import leanings, shares
 from archwright.errors import BadInput, Failed
+from archwright.networks.nlu.supernet import path
 from archwright.spaces import ARCHITECTURES
+from archwright.spaces.nlu import NluSpace
+from archwright.training.recipes import PRESETS
 from experiments.speed.design import Round, bench_design, ratios, same
 from experiments.speed.ratios import BenchConfig
 from tests.training.pipeline.tables import glue_folder, squad_folder
+
+SPACE = NluSpace("tiny")
 
 
 @pytest.mark.parametrize("space", ARCHITECTURES)
@@ -78,6 +86,7 @@ def test_the_bench_notices_a_wrong_score(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 SHORT = {"method": "spos", "steps": 2, "batch_size": 2, "validation_rows": 4, "population": 2, "generations": 2}
+ALONE = {"teacher": "none"}
 
 
 def shot(options: dict[str, Any], *idle: str) -> dict[str, Any]:
@@ -86,13 +95,64 @@ def shot(options: dict[str, Any], *idle: str) -> dict[str, Any]:
 
 
 def test_one_shot_search_trains_once_and_judges_paths(options: dict[str, Any]) -> None:
-    once = aw.design(**shot(options)).as_json()
+    once = aw.design(**shot(options), **ALONE).as_json()
     (weights,) = options["out"].glob("supernet-*.safetensors")
     written = weights.stat().st_mtime_ns
-    again = aw.design(**shot(options)).as_json()
+    again = aw.design(**shot(options), **ALONE).as_json()
     assert once["proxies"] == ["validation accuracy of hidden words"] and 0 <= once["score"] <= 1
     assert again["history"] == once["history"] and again["judged"]["looked"] == 0
     assert weights.stat().st_mtime_ns == written
+
+
+def test_two_stages_of_a_taught_super_network(
+    options: dict[str, Any], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The teacher's states on text, then its states and answers on a task; the first stage serves other tasks too."""
+    glue, words = glue_folder(tmp_path / "glue", rows=60), {**shot(options), "teacher": str(bert), "batch_size": 8}
+    on_text = aw.design(**words).as_json()
+    assert on_text["proxies"] == ["validation layer loss, negative"] and on_text["score"] < 0
+    (first,) = options["out"].glob("supernet-*.safetensors")
+    written = first.stat().st_mtime_ns
+    on_task = aw.design(**words, task="glue/RTE", data=glue).as_json()
+    text, task = on_task["judged"]["stages"]
+    assert first.stat().st_mtime_ns == written and len(list(options["out"].glob("supernet-*.safetensors"))) == 2
+    assert text["learning_rate"] == 1e-4 and task["learning_rate"] == 4e-4 and text["steps"] == task["steps"] == 2
+    assert task["rows"] == 54 and on_task["proxies"] == ["validation accuracy"] and 0 <= on_task["score"] <= 1
+    assert len(list(options["out"].glob("teacher-*/model"))) == 1
+    assert on_task["judged"]["training_seconds"] > on_text["judged"]["training_seconds"] > 0
+    monkeypatch.setattr("archwright.designing.one_shot.train_network", None)  # nothing is trained again
+    again = aw.design(**words, task="glue/RTE", data=glue).as_json()
+    assert again["history"] == on_task["history"] and again["judged"]["looked"] == 0
+    assert again["judged"]["training_seconds"] == on_task["judged"]["training_seconds"]
+
+
+def test_the_super_network_is_trained_as_the_preset_says(text: Path, tmp_path: Path, bert: Path) -> None:
+    shots = do.OneShotOptions(task="glue/CoLA", data=glue_folder(tmp_path / "glue"), teacher=str(bert))
+    first, second = load_stages(SPACE, shots, do.DesignScoringOptions(text=text, length=8))
+    assert (first.recipe, second.recipe) == (PRESETS["spos"].pretraining, PRESETS["spos"].finetuning)
+    assert first.steps == max(1, round(10 * first.objective.rows / 256)) and second.objective.rows == 43
+
+
+def test_paths_come_nearer_to_the_teacher(text: Path, bert: Path) -> None:
+    shots = do.OneShotOptions(teacher=str(bert), validation_rows=8)
+    objective = load_text_stage(SPACE, shots, do.DesignScoringOptions(text=text, length=16))
+    supernet = SPACE.supernet(generator=torch.Generator().manual_seed(0), vocabulary=objective.vocabulary)
+    learner, optimizer = objective.learner(supernet), None
+    mobile = {f"block.{place}": "mobile-132" for place in range(6)}
+    base = mobile | {"block.2": "base-132", "block.5": "base-132"}
+    scores = {}
+    for name, config in {"mobile": mobile, "base": base}.items():
+        with path(supernet, config):
+            before = learner.score()
+            optimizer = torch.optim.AdamW(learner.model.parameters(), lr=1e-3)
+            for batch in list(objective.batches(0, 8))[:6]:
+                optimizer.zero_grad()
+                learner.update(batch, np.random.default_rng(0), 0.0)
+                optimizer.step()
+            scores[name] = before, learner.score()
+    assert all(after > before for before, after in scores.values())
+    untouched = supernet.encoder.layers[0].blocks["base-792"].ffn.up.weight.grad
+    assert untouched is None and set(learner.model["projections"].mixed) == {"528", "132"}
 
 
 def test_other_labels_are_another_objective(tmp_path: Path) -> None:
@@ -104,7 +164,7 @@ def test_other_labels_are_another_objective(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_one_shot_search_on_labelled_rows(options: dict[str, Any], tmp_path: Path) -> None:
-    of_task = shot(options, "text", "length")
+    of_task = shot(options, "text", "length") | ALONE
     document = aw.design(**of_task, task="movie-reviews").as_json()
     assert document["judged"]["lesson"] == "movie-reviews" and 0 <= document["score"] <= 1
     with pytest.raises(BadInput, match="classes"):

@@ -294,6 +294,8 @@ SEARCHES: dict[str, list[Any]] = {
         "nlu-tiny",
         "--method",
         "spos",
+        "--teacher",
+        "none",
         "--steps",
         2,
         "--batch-size",

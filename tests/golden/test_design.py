@@ -10,7 +10,7 @@ import pytest
 from tests.golden.compare import SCORED, TRAINED, check, without
 from tests.golden.conftest import SEARCHES
 
-TIMED = ("seconds", "latency_ms", "core_seconds", "environment", "archwright")
+TIMED = ("seconds", "latency_ms", "core_seconds", "training_seconds", "environment", "archwright")
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -187,3 +187,9 @@ def test_a_missing_layer_an_unknown_size_and_an_unknown_loss_are_refused() -> No
         NluSpace("huge")
     with pytest.raises(BadInput, match="one of mlm, electra here, got 'lm'"):
         space.network(config, generator=seeded(), loss="lm")
+
+
+@pytest.mark.parametrize(("size", "rows"), [("tiny", 16), ("small", 16), ("large", 17)])
+def test_a_batch_has_more_tokens_than_a_state_is_wide(size: str, rows: int) -> None:
+    space = NluSpace(size)
+    assert space.batch == (rows, 64) and rows * 64 > space.sizes.hidden and rows * 64 >= 1024

@@ -9,6 +9,8 @@ from archwright.configs.design import DesignConfig
 from archwright.designing.pipeline import FILE, design_architecture
 from archwright.reports.architecture import draw_architecture
 from archwright.reports.design import design_table
+from archwright.reports.rivals import rivals_table
+from archwright.rivals.pipeline import add_design_rivals, check_design_rivals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,11 +40,19 @@ class DesignResult:
     def show(self, console: "Console") -> None:
         console.print(draw_architecture(self.document.get("layers") or ()), highlight=False, markup=False)
         console.print(design_table(self.document))
+        if self.document.get("rivals"):
+            console.print(rivals_table(self.document["rivals"]))
         for file in (self.folder / FILE, self.page):
             console.print(f"{file.suffix[1:]}: {file}", soft_wrap=True, highlight=False)
 
 
 def design(config: DesignConfig) -> DesignResult:
-    """The design with the highest score within the limits, one search per seed; the best of them is the answer."""
+    """The design with the highest score within the limits, one search per seed; the best of them is the answer.
+
+    With rivals it is trained on a task, and other ways to a network of its size beside it.
+    """
+    check_design_rivals(config)
     document, page = design_architecture(config)
+    if config.rivals.rivals:
+        document = add_design_rivals(config, document, (config.scoring.out / FILE, page))
     return DesignResult(document, config.scoring.out, page)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from archwright.configs.training import TrainConfig
 from archwright.parallel.launcher import is_first
 from archwright.progress import quiet
+from archwright.reports.rivals import rivals_table
 from archwright.reports.train import train_lines
+from archwright.rivals.pipeline import add_train_rivals, check_train_rivals
 from archwright.training.ablation import ablate_steps
 from archwright.training.glue import train_glue
 from archwright.training.pipeline import evaluate_only, run_training
@@ -39,11 +41,14 @@ class TrainResult:
     def show(self, console: "Console") -> None:
         for line in train_lines(self.document, self.folder) if self.speaks else ():
             console.print(line, highlight=False, soft_wrap=True)
+        if self.speaks and self.document.get("rivals"):
+            console.print(rivals_table(self.document["rivals"]))
 
 
 def train(config: TrainConfig) -> TrainResult:
     """The trained network with its log and its metrics, in a run folder."""
     validate(config)
+    check_train_rivals(config)
     folder = config.output.out or default_folder(config)
     first = is_first()
     with nullcontext() if first else quiet():
@@ -55,4 +60,6 @@ def train(config: TrainConfig) -> TrainResult:
             document = evaluate_only(config)
         else:
             document = run_training(config, folder)
+            if config.checks.rivals:
+                document = add_train_rivals(config, folder, document)
     return TrainResult(document, None if "evaluate_only" in document else folder, speaks=first)

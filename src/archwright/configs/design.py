@@ -71,18 +71,23 @@ class DesignSearchOptions:
 
 @dataclass(frozen=True)
 class OneShotOptions:
-    """How to train the super-network (--method spos)."""
+    """How to train the super-network (--method spos); by default as the preset spos of `train` says."""
 
+    teacher: str = "minilm"
+    """Whose states the super-network learns on --text, and then states and answers on --task: a folder or hub id of a
+    Hugging Face encoder with the same tokenizer, or minilm; none: it learns labels, or words hidden in the text."""
     task: str | None = None
-    """Labelled rows it is trained and judged on (movie-reviews, glue/SST-2, ...); masked words of --text without it."""
+    """Labelled rows (movie-reviews, glue/SST-2, ...): 90 % of the training rows are learnt after the text, on the rest
+    paths are judged. Without it they are judged by how near they come to the teacher's states."""
     data: Path | None = None
     """Folder with the files of a GLUE task."""
-    steps: int = option(200, minimum=1)
-    """Training steps, each on one random path."""
-    batch_size: int = option(16, minimum=1)
-    """Rows of a step."""
-    learning_rate: float = option(1e-4, above=0)
-    """Highest learning rate; it rises over a tenth of the steps and falls to zero."""
+    steps: int | None = option(None, minimum=1)
+    """Training steps of each stage, and of a teacher that learns the task first; each of the super-network's is on one
+    random path. 10 epochs if not said, which takes days on a CPU."""
+    batch_size: int | None = option(None, minimum=1)
+    """Rows of a step; 256 if not said."""
+    learning_rate: float | None = option(None, above=0)
+    """Highest learning rate, which rises over a tenth of the steps and falls to zero; 1e-4 on text, 4e-4 on a task."""
     validation_rows: int = option(128, minimum=1)
     """Rows that a path is judged on."""
 
@@ -106,6 +111,21 @@ class DesignOutputOptions:
 
 
 @dataclass(frozen=True)
+class DesignRivalOptions:
+    """What else is to be had at this size."""
+
+    rivals: tuple[str, ...] = option((), choices=members("rivals", "RIVALS"))
+    """Train the found design, filled from MiniLM, on --rivals-task, then these other ways to a network of its size, and
+    show all in one table. The design and each rival take --rivals-minutes."""
+    rivals_task: str | None = None
+    """Labelled rows that they learn (movie-reviews, glue/SST-2, ...); movie-reviews if not said."""
+    rivals_data: Path | None = None
+    """Folder with the files of a GLUE task."""
+    rivals_minutes: float = option(10.0, above=0)
+    """Wall-clock for each."""
+
+
+@dataclass(frozen=True)
 class DesignConfig:
     """All options of `archwright design`."""
 
@@ -116,3 +136,4 @@ class DesignConfig:
     one_shot: OneShotOptions = field(default_factory=OneShotOptions)
     scoring: DesignScoringOptions = field(default_factory=DesignScoringOptions)
     output: DesignOutputOptions = field(default_factory=DesignOutputOptions)
+    rivals: DesignRivalOptions = field(default_factory=DesignRivalOptions)

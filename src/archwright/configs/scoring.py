@@ -54,7 +54,7 @@ class RecordingOptions:
     """How to record a network."""
 
     batch_rows: int | None = option(None, minimum=2)
-    """Texts in a batch; 8 by default, 16 for nlu-tiny and nlu-small, 33 for nlu-large, 20 for RNNs."""
+    """Texts in a batch; 8 by default, 16 for nlu-tiny and nlu-small, 17 for nlu-large, 20 for RNNs."""
     length: int | None = option(None, minimum=2)
     """Tokens of a text; 64 by default, 70 for RNNs."""
     loss: str | None = option(None, metavar="NAME")

@@ -164,6 +164,9 @@ class CheckOptions:
     their ranking settle? With --task each is fine-tuned at every step, else the validation loss counts."""
     random: int = 5
     """Architectures of --ablate-steps."""
+    rivals: tuple[str, ...] = option((), choices=members("rivals", "RIVALS"))
+    """Other ways to a network of this size, run one after another when a fine-tuning has ended and shown beside it in
+    one table. Each takes as long again as the training itself, compress and first-layers at most as long."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,12 +14,13 @@ from archwright.configs import design as do
 from archwright.data.batching import Batch, Encoded, batches, encode, evaluation_batches
 from archwright.data.encoding import NO_TARGET
 from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data, resolve_model
-from archwright.data.tasks.task import load_task
+from archwright.data.tasks.task import Task, load_task
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.snippets import Snippets, snippets
 from archwright.data.text.tokenizer import load_tokenizer
 from archwright.errors import BadInput
 from archwright.networks.nlu.supernet import NluSupernet
+from archwright.networks.roles import Roles
 from archwright.objectives.error import in_row_order
 from archwright.scoring.setup import batch_size
 from archwright.spaces.architectures import ArchitectureSpace
@@ -26,6 +28,7 @@ from archwright.statistics import METRICS
 from archwright.store import digest
 from archwright.subnet.supernet import plain_update
 from archwright.tasks.kind import EVALUATION_TOKENS
+from archwright.training.loop import Update
 from archwright.training.losses import task_loss
 from archwright.training.objectives.heads import masked_token_logits
 from archwright.training.objectives.mlm import mlm_update
@@ -33,6 +36,20 @@ from archwright.training.objectives.mlm import mlm_update
 MOST_ROWS = 2048
 """Windows of a text that are made; longer trainings read them again."""
 MAX_LENGTH = 128
+
+
+@dataclass(frozen=True, eq=False)
+class SupernetLearner:
+    """A super-network that is ready to learn."""
+
+    network: nn.Module
+    """Whose paths run, with the head that its objective needs."""
+    model: nn.Module
+    """All that is trained: the network, and what is thrown away afterwards."""
+    update: Update
+    """A training step of whichever path runs."""
+    score: Callable[[], float]
+    """Of the path that runs, on validation rows; higher is better."""
 
 
 class SupernetObjective(Protocol):
@@ -48,26 +65,24 @@ class SupernetObjective(Protocol):
     def vocabulary(self) -> int: ...
 
     @property
+    def rows(self) -> int:
+        """To learn from."""
+
+    @property
     def identity(self) -> str:
         """Another for other data."""
 
-    def add_head(self, supernet: NluSupernet) -> nn.Module:
-        """The super-network with the head that this objective needs."""
-
     def batches(self, epoch: int, size: int) -> Iterable[Batch]: ...
 
-    def update(self, network: nn.Module) -> Callable[..., Any]:
-        """A training step; see `train`."""
-
-    def accuracy(self, network: nn.Module) -> float:
-        """On validation rows; higher is better."""
+    def learner(self, supernet: NluSupernet) -> SupernetLearner:
+        """The super-network with the head, the losses and the judgement of this objective."""
 
 
 @dataclass(frozen=True)
 class HiddenWordsObjective:
     """Masked language modelling on windows of a text, always the same words hidden."""
 
-    rows: Snippets
+    windows: Snippets
     validation: int
     """How many of the last rows are for judging."""
     seed: int
@@ -76,28 +91,29 @@ class HiddenWordsObjective:
 
     @property
     def vocabulary(self) -> int:
-        return self.rows.vocabulary
+        return self.windows.vocabulary
+
+    @property
+    def rows(self) -> int:
+        return len(self.windows.input_ids) - self.validation
 
     @property
     def identity(self) -> str:
-        return digest(self.rows.input_ids.tobytes(), self.rows.labels.tobytes(), str(self.validation))
-
-    def add_head(self, supernet: NluSupernet) -> nn.Module:
-        return supernet
+        return digest(self.windows.input_ids.tobytes(), self.windows.labels.tobytes(), str(self.validation))
 
     def batches(self, epoch: int, size: int) -> Iterable[Batch]:
-        order = np.random.default_rng((self.seed, epoch)).permutation(len(self.rows.input_ids) - self.validation)
+        order = np.random.default_rng((self.seed, epoch)).permutation(self.rows)
         return (self.batch(order[start : start + size]) for start in range(0, len(order), size))
 
     def batch(self, places: Any) -> Batch:
-        ids, labels = (torch.from_numpy(part[places]) for part in (self.rows.input_ids, self.rows.labels))
+        ids, labels = (torch.from_numpy(part[places]) for part in (self.windows.input_ids, self.windows.labels))
         return Batch({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, labels, np.asarray(places))
 
-    def update(self, network: nn.Module) -> Callable[..., Any]:
-        return mlm_update(network)
+    def learner(self, supernet: NluSupernet) -> SupernetLearner:
+        return SupernetLearner(supernet, supernet, mlm_update(supernet), partial(self.accuracy, supernet))
 
     def accuracy(self, network: nn.Module) -> float:
-        batch = self.batch(np.arange(len(self.rows.input_ids))[-self.validation :])
+        batch = self.batch(np.arange(len(self.windows.input_ids))[-self.validation :])
         hidden = batch.targets != NO_TARGET
         predictions = masked_token_logits(network, batch.inputs, hidden).argmax(dim=-1)
         return float((predictions == batch.targets[hidden]).double().mean())
@@ -114,6 +130,11 @@ class PathClassifier(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.head.weight.device
+
+    def roles(self) -> Roles:
+        """Of the path that runs."""
+        roles: Roles = self.encoder.roles()
+        return roles
 
     def forward(self, **inputs: torch.Tensor) -> SequenceClassifierOutput:
         first = self.encoder(**inputs).last_hidden_state[:, 0]
@@ -140,16 +161,18 @@ class TaskObjective:
             self.train.ids.tobytes(), self.train.targets.tobytes(), *(part.numpy().tobytes() for part in validation)
         )
 
-    def add_head(self, supernet: NluSupernet) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            return PathClassifier(supernet.encoder, len(self.labels))
+    @property
+    def rows(self) -> int:
+        return len(self.train)
 
     def batches(self, epoch: int, size: int) -> Iterable[Batch]:
         return batches(self.train, batch_size=size, rng=np.random.default_rng((self.seed, epoch)))
 
-    def update(self, network: nn.Module) -> Callable[..., Any]:
-        return plain_update(network, loss=task_loss)
+    def learner(self, supernet: NluSupernet) -> SupernetLearner:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            network = PathClassifier(supernet.encoder, len(self.labels))
+        return SupernetLearner(network, network, plain_update(network, loss=task_loss), partial(self.accuracy, network))
 
     def accuracy(self, network: nn.Module) -> float:
         rows = list(self.validation)
@@ -167,7 +190,8 @@ def load_objective(
     if options.task:
         return load_task_objective(options, scoring)
     text = scoring.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
-    rows = min(options.steps * options.batch_size, MOST_ROWS) + options.validation_rows
+    asked = MOST_ROWS if options.steps is None else options.steps * (options.batch_size or MOST_ROWS)
+    rows = min(asked, MOST_ROWS) + options.validation_rows
     _, length = batch_size(space, scoring)
     vocabulary = TEXT_KINDS[space.text].encoder(text)
     windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3))
@@ -176,8 +200,7 @@ def load_objective(
 
 def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOptions) -> TaskObjective:
     task = load_task(options.task, data=options.data, seed=scoring.seed, validation_rows=options.validation_rows)
-    if task.kind != "classification":
-        raise BadInput(f"--task must have classes to tell apart, got {options.task!r}; try glue/SST-2.")
+    check_task_kind(task, options)
     tokenizer = load_tokenizer(resolve_model("minilm"))
     parts = {name: encode(task.splits[name], tokenizer, max_length=MAX_LENGTH) for name in ("train", "validation")}
     return TaskObjective(
@@ -190,3 +213,9 @@ def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOpt
         validation=evaluation_batches(parts["validation"], tokens=EVALUATION_TOKENS),
         seed=scoring.seed,
     )
+
+
+def check_task_kind(task: Task, options: do.OneShotOptions) -> None:
+    """BadInput for a task that paths cannot be judged on by their answers."""
+    if task.kind != "classification":
+        raise BadInput(f"--task must have classes to tell apart, got {options.task!r}; try glue/SST-2.")

@@ -49,7 +49,8 @@ def spectrum(layer: Layer, factor: Factor = factor_of) -> torch.Tensor:
             inputs = layer.ffn_input.flatten(0, -2).double()
             small = (inputs - inputs.mean(dim=0)) @ known
             return eigenvalues(small.mT @ small / len(inputs))
-    centred = outputs.double() - outputs.double().mean(dim=0)
+    values = outputs.double()
+    centred = values - values.mean(dim=0)
     smaller = centred.mT @ centred if outputs.shape[1] <= outputs.shape[0] else centred @ centred.mT
     return eigenvalues(smaller / len(outputs))
 

@@ -21,6 +21,7 @@ from archwright.reports.figures.panels import (
 )
 from archwright.reports.numbers import DASH, millions, milliseconds, number, significant
 from archwright.reports.page import Block, Picture, Section, Site, facts, notice, plot, render_page, section, text
+from archwright.reports.rivals import rivals_section
 from archwright.reports.tables import Column, ReportTable, table
 
 Document = Mapping[str, Any]
@@ -112,6 +113,7 @@ def render_design_page(document: Document, *, site: Site | None = None) -> str:
 def design_sections(document: Document) -> list[Section | None]:
     return [
         picture_section(document),
+        rivals_section(document),
         layer_scores_section(document),
         curves_section(document),
         front_section(document),

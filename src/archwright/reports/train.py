@@ -7,6 +7,7 @@ from typing import Any
 from archwright.reports.figures.panels import Figure, Panel, assign_styles, figure, level, line
 from archwright.reports.numbers import DASH, significant
 from archwright.reports.page import Section, Site, facts, plot, render_page, section
+from archwright.reports.rivals import rivals_section
 from archwright.reports.tables import table
 
 Document = Mapping[str, Any]
@@ -154,6 +155,8 @@ def train_sections(document: Document) -> list[Section]:
         steps, losses = [point["step"] for point in points], [point["loss"] for point in points]
         curves = line_figure({"training loss": (steps, losses)}, "loss")
         sections.append(section("loss", "Loss over the steps", LOSS, plot(curves)))
+    if rivals := rivals_section(document):
+        sections.append(rivals)
     if published := document.get("published_scores"):
         sections.append(published_section(published))
     if document.get("columns"):

@@ -31,6 +31,8 @@ WIDTHS = 6
 """How many FFN widths there are."""
 TOKENS = 64
 """Of each text that a network is looked at with."""
+LEAST_TOKENS = 1024
+"""Of all of them together."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,8 @@ class NluSpace(ArchitectureSpace):
 
     @property
     def batch(self) -> tuple[int, int]:
-        """More tokens than a hidden state is wide: with fewer it is they who cap the number of components."""
-        return 2 * self.sizes.hidden // TOKENS, TOKENS
+        """More tokens than a hidden state is wide, and at least 1,024: with fewer they cap the number of components."""
+        return max(LEAST_TOKENS, self.sizes.hidden + TOKENS) // TOKENS, TOKENS
 
     @property
     def limit(self) -> int:

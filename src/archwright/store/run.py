@@ -21,7 +21,7 @@ from archwright.store.files import read_json, sweep_folder, write_json, write_on
 
 LASTING = ("trials", "minutes", "rounds", "measure_int8", "honesty", "honesty_epochs")
 """Options that a resumed run may have otherwise than when it began, and that change its result."""
-MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview")
+MAY_CHANGE = (*LASTING, "workers", "ray", "threads", "device", "checkpoint_seconds", "out", "preview", "rivals")
 """All options that it may have otherwise."""
 LOCK = ".lock"
 INPUTS = "inputs"
