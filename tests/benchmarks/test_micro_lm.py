@@ -92,8 +92,8 @@ def test_results_are_means_over_seeds_and_short_trainings_have_a_cost(tmp_path: 
     designs = [name for name in NETWORKS][:3]
     table = RECORD.load(write(tmp_path, designs))
     first, second, _ = table.rows
-    assert first.trained == {"loss": -5.125, "loss_half": -6.125, "loss_quarter": -7.125, "loss_eighth": -8.125}
-    assert second.trained["loss"] == -6.125 and first.runs == {"seed 0": -5.0, "seed 1": -5.25}
+    assert first.trained == {"loss": -4.125, "loss_half": -5.125, "loss_quarter": -6.125, "loss_eighth": -7.125}
+    assert second.trained["loss"] == -5.125 and first.runs == {"seed 0": -4.0, "seed 1": -4.25}
     assert [(short.steps, short.result, short.seconds) for short in first.short] == [(50, -9.0, 0.0), (100, -8.0, 1.0)]
     assert max(BUDGETS.values()) == STEPS
 

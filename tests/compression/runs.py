@@ -106,7 +106,8 @@ def without_distillation(options: Mapping[str, Any]) -> dict[str, float]:
 
 
 def words_of(command: str, *positional: Any, **options: Any) -> list[str]:
-    """The command line with these options."""
+    """The command line with these options; `compress` trains no networks by themselves unless it is asked to."""
+    options = {**(without_distillation(options) if command == "compress" else {}), **options}
     words = [command, *map(str, positional)]
     for name, value in options.items():
         option = name.replace("_", "-")

@@ -292,7 +292,7 @@ def test_the_real_minilm_on_real_sentences(tmp_path: Path, minilm: Path, capfd: 
     assert found == read_json(out / "result.json")
     shown = capfd.readouterr().out
     assert "report:" in shown and f"archwright select {out}" in shown
-    assert "--recover-epochs 3" in shown  # what classifiers are known to gain from
+    assert "--params 50% --to compact" in shown
     assert "<html" in (out / "report.html").read_text()
 
 
