@@ -104,11 +104,14 @@ def test_calibration_alone_prunes_to_the_sizes_that_were_asked_for(
     given = {**texts, "weights": "checkpoint", "original_epochs": 0.0, "method": "retraining-free"}
     run = compressed(tmp_path / "run", model=str(llama), **given, shares=("80%", "0.5"), test_rows=2, epochs=2.0)
     networks = sorted((tmp_path / "run" / "networks").iterdir())
-    assert run.result["selection"]["rescored"] in (2, 3)  # of random weights one may be worse than guessing
-    assert len(networks) <= 2
-    assert len(run.result["trials"]) == 3 and all(precisions(network) == {"BF16"} for network in networks)
-    shares = sorted(trial["nonembedding_share"] for trial in run.result["trials"])
-    assert shares[0] == pytest.approx(0.5, abs=0.1) and shares[1] == pytest.approx(0.8, abs=0.1) and shares[2] == 1
+    trials = run.result["trials"]
+    # Of random weights a cut can have the lower error by chance, so that the whole network is not on the front.
+    ends = [t for t in trials if all(t["values"][0] < o["values"][0] for o in trials if o["values"][1] < t["values"][1])]
+    assert run.result["selection"]["rescored"] == len(ends) >= 1
+    assert len(networks) == len([trial for trial in ends if trial["nonembedding_share"] < 1])
+    assert len(trials) == 3 and all(precisions(network) == {"BF16"} for network in networks)
+    shares = sorted(trial["nonembedding_share"] for trial in trials)
+    assert shares[0] == pytest.approx(0.5, abs=0.01) and shares[1] == pytest.approx(0.8, abs=0.01) and shares[2] == 1
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
