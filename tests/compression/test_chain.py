@@ -9,14 +9,14 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from archwright.compression.finetuning import TeacherAnswers
-from archwright.compression.methods import candidates, load_evaluator
+from archwright.compression.methods import distillation, load_evaluator
 from archwright.compression.methods.candidates import (
     DISTILLED_SHARES,
     PRUNED,
-    distilled_shares,
     parameter_budget,
-    train_alone,
+    plan_candidates,
 )
+from archwright.compression.methods.distillation import deal_time, train_alone
 from archwright.compression.recovery import mean_loss
 from archwright.compression.space import read_candidates
 from archwright.networks.load import load_saved_network
@@ -96,7 +96,7 @@ def test_distilled_networks_were_repaired_cuts_of_the_original(
         train_alone(context, network, source, steps)
         trained[source] = before, network
 
-    monkeypatch.setattr(candidates, "train_alone", recording)
+    monkeypatch.setattr(distillation, "train_alone", recording)
     run = compressed(tmp_path / "run", **given, distil_epochs=8.0, learning_rate=3e-3, trials=7)
     context = load_evaluator(run.folder).context
     specs, batches = read_candidates(context), list(context.task_data.training(16, stream=SUPERNET_BATCHES)(0))
@@ -118,7 +118,7 @@ def test_a_budget_is_distilled_first_and_nothing_larger(given: dict[str, Any], t
     run = compressed(tmp_path / "run", **given, params="46%", distil_epochs=0.01, trials=3)
     evaluator = load_evaluator(run.folder)
     assert isinstance(evaluator.space, ChainSpace)
-    shares = distilled_shares(evaluator.context, evaluator.space)
+    shares = plan_candidates(evaluator.context, evaluator.space).distilled
     assert shares[1:] == [30, 20, 40]
     assert all(f"{DISTILLED}-{share}" in read_candidates(evaluator.context) for share in shares)  # of one step each
     assert 40 < shares[0] <= 46
@@ -139,19 +139,20 @@ def test_a_budget_is_distilled_first_and_nothing_larger(given: dict[str, Any], t
 def test_time_is_dealt_to_what_is_distilled(
     seconds: float, epochs: dict[int, float], chain_run: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    """An epoch of a network of 50 % takes 50 s, and so on."""
+    """An epoch of a network of 50 % takes 50 s, and so on; what has no time is not trained, and a line says so."""
+    assert deal_time(dict.fromkeys(epochs, 3.0), seconds, {share: float(share) for share in epochs}) == pytest.approx(
+        epochs
+    )
     context = load_evaluator(chain_run.folder).context
     per_epoch = context.task_data.steps_per_epoch(context.config.supernet.batch_size)
-    made = candidates.plan_distillation
-    monkeypatch.setattr(candidates, "load_repaired", lambda *_: None)
-    monkeypatch.setattr(candidates, "plain_update", lambda *_, **__: None)
-    monkeypatch.setattr(candidates, "seconds_per_step", lambda *_: 50.0 / per_epoch)
-    monkeypatch.setattr(candidates, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(distillation, "load_repaired", lambda *_: None)
+    monkeypatch.setattr(distillation, "plain_update", lambda *_, **__: None)
+    monkeypatch.setattr(distillation, "seconds_per_step", lambda *_: 50.0 / per_epoch)
+    monkeypatch.setattr(distillation, "monotonic", lambda: 0.0)
     monkeypatch.setattr(RunFolder, "note", lambda *_: None)  # neither an earlier plan, nor a new one
-    steps = made(context, list(epochs), seconds)
-    assert steps == {f"{DISTILLED}-{share}": round(part * per_epoch) for share, part in epochs.items()}
-    left_out = [share for share, part in epochs.items() if not part]
-    assert ("no time to train networks of" in caplog.text) == bool(left_out)
+    steps = distillation.plan_distillation(context, list(epochs), seconds)
+    assert steps == {share: round(part * per_epoch) for share, part in epochs.items() if part}
+    assert ("no time to train networks of" in caplog.text) == (0.0 in epochs.values())
 
 
 def test_shares_are_those_of_the_first_cost(given: dict[str, Any], tmp_path: Path) -> None:

@@ -106,7 +106,9 @@ def test_calibration_alone_prunes_to_the_sizes_that_were_asked_for(
     networks = sorted((tmp_path / "run" / "networks").iterdir())
     trials = run.result["trials"]
     # Of random weights a cut can have the lower error by chance, so that the whole network is not on the front.
-    ends = [t for t in trials if all(t["values"][0] < o["values"][0] for o in trials if o["values"][1] < t["values"][1])]
+    ends = [
+        t for t in trials if all(t["values"][0] < o["values"][0] for o in trials if o["values"][1] < t["values"][1])
+    ]
     assert run.result["selection"]["rescored"] == len(ends) >= 1
     assert len(networks) == len([trial for trial in ends if trial["nonembedding_share"] < 1])
     assert len(trials) == 3 and all(precisions(network) == {"BF16"} for network in networks)

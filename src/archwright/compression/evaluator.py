@@ -20,7 +20,7 @@ from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.table import LatencyTable
 from archwright.search import SAMPLERS, Candidate, Choices, Config, Constraint, Objective, largest, middle, smallest
-from archwright.spaces.subnetwork import DISTILLED, ChainSpace, SubnetSpace, TrainedSpace
+from archwright.spaces.subnetwork import ChainSpace, SubnetSpace, TrainedSpace, is_distilled
 from archwright.store import open_study
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import Anatomy, SubnetSpec, nonembedding_parameters, sizes
@@ -59,8 +59,8 @@ class SubnetEvaluator:
         """Trials that are made even when time is up: one smaller network (the whole one costs none), and whatever was
         trained by itself before the search."""
         first = self.first_configs
-        trained = [place for place, config in enumerate(first) if str(config.get("source", "")).startswith(DISTILLED)]
-        return min(self.trials, max(2 if first and is_whole(self.space, first[0]) else 1, *(n + 1 for n in trained), 0))
+        smaller = 2 if first and is_whole(self.space, first[0]) else 1
+        return min(self.trials, max([smaller, *(n for n, config in enumerate(first, 1) if is_distilled(config))]))
 
     @property
     def first_configs(self) -> tuple[Config, ...]:

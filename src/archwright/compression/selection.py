@@ -16,7 +16,7 @@ from archwright.compression.space import ERROR, LATENCY
 from archwright.search import Config, config_of, front, smallest
 from archwright.search.encoding import config_key
 from archwright.search.front import is_feasible
-from archwright.spaces.subnetwork import DISTILLED
+from archwright.spaces.subnetwork import is_distilled
 from archwright.statistics.paired import PairedErrors
 from archwright.subnet.spec import SubnetSpec
 
@@ -47,7 +47,7 @@ class Finalist:
     @property
     def distilled(self) -> bool:
         """Whether it was trained by itself, so that it is likely the best of its size."""
-        return str(self.config.get("source", "")).startswith(DISTILLED)
+        return is_distilled(self.config)
 
     @property
     def band(self) -> int:

@@ -57,6 +57,11 @@ class SubnetSpace(ABC):
         return {n: c.pack(np.zeros(c.length, bool)) if isinstance(c, Bits) else 0 for n, c in self.choices.items()}
 
 
+def is_distilled(config: Config) -> bool:
+    """Whether a network of the chain was trained by itself."""
+    return str(config.get("source", "")).startswith(DISTILLED)
+
+
 class SmallSpace(SubnetSpace):
     """Three numbers: layers, and heads and units that all of them share."""
 

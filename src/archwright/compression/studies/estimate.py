@@ -26,13 +26,8 @@ from archwright.compression.budgets.total_size import fit_embeddings
 from archwright.compression.context import RunContext
 from archwright.compression.finetuning import extract_trainable, training_options
 from archwright.compression.methods import METHODS
-from archwright.compression.methods.candidates import (
-    distil_epochs,
-    distilled_shares,
-    half_depth,
-    parameter_budget,
-    pruned_shares,
-)
+from archwright.compression.methods.candidates import plan_candidates
+from archwright.compression.methods.distillation import distil_epochs
 from archwright.compression.order import sample_batches
 from archwright.compression.pipeline import default_folder, fit_space, go_on_with_rows, load_data, resolve_space
 from archwright.compression.selection import BANDS, RESCORED
@@ -314,19 +309,20 @@ class Measurements:
         begun = perf_counter()
         REPAIRS[self.options.repair](self.network, space.chain.spec(0.6), recording)
         repair = perf_counter() - begun
-        pruned, shares = pruned_shares(self.context, space), distilled_shares(self.context, space)
-        fits = parameter_budget(self.context, space)
-        dropped = [spec for spec in half_depth(space).values() if fits(spec)]
+        plan = plan_candidates(self.context, space)
         alone = round(self.steps_per_epoch * distil_epochs(self.context))
-        trained = [(space.chain.spec(share / 100), alone) for share in shares]
-        trained += [(spec, round(self.steps_per_epoch * self.options.epochs)) for spec in dropped]
+        trained = [(space.chain.spec(share / 100), alone) for share in plan.distilled]
+        trained += [(spec, round(self.steps_per_epoch * self.options.epochs)) for spec in plan.dropped.values()]
         seconds = 0.0
         for spec, steps in trained:
             network = extract_trainable(self.network, spec)
             update = plain_update(network, loss=self.data.loss, teacher=self.teacher())
             seconds += steps * self.step_seconds(network, update)
-        about = f"{len(pruned)} repaired in {repair:.2g} s each, {len(shares)} of them trained for {alone:,} steps"
-        return Phase("candidates", 2 * recorded + len(pruned) * repair + seconds, about)
+        about = (
+            f"{len(plan.pruned)} repaired in {repair:.2g} s each, {len(plan.distilled)} of them trained for "
+            f"{alone:,} steps"
+        )
+        return Phase("candidates", 2 * recorded + len(plan.pruned) * repair + seconds, about)
 
     def estimate_measuring(self, members: int, answer: float, half_answer: float, before: list[Phase]) -> Phase:
         """Test rows of original, super-network and front; latency, which has its part of the time so far."""
@@ -360,7 +356,8 @@ class Measurements:
         networks = whole * (2 if METHODS[self.options.method].shared else 1)
         networks += whole if self.context.start != self.context.run.original else 0
         if isinstance(space, ChainSpace):
-            shares = [share for _, share in pruned_shares(self.context, space)] + distilled_shares(self.context, space)
+            plan = plan_candidates(self.context, space)
+            shares = [share for _, share in plan.pruned] + plan.distilled
             networks += sum(round(fixed + share / 100 * trained) for share in shares) + fixed + trained // 2
         elif not METHODS[self.options.method].shared:
             networks += BANDS * round(fixed + USUAL_SHARE * trained)
