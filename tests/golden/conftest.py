@@ -159,6 +159,7 @@ def compressed(place: Path, bert: Path, llama: Path, rows: Path, text: Path) -> 
     shared = ["--space", "small", "--strategy", "full", "--teacher", "in-place", "--order", "taylor"]
     words: dict[str, list[Any]] = {
         "chain": ["--model", bert.name, "--train", rows.name, *QUICK, "--distil-epochs", 0, "--trials", 30],
+        "distilled": ["--model", bert.name, "--train", rows.name, *QUICK, "--trials", 12],
         "weight-sharing": [*given, *shared, *QUICK, "--trials", 8, "--honesty", 3, "--honesty-epochs", 2],
         "standard": [*given, "--method", "standard", "--order", "taylor", *ALONE, "--trials", 4],
         "standard-mo-asha": [

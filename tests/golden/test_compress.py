@@ -12,6 +12,7 @@ from tests.golden.weights import digest_folder
 Compressed = Callable[[str], dict[str, Any]]
 RUNS = (
     "chain",
+    "distilled",
     "weight-sharing",
     "standard",
     "standard-mo-asha",
@@ -54,7 +55,7 @@ def test_runs_are_worth_recording(compressed: Compressed) -> None:
     assert len(compressed("lm")["front"]) > 1
 
 
-@pytest.mark.parametrize("name", ["chain", "weight-sharing", "standard", "lm", "large"])
+@pytest.mark.parametrize("name", ["chain", "distilled", "weight-sharing", "standard", "lm", "large"])
 def test_the_weights_in_the_run_folder_are_the_same(name: str, compressed: Compressed, place: Path) -> None:
     compressed(name)
     weights = digest_folder(place / name)  # a test before this one may have trained a pick further
