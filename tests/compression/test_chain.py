@@ -119,7 +119,7 @@ def test_a_budget_is_distilled_first_and_nothing_larger(given: dict[str, Any], t
     evaluator = load_evaluator(run.folder)
     assert isinstance(evaluator.space, ChainSpace)
     shares = plan_candidates(evaluator.context, evaluator.space).distilled
-    assert shares[1:] == [30, 20, 40]
+    assert shares[1:] == [30, 20, 10, 40]
     assert all(f"{DISTILLED}-{share}" in read_candidates(evaluator.context) for share in shares)  # of one step each
     assert 40 < shares[0] <= 46
     fit = parameter_budget(evaluator.context, evaluator.space)

@@ -1,14 +1,15 @@
 """How --minutes is divided: when the search must end, and how many test rows are answered."""
 
 from dataclasses import replace
-from pathlib import Path
+from itertools import repeat
 from typing import Any
 
 import pytest
 
+from archwright.compression import finetuning
 from archwright.compression.budgets import minutes
 from archwright.compression.context import RunContext
-from archwright.compression.finetuning import finetune_original
+from archwright.compression.finetuning import finetune_original, seconds_per_step
 from archwright.compression.methods import load_evaluator
 from archwright.compression.run import FinishedRun
 from tests.compression.runs import compressed
@@ -16,13 +17,22 @@ from tests.compression.runs import compressed
 NOW = 1000.0
 
 
+@pytest.fixture(scope="module")
+def limited_run(tmp_path_factory: pytest.TempPathFactory, given: dict[str, Any]) -> FinishedRun:
+    return compressed(tmp_path_factory.mktemp("limited") / "run", **given, minutes=10.0)
+
+
+@pytest.fixture(scope="module")
+def unlimited_run(tmp_path_factory: pytest.TempPathFactory, given: dict[str, Any]) -> FinishedRun:
+    return compressed(tmp_path_factory.mktemp("unlimited") / "run", **given)
+
+
 @pytest.fixture
-def context(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> RunContext:
+def context(limited_run: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> RunContext:
     """Of a run with --minutes 10, where a token takes 10 ms and 1,000 s have passed."""
-    run: FinishedRun = compressed(tmp_path / "run", **given, minutes=10.0)
     monkeypatch.setattr(minutes, "seconds_per_token", lambda network, rows: 0.01)
     monkeypatch.setattr(minutes, "monotonic", lambda: NOW)
-    return load_evaluator(run.folder).context
+    return load_evaluator(limited_run.folder).context
 
 
 def test_the_search_leaves_time_for_what_follows(context: RunContext) -> None:
@@ -64,13 +74,12 @@ def test_test_rows_are_cut_to_what_is_affordable_and_stay_the_same(
 
 
 @pytest.fixture
-def unlimited(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> RunContext:
-    """Of a run without --minutes whose test rows are more than usual."""
-    run: FinishedRun = compressed(tmp_path / "run", **given)
-    (run.folder.path / "tested.json").unlink()
+def unlimited(unlimited_run: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> RunContext:
+    """Of a run without --minutes whose test rows are more than usual, and are not chosen yet."""
+    (unlimited_run.folder.path / "tested.json").unlink(missing_ok=True)
     monkeypatch.setattr(minutes, "USUALLY_TESTED", 5)
     monkeypatch.setattr(minutes, "TESTED_SHARE", 0.0)
-    return load_evaluator(run.folder).context
+    return load_evaluator(unlimited_run.folder).context
 
 
 def test_more_test_rows_than_usual_are_cut_without_timing_anything(
@@ -98,3 +107,23 @@ def test_test_rows_that_were_asked_for_are_tested(unlimited: RunContext) -> None
     config = replace(unlimited.config, data=replace(unlimited.config.data, test_rows=rows))
     chosen, _ = minutes.tested_rows(replace(unlimited, config=config), finetune_original(unlimited), members=4)
     assert len(chosen) == rows
+
+
+@pytest.mark.parametrize(("minutes_given", "steps"), [(None, 12), (10.0, 12), (1.0, 3)])
+def test_timing_a_step_takes_a_hundredth_of_the_minutes(
+    minutes_given: float | None, steps: int, context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 0.25 s a step a hundredth of one minute is over after the third."""
+    search = replace(context.config.search, minutes=minutes_given)
+    context = replace(context, config=replace(context.config, search=search))
+    clock, shares = [0.0], []
+
+    def take_step(batch: Any, rng: Any, share: float) -> None:
+        clock[0] += 0.25
+        shares.append(share)
+
+    monkeypatch.setattr(finetuning, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(finetuning, "islice", lambda batches, most: repeat(next(batches), most))
+    seconds_per_step(context, finetune_original(context), take_step)
+    assert len(shares) == 1 + steps
+    assert max(shares) - min(shares) > 0.2  # not of one end of the training only

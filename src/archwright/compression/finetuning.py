@@ -1,5 +1,6 @@
 """Fine-tuning of whole networks: the original, a sub-network by itself, and a selected one a little further."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -33,7 +34,6 @@ from archwright.subnet.extract import extract
 from archwright.subnet.spec import SubnetSpec
 from archwright.subnet.supernet import FixedTeacher, plain_update
 from archwright.tasks import TASK_KINDS
-from archwright.training.distributed import SINGLE_PROCESS, ProcessGroup
 from archwright.training.loop import Carry, Checkpoints, Update, tokens_of, train_network
 from archwright.training.lora import low_rank_adapters
 from archwright.training.losses import find_distillation
@@ -44,6 +44,10 @@ from archwright.training.task_data import TaskData, load_checkpoint, save_networ
 
 TIMED_STEPS, TIMED_SECONDS = 12, 6.0
 """A step is timed so often, or for so long: those of a language model take seconds."""
+TIMED_SHARE = 0.01
+"""Part of --minutes that timing one kind of step may take."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, spread evenly however many there are: the first few steps tell of a whole training."""
 
 
 class TimeUp(Exception):
@@ -91,7 +95,7 @@ def original_steps(context: RunContext) -> int:
         return steps
     network = load_checkpoint(task_data, context.original_model, options)
     update = plain_update(network, loss=context.loss)
-    seconds = seconds_per_step(network, update, task_data, options, context.group)
+    seconds = seconds_per_step(replace(context, task_data=task_data), network, update)
     return max(1, min(steps, int(60 * minutes * TASK_KINDS[task_data.task.kind].shares.original / seconds)))
 
 
@@ -108,14 +112,9 @@ def plan_steps(context: RunContext, phase: str, count: Callable[[], int]) -> int
     return int(steps)
 
 
-def seconds_per_step(
-    network: PrunedNetwork,
-    update: Update,
-    task_data: TaskData,
-    options: o.SupernetOptions,
-    group: ProcessGroup = SINGLE_PROCESS,
-) -> float:
-    """Of a training with these options, measured over a few steps from its begin to its end, after one that warms up.
+def seconds_per_step(context: RunContext, network: PrunedNetwork, update: Update) -> float:
+    """Of a training with the run's options, measured over a few steps from its begin to its end, after one that warms
+    up: as many as TIMED_SHARE of --minutes has room for, at least one.
 
     The network is not changed: the steps end with their gradients, which are deleted.
 
@@ -128,6 +127,8 @@ def seconds_per_step(
         with group.step([own]):
             update(own, rng, share)
 
+    task_data, options, group = context.task_data, context.config.supernet, context.group
+    most = min(TIMED_SECONDS, 60 * TIMED_SHARE * (context.config.search.minutes or math.inf))
     group.wait_for_first()
     rng, batches = np.random.default_rng(0), iter(task_data.training(options.batch_size, stream=TIMING_BATCHES)(0))
     shown = progress("timing a step", 1 + TIMED_STEPS)
@@ -138,10 +139,10 @@ def seconds_per_step(
         synchronize(task_data.device)
         start, tokens = perf_counter(), 0
         for step, batch in enumerate(islice(batches, TIMED_STEPS)):
-            take_step(batch, (step + 0.5) / TIMED_STEPS)
+            take_step(batch, (0.5 + GOLDEN * step) % 1)
             tokens += tokens_of(batch)
             bar.advance()
-            if group.agree(perf_counter() - start > TIMED_SECONDS):
+            if group.agree(perf_counter() - start > most):
                 break
         synchronize(task_data.device)
         seconds = group.agree(perf_counter() - start)

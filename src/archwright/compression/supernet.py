@@ -78,10 +78,7 @@ def supernet_steps(
     seconds_left = 60 * minutes * end - sum(run.seconds.values())
     loss, group = context.loss, context.group
     step = supernet_step(network, space, options, teacher, loss=loss, group=group)
-    plain, whole = (
-        seconds_per_step(network, update, context.task_data, options, group)
-        for update in (plain_update(network, loss=loss), step)
-    )
+    plain, whole = (seconds_per_step(context, network, update) for update in (plain_update(network, loss=loss), step))
     original_steps = (run.note("plan") or {}).get("original", 0)
     original_step = run.seconds.get("original", 0.0) / original_steps if original_steps else 0.0
     return max(1, min(steps, int(seconds_left / max(whole, whole / plain * original_step))))

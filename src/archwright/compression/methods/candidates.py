@@ -40,7 +40,7 @@ from archwright.subnet.supernet import plain_update
 from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import save_network
 
-DISTILLED_SHARES = (50, 30, 20, 40, 60)
+DISTILLED_SHARES = (50, 30, 20, 10, 40, 60)
 """Percent of the cost of the members of the chain that are trained by themselves, the most useful first."""
 PRUNED = (("original", 80), ("repaired", 40), ("original", 60), ("repaired", 20))
 """Pruned without training, beside what is distilled: of which network, and the percent of the cost that is left."""
@@ -196,5 +196,5 @@ def affordable_steps(context: RunContext, network: PrunedNetwork, deadline: floa
     if context.group.agree(monotonic() > deadline):
         return 0
     update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
-    step = seconds_per_step(network, update, context.task_data, options, context.group)
+    step = seconds_per_step(context, network, update)
     return max(0, min(usual, int((deadline - monotonic()) / step)))

@@ -72,7 +72,7 @@ def affordable_epochs(
         return epochs
     network = load_repaired(context, shares[0])
     update = plain_update(network, loss=context.loss, teacher=original_teacher(context))
-    step = seconds_per_step(network, update, context.task_data, context.config.supernet, context.group)
+    step = seconds_per_step(context, network, update)
     seconds = context.group.agree(deadline - monotonic())
     dealt = deal_time(epochs, seconds, {share: per_epoch * step * share / shares[0] for share in shares})
     if left_out := [f"{share} %" for share, part in dealt.items() if not part]:
