@@ -13,3 +13,6 @@ find b-lp1-spearman nas-bert
 find b-lp1-both nas-bert --fitness both
 find g-layers-spearman lts-gpt2 --inputs layers --reduction positional
 find r-layers-spearman nas-bench-nlp --inputs layers --reduction positional
+# two splits, ten folds: thousands of rows
+find h-s-layers-both hw-gpt-bench --variant s --inputs layers --reduction positional --fitness both --fold-seeds 2
+find h-m-layers-both hw-gpt-bench --variant m --inputs layers --reduction positional --fitness both --fold-seeds 2

@@ -1,73 +1,50 @@
-"""Ways to a scaling law that is below the parameters on no benchmark: sets of terms, and weights made smaller.
+"""Which terms of a scaling law hold on every benchmark, and on every four of the five: the evidence for each.
 
     python -m experiments.ranking.laws
 
-Every law is judged on each benchmark with weights from the others, like those of travel.py. Writes laws.csv: Spearman
-minus that of the parameters, by table. Many ways are shown, so the best of them is better than it would be alone.
+For each benchmark left out, and once for all five (these weights are the shipped ones), every term is judged on each of
+the others with a weight from the rest of them (`statistics/scaling.py`). The benchmark that is left out has no part in
+this. Writes laws.csv: what a term gains over the size alone, and whether it is kept; travel.py judges the laws.
 """
 
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from archwright.benchmarks import BENCHMARKS
 from archwright.environment import environment
-from archwright.proxies.scaling_law import TERMS, law_terms
+from archwright.proxies.scaling_law import TERMS
 from archwright.random_streams import SCALING_LAW
-from archwright.scoring.ranked_rows import benchmark_folder
-from archwright.statistics.ranks import spearman
-from archwright.statistics.scaling import LawTable, fit_law
-from experiments.ranking.travel import SEED, TABLES
+from archwright.statistics.scaling import TermEvidence, choose_law
+from experiments.ranking.travel import SEED, TABLES, Table, group_tables, load_table
 
 HERE = Path(__file__).parent
-SETS: Sequence[Sequence[str]] = (
-    ("evenness",), ("depth",), ("width",), ("evenness", "depth"), ("evenness", "width"), ("evenness", "depth", "width"),
-    TERMS,
-)  # fmt: skip
-FACTORS = (1.0, 0.5, 0.25, 0.1)
 
 
 def main() -> None:
-    laws = {names: load_law(*names) for names in TABLES}
-    plain = {names: spearman(law.parameters, law.truth) for names, law in laws.items()}
+    tables = [load_table(*names) for names in TABLES]
     machine = {name: environment()[name] for name in ("commit", "cpu")}
-    rows = []
-    for terms in SETS:
-        weights = {names: fit_others(names[0], laws, terms) for names in TABLES}
-        for factor in FACTORS:
-            gains = {
-                "-".join(names): spearman(law.score(scaled(weights[names], factor)), law.truth) - plain[names]
-                for names, law in laws.items()
-            }
-            rounded = {name: round(gain, 4) for name, gain in gains.items()}
-            rows.append({"terms": " ".join(terms), "factor": factor, **rounded, "seed": SEED, **machine})
-            print(terms, factor, rounded, flush=True)
+    rows: list[dict[str, Any]] = []
+    for left_out in (*dict(TABLES), ""):
+        benchmarks = group_tables(tables, without=left_out)
+        weights, evidence = choose_law(benchmarks, TERMS, rng=np.random.default_rng((SEED, SCALING_LAW)))
+        print(f"without {left_out or 'nothing'}: {weights or 'size alone'}", flush=True)
+        rows += [describe(entry, left_out, weights, tables) | {"seed": SEED, **machine} for entry in evidence]
     with open(HERE / "laws.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
 
 
-def load_law(name: str, variant: str) -> LawTable:
-    record = BENCHMARKS[name]
-    table = record.load(benchmark_folder(record), variant)
-    rows = [row for row in table.rows if np.isfinite(row.trained[table.target])]
-    counts = [table.space.counts(row.config) for row in rows]
-    terms = [law_terms(count) for count in counts]
-    columns = {term: np.array([entry[term] for entry in terms]) for term in ("size", *TERMS)}
-    truth = np.array([row.trained[table.target] for row in rows])
-    return LawTable(columns, truth, np.array([float(count.parameters) for count in counts]))
-
-
-def fit_others(name: str, laws: dict[tuple[str, str], LawTable], terms: Sequence[str]) -> dict[str, float]:
-    others = [law for (benchmark, _), law in laws.items() if benchmark != name]
-    return fit_law(others, terms, rng=np.random.default_rng((SEED, SCALING_LAW)))
-
-
-def scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
-    return {name: factor * weight for name, weight in weights.items()}
+def describe(entry: TermEvidence, left_out: str, weights: dict[str, float], tables: Sequence[Table]) -> dict[str, Any]:
+    variants = [table.variant for table in tables if table.benchmark == entry.benchmark]
+    return {
+        "left_out": left_out or "none", "term": entry.term, "kept": entry.term in weights,
+        "judged_on": f"{entry.benchmark}-{variants[entry.table]}", "weight": round(entry.weight, 4),
+        "gain": round(entry.gain, 5), "gain_low": round(entry.low, 5), "gain_high": round(entry.high, 5),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python experiments/ranking/travel.py
 
-Closed-form proxies only, on all rows of all benchmarks below ARCHWRIGHT_DATA. The scaling law is judged on each
-benchmark with weights from the other four, `positional_fit` is cross-fitted inside each. Writes travel.csv beside this
-file, with commit, seed and hardware; hw-gpt-bench (shared weights) has two tables, s and m, left out together.
+Closed-form proxies only, on all rows of all benchmarks below ARCHWRIGHT_DATA. The terms and weights of the scaling law
+that a benchmark judges come from the other four, `positional_fit` is cross-fitted inside each. Writes travel.csv beside
+this file, with commit, seed and hardware; hw-gpt-bench (shared weights) has two tables, s and m, left out together.
 """
 
 import csv
@@ -21,14 +21,14 @@ from archwright.benchmarks import BENCHMARKS
 from archwright.environment import environment
 from archwright.networks.roles import LayerSize
 from archwright.proxies import PROXIES
-from archwright.proxies.scaling_law import TERMS, TRAVELLING, law_terms
+from archwright.proxies.scaling_law import TERMS, law_terms
 from archwright.random_streams import RESAMPLING, SCALING_LAW
 from archwright.scoring.ranked_rows import RankedRows, benchmark_folder, count_column
 from archwright.scoring.ranking import layer_features
 from archwright.statistics import Resampling, judge_proxy
 from archwright.statistics.positional import positional_predictions
 from archwright.statistics.proxies import Judgement
-from archwright.statistics.scaling import LawTable, fit_law
+from archwright.statistics.scaling import Benchmarks, LawTable, choose_law, fit_law
 
 Values = NDArray[np.float64]
 HERE = Path(__file__).parent
@@ -37,7 +37,8 @@ TABLES = (
     ("nas-bert", "trained"), ("lts-gpt2", "trained"), ("nas-bench-nlp", "trained"),
     ("hw-gpt-bench", "s"), ("hw-gpt-bench", "m"), ("width-depth-heads", "trained"),
 )  # fmt: skip
-LAWS: Mapping[str, Sequence[str]] = {"scaling_law": TRAVELLING, "scaling_law_six": TERMS}
+LAW, LAW_UNCHOSEN = "scaling_law", "scaling_law_all_terms"
+"""The law with the terms that the other benchmarks bear out, and with all of them whatever these say."""
 COLUMNS = (
     *("spearman", "kendall_b", "within_cells", "within_given_parameters"),
     *("minus_parameters", "minus_parameters_within"),
@@ -91,7 +92,6 @@ def main() -> None:
             print(
                 f"{table.benchmark:18} {table.variant:8} {name:22} {judgement.spearman or 0:+.4f} {weights}", flush=True
             )
-    print("weights on all five:", {name: fit_all(tables, terms) for name, terms in LAWS.items()})
     with open(HERE / "travel.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -107,12 +107,18 @@ def load_table(name: str, variant: str) -> Table:
     resampling = ranked.resample(rng=np.random.default_rng((SEED, RESAMPLING)), samples=samples)
     terms = [law_terms(count) for count in ranked.counts]
     columns = {term: np.array([entry[term] for entry in terms]) for term in ("size", *TERMS)}
-    return Table(name, variant, ranked, resampling, LawTable(columns, ranked.truth, ranked.parameters))
+    return Table(name, variant, ranked, resampling, LawTable(columns, ranked.truth, resampling.groups))
+
+
+def group_tables(tables: Sequence[Table], *, without: str) -> Benchmarks:
+    """For the scaling law, all benchmarks but one."""
+    names = dict.fromkeys(table.benchmark for table in tables if table.benchmark != without)
+    return {name: [table.law for table in tables if table.benchmark == name] for name in names}
 
 
 def judge_table(table: Table, tables: Sequence[Table]) -> dict[str, tuple[Judgement, str]]:
     """Every closed-form proxy, the laws with weights of the other benchmarks, and the positional fit."""
-    counts = {name: proxy for name, proxy in PROXIES.items() if proxy.closed_form and name not in LAWS}
+    counts = {name: proxy for name, proxy in PROXIES.items() if proxy.closed_form and name != LAW}
     judged = {
         name: (judge_proxy(count_column(proxy, table.ranked.counts), table.resampling), "")
         for name, proxy in counts.items()
@@ -121,10 +127,9 @@ def judge_table(table: Table, tables: Sequence[Table]) -> dict[str, tuple[Judgem
         if table.benchmark not in HEADLESS or name != "reach":
             column = np.array([formula(count.layers) for count in table.ranked.counts])
             judged[name] = judge_proxy(column, table.resampling), ""
-    others = [other.law for other in tables if other.benchmark != table.benchmark]
-    for name, terms in LAWS.items():
-        weights = fit_law(others, terms, rng=np.random.default_rng((SEED, SCALING_LAW)))
-        judged[name] = judge_proxy(table.law.score(weights), table.resampling), written(weights)
+    others = group_tables(tables, without=table.benchmark)
+    for name, weights in fit_laws(others).items():
+        judged[name] = judge_proxy(table.law.score(weights), table.resampling), written(weights) or "size alone"
     if (features := layer_features(table.ranked.counts)) is not None:
         cells, groups = table.resampling.cells, table.resampling.groups
         rng = np.random.default_rng((SEED, SCALING_LAW, 1))
@@ -134,8 +139,11 @@ def judge_table(table: Table, tables: Sequence[Table]) -> dict[str, tuple[Judgem
     return judged
 
 
-def fit_all(tables: Sequence[Table], terms: Sequence[str]) -> str:
-    return written(fit_law([t.law for t in tables], terms, rng=np.random.default_rng((SEED, SCALING_LAW))))
+def fit_laws(benchmarks: Benchmarks) -> dict[str, dict[str, float]]:
+    """Weights by name of the law."""
+    chosen, _ = choose_law(benchmarks, TERMS, rng=np.random.default_rng((SEED, SCALING_LAW)))
+    parts = [table for tables in benchmarks.values() for table in tables]
+    return {LAW: chosen, LAW_UNCHOSEN: fit_law(parts, TERMS, rng=np.random.default_rng((SEED, SCALING_LAW)))}
 
 
 def written(weights: Mapping[str, float]) -> str:

@@ -100,3 +100,10 @@ def test_without_attention_masked_tokens_are_the_targets() -> None:
     assert (labels[chosen] == windows[chosen]).all() and (inputs[~chosen] == windows[~chosen]).all()
     assert abs((inputs[chosen] == 0).mean() - 0.8) < 0.02
     assert abs((inputs[chosen] == windows[chosen]).mean() - 0.1) < 0.02
+
+
+def test_without_attention_short_rows_have_a_target_as_well() -> None:
+    windows = np.arange(4_000).reshape(-1, 4) + 1
+    _, labels = mask_tokens(windows, np.random.default_rng(0), mask_id=0, vocabulary=5000, rule=BERT)
+    amounts = (labels != NO_TARGET).sum(axis=1)
+    assert amounts.min() == 1 and (amounts == 1).mean() > 0.8  # 0.85 ** 4 of them would have none

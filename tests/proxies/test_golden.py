@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from archwright.networks.roles import LayerSize
 from archwright.probe import PASSES, Probe, record
 from archwright.proxies import PROXIES, Proxy, Unscored
-from archwright.proxies.scaling_law import law_terms
+from archwright.proxies.scaling_law import law_score, law_terms
 from tests.probe.toy import BATCH, COUNTS, HEADS, TIME, UNITS, WIDTH, Toy, toy, toy_batch
 from tests.proxies.reference import (
     ATTENTION,
@@ -332,11 +332,16 @@ def test_random(probe: Probe) -> None:
 def test_the_scaling_law_by_hand() -> None:
     counts = replace(COUNTS, layers=(LayerSize(2, 100, 300), LayerSize(4, 200, 700)))
     probe = record(toy(), toy_batch(), counts=counts, passes=())
+    assert PROXIES["scaling_law"].measure(probe) == pytest.approx(math.log(700))
+    terms = law_terms(counts)
     evenness = (math.log(400) + math.log(900)) / 2 - math.log(650)
-    expected = math.log(700) + 0.339 * evenness + 0.05 * math.log(2) + 0.154 * math.log(4)
-    assert PROXIES["scaling_law"].measure(probe) == pytest.approx(expected)
-    assert law_terms(counts)["lateness"] == pytest.approx((0.5 * math.log(900) - 0.5 * math.log(400)) / 2)
-    assert law_terms(counts)["heads"] == pytest.approx(math.log(8) / 2)
+    assert terms["evenness"] == pytest.approx(evenness)
+    assert terms["lateness"] == pytest.approx((0.5 * math.log(900) - 0.5 * math.log(400)) / 2)
+    assert terms["heads"] == pytest.approx(math.log(8) / 2)
+    assert terms["mixing"] == pytest.approx(math.log(300 / 1300))
+    weights = {"evenness": 0.5, "depth": 0.25, "width": 0.125}
+    expected = math.log(700) + 0.5 * evenness + 0.25 * math.log(2) + 0.125 * math.log(4)
+    assert law_score(terms, weights) == pytest.approx(expected)
     with pytest.raises(Unscored, match="sizes of its layers"):
         PROXIES["scaling_law"].measure(record(toy(), toy_batch(), counts=replace(COUNTS, layers=()), passes=()))
 

@@ -11,11 +11,16 @@ import archwright as aw
 from archwright.benchmarks import BENCHMARKS
 from archwright.cli.main import main
 from archwright.configs import scoring as so
+from archwright.discovery.statistics import StatisticsRequest
 from archwright.errors import BadInput
 from archwright.proxies import PROXIES
+from archwright.proxies.formulas.inputs import LAYERS
+from archwright.proxies.formulas.statistics import statistics
 from archwright.random_streams import generator
+from archwright.scoring.request import record_network, record_shapes
 from archwright.scoring.setup import scoring_setup
 from archwright.spaces import ARCHITECTURES
+from archwright.spaces.formulas import FormulaSpace
 
 
 @pytest.fixture
@@ -35,6 +40,20 @@ def test_random_architectures_of_every_space(space: str, options: dict[str, Any]
     assert len({json.dumps(row["config"]) for row in scored.rows}) == 3
     again = aw.score(space=space, random=3, proxies=proxies, **options)
     assert again.rows == scored.rows
+
+
+@pytest.mark.parametrize("space", ARCHITECTURES)
+def test_the_shapes_of_every_space_are_those_of_its_networks(space: str, text: Path) -> None:
+    """Layer counts of thousands of large decoders are taken without drawing a weight."""
+    drawn = ARCHITECTURES[space]
+    setup = scoring_setup(drawn, so.ProxyOptions(proxies=("depth",)), so.RecordingOptions(text=text))
+    request = setup.request(drawn.sample(np.random.default_rng(0)))
+    formulas = FormulaSpace(1, LAYERS)
+    expected = statistics(record_network(request, (), ()), formulas.chains, formulas.inputs)
+    assert np.array_equal(StatisticsRequest(request, formulas.inputs, formulas.chains)(), expected, equal_nan=True)
+    if drawn.name == "hw-gpt":
+        layers = record_shapes(request).layers
+        assert all(weight.value.is_meta for layer in layers for weight in (*layer.attention, *layer.ffn))
 
 
 def test_configs_from_a_file(options: dict[str, Any], tmp_path: Path) -> None:

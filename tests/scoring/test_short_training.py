@@ -7,7 +7,7 @@ import pytest
 
 from archwright.benchmarks import BenchmarkTable, Row
 from archwright.benchmarks.benchmark import ShortTraining
-from archwright.reports.rank.rows import proxies
+from archwright.reports.rank.rows import proxies, rank_headline
 from archwright.scoring.ranked_rows import RankedRows
 from archwright.scoring.ranking import judge_baselines, short_trainings
 from archwright.spaces.micro_lm import MICRO_LM
@@ -53,3 +53,8 @@ def test_the_report_has_them_with_their_cost() -> None:
     assert right["origin"] == "training" and not right["gradient_free"] and right["missing"]["count"] == 0
     assert rows["random"]["origin"] == "count" and rows["random"]["seconds_per_architecture"] == 0.0
     assert proxies(rows.values()) == []  # none of them can be named the best proxy
+    best = {"proxy": "snip", "origin": "own", "spearman": 0.5}
+    assert "trained_100_steps, for 4.00 core-seconds a network, reaches 1.00" in rank_headline(
+        {"rows": [best, *rows.values()]}
+    )
+    assert "core-seconds" not in rank_headline({"rows": [best]})

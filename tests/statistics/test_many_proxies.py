@@ -11,7 +11,7 @@ from archwright.statistics.false_discovery import bootstrap_p, false_discovery_r
 from archwright.statistics.positional import positional_predictions
 from archwright.statistics.proxies import correct_verdicts
 from archwright.statistics.reliability import icc_within_cells
-from archwright.statistics.scaling import LawTable, fit_law
+from archwright.statistics.scaling import LawTable, choose_law, fit_law
 
 N = 240
 CELLS = np.repeat([0.0, 1.0, 2.0, 3.0], 60)
@@ -114,7 +114,13 @@ def law_table(weights: dict[str, float], seed: int) -> LawTable:
     rng = np.random.default_rng(seed)
     terms = {name: rng.normal(size=300) for name in ("size", "evenness", "depth", "width")}
     truth = terms["size"] + sum(weight * terms[name] for name, weight in weights.items())
-    return LawTable(terms, truth, terms["size"])
+    return LawTable(terms, truth, np.arange(300))
+
+
+def constant_table(**columns: np.ndarray) -> LawTable:
+    """Thirty networks that differ in nothing but their size and what is given."""
+    terms = {name: np.zeros(30) for name in ("evenness", "depth", "width")} | {"size": np.arange(30.0)} | columns
+    return LawTable(terms, np.arange(30.0), np.arange(30))
 
 
 def test_a_law_takes_what_all_tables_agree_on() -> None:
@@ -122,6 +128,38 @@ def test_a_law_takes_what_all_tables_agree_on() -> None:
     weights = fit_law(agreed, ("evenness", "depth", "width"), rng=np.random.default_rng(0))
     assert weights["evenness"] > 0.6 and weights["depth"] < 0.15 and weights["width"] < 0.15
     parted = [law_table({"depth": 0.5}, 0), law_table({"depth": -0.5}, 1)]
-    assert fit_law(parted, ("depth",), rng=np.random.default_rng(0))["depth"] < 0.05
-    flat = LawTable({name: np.zeros(30) for name in ("size", "depth", "width")}, np.arange(30.0), np.arange(30.0))
-    assert fit_law([flat], ("depth",), rng=np.random.default_rng(0)) == {"depth": 0.0}
+    assert fit_law(parted, ("depth",), rng=np.random.default_rng(0)) == {"depth": 0.0}
+    assert fit_law([constant_table()], ("depth",), rng=np.random.default_rng(0)) == {"depth": 0.0}
+
+
+def test_a_term_is_kept_only_where_it_helps_on_benchmarks_that_its_weight_does_not_come_from() -> None:
+    agreed = {f"b{seed}": [law_table({"evenness": 1.0}, seed)] for seed in range(3)}
+    weights, evidence = choose_law(agreed, ("evenness", "depth"), rng=np.random.default_rng(0))
+    assert set(weights) == {"evenness"} and weights["evenness"] > 0.6
+    assert [(entry.term, entry.benchmark) for entry in evidence] == [
+        (term, name) for term in ("evenness", "depth") for name in agreed
+    ]
+    # one benchmark against it is enough: with a weight from the others it would be harmed there
+    against = {**agreed, "b3": [law_table({"evenness": -1.0}, 3)]}
+    weights, evidence = choose_law(against, ("evenness",), rng=np.random.default_rng(0))
+    assert weights == {}
+    by_benchmark = {entry.benchmark: entry for entry in evidence}
+    assert by_benchmark["b3"].weight > 0.6 and by_benchmark["b3"].high < 0
+    assert by_benchmark["b0"].weight == 0 and by_benchmark["b0"].silent
+    # one that it cannot tell apart has no say; the tables of one benchmark are left out together
+    silent = {**agreed, "b3": [constant_table()]}
+    assert set(choose_law(silent, ("evenness",), rng=np.random.default_rng(0))[0]) == {"evenness"}
+    parts = {"b0": [law_table({"evenness": 1.0}, 0), law_table({"evenness": -1.0}, 1)], "b1": agreed["b1"]}
+    _, evidence = choose_law(parts, ("evenness",), rng=np.random.default_rng(0))
+    assert [(entry.benchmark, entry.table, entry.weight > 0) for entry in evidence] == [
+        ("b0", 0, True), ("b0", 1, True), ("b1", 0, False),
+    ]  # fmt: skip
+
+
+def test_a_gain_within_chance_keeps_no_term() -> None:
+    chance = {f"b{seed}": [law_table({"evenness": 0.01}, seed)] for seed in range(3)}
+    noisy = {
+        name: [LawTable(table.terms, table.truth + np.random.default_rng(9).normal(size=300), table.groups)]
+        for name, (table,) in chance.items()
+    }
+    assert choose_law(noisy, ("evenness",), rng=np.random.default_rng(0))[0] == {}

@@ -32,7 +32,7 @@ class BenchmarkOptions:
     """Folder with its files; by default the one below the folder that ARCHWRIGHT_DATA names."""
     variant: str | None = option(None, metavar="NAME")
     """nas-bert: trained (as the networks really were), described (as the paper says) or published (as the public script
-    scored them)."""
+    scored them); lts-gpt2: trained or lm1b; hw-gpt-bench: s or m."""
     target: str | None = option(None, metavar="NAME")
     """What training gave, to be predicted; the benchmark's main result by default."""
 

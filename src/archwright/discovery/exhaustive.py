@@ -158,7 +158,10 @@ def find_known_best(context: DiscoveryContext) -> dict[str, Any] | None:
 
 
 def pareto_front(rows: Sequence[RankedFormula], context: DiscoveryContext) -> list[dict[str, Any]]:
-    """Of the best: those that no other beats in Spearman, inside cells and size at once. On all rows: for a picture."""
+    """Of the best: those that no other beats in Spearman, inside cells and size at once. On all rows: for a picture.
+
+    Inside cells is None for all where no cell has rows enough.
+    """
     smaller = {row[1]: row for row in reversed(rows)}
     entries = []
     for _, size, text in [*rows[:FINALISTS], *smaller.values()]:
@@ -168,9 +171,10 @@ def pareto_front(rows: Sequence[RankedFormula], context: DiscoveryContext) -> li
         vector = settle(scores[present][None])
         within = float(within_all_cells(correlations, vector)[0, 0])
         entries.append((float(correlations.spearman(vector)[0, 0]), within, size, text))
-    on_front = pareto_mask([(-spearman, -within, size) for spearman, within, size, _ in entries])
+    on_front = pareto_mask([(-spearman, -np.nan_to_num(within), size) for spearman, within, size, _ in entries])
     best = [entry for entry, keep in zip(entries, on_front, strict=True) if keep]
-    distinct = {entry[:3]: entry for entry in reversed(best)}.values()  # of equals the first
+    told = [(spearman, None if np.isnan(within) else within, size, text) for spearman, within, size, text in best]
+    distinct = {entry[:3]: entry for entry in reversed(told)}.values()  # of equals the first
     names = ("spearman", "within_cells", "size", "formula")
     return [dict(zip(names, entry, strict=True)) for entry in sorted(distinct, key=lambda entry: (entry[2], -entry[0]))]
 

@@ -24,7 +24,7 @@ from archwright.proxies.formulas.operations import STATISTICS_REVISION, Chain
 from archwright.proxies.formulas.reductions import Values
 from archwright.proxies.formulas.simplification import canonical_chain
 from archwright.proxies.formulas.statistics import ChainTree, Numbers, TensorSource, layer_numbers, statistics
-from archwright.scoring.request import ScoreRequest, record_network
+from archwright.scoring.request import ScoreRequest, record_network, record_shapes
 from archwright.scoring.scorer import cache_key
 from archwright.store import digest, write_atomic
 from archwright.store.files import atomic_file, sweep_folder
@@ -55,8 +55,11 @@ class StatisticsRequest:
     chains: tuple[Chain, ...]
 
     def __call__(self) -> Values:
-        """Inputs x chains x layers."""
-        probe = record_network(self.at, required_passes(self.inputs), required_roles(self.inputs))
+        """Inputs x chains x layers; where all inputs are counts, no weight is drawn and nothing is run."""
+        if all(FORMULA_INPUTS[name].scalar for name in self.inputs):
+            probe = record_shapes(self.at)
+        else:
+            probe = record_network(self.at, required_passes(self.inputs), required_roles(self.inputs))
         return np.asarray(statistics(probe, self.chains, self.inputs), dtype=np.float64)
 
     @property

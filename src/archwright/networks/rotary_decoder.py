@@ -212,9 +212,15 @@ class RotaryDecoderForCausalLM(PreTrainedModel):
 
 
 def build_rotary_decoder(config: RotaryDecoderConfig, generator: torch.Generator) -> RotaryDecoderForCausalLM:
-    """A network in evaluation mode whose weights come from the generator, the lookup table last."""
+    """A network in evaluation mode whose weights come from the generator, the lookup table last.
+
+    Under `torch.device("meta")` it has shapes and no numbers.
+    """
+    shapes_only = torch.get_default_device().type == "meta"
     with torch.device("meta"):
         network = RotaryDecoderForCausalLM(config)
+    if shapes_only:
+        return network.eval()
     network = network.to_empty(device="cpu")
     with torch.no_grad():
         for module in network.modules():

@@ -41,7 +41,7 @@ class RankedRows:
     etas: Mapping[str, Values]
     """V-PCA by share of variance; empty when it was not among the proxies."""
     reasons: Mapping[str, str]
-    """Why a proxy is missing, where it is."""
+    """Why a proxy is missing on a row that was scored, where it is."""
     loss: str
     sampled: tuple[str, ...] = ()
     """What was left out of scoring, and why; counts are those of all rows."""
@@ -206,9 +206,6 @@ def score_rows(
         notes.append(
             f"--budget-minutes was over after {len(reached)} of {len(places)} networks; the others are missing."
         )
-    if len(reached) < len(rows):
-        left_out = next(iter(choice.reasons.values()), "the minutes were over")
-        reasons = {name: reasons.get(name, left_out) for name in scored.proxies}
     return RankedRows(
         benchmark,
         target,

@@ -162,7 +162,8 @@ def judge_proxies(
     rows = []
     for name, judgement in correct_verdicts(judged).items():
         columns, proxy = judgement.as_dict(), setup.proxies[name]
-        missing = {"count": columns.pop("missing"), "reason": ranked.reasons.get(name, "")}
+        unscored = 0 if proxy.closed_form else len(ranked.rows) - len(ranked.scored)  # a note says which and why
+        missing = {"count": columns.pop("missing") - unscored, "reason": ranked.reasons.get(name, "")}
         kind = {"origin": proxy.origin, "gradient_free": proxy.gradient_free}
         rows.append({"proxy": name, **kind, **columns, "missing": missing, **costs[name]})
     return rows

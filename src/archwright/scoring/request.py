@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import torch
 
@@ -105,12 +106,7 @@ def count_network(counts: Counts, proxy: Proxy) -> float:
 def record_network(request: ScoreRequest, passes: tuple[str, ...], keep: tuple[str, ...]) -> Probe:
     """The network after these passes, with the outputs of these roles."""
     seed, repeat = request.seed
-    network = request.space.network(
-        request.config,
-        generator=generator(seed, INITIAL_WEIGHTS, repeat),
-        vocabulary=request.batch.vocabulary,
-        loss=request.loss,
-    )
+    network = build_network(request)
     INITIALS[request.initial](network)
     return record(
         network,
@@ -120,6 +116,27 @@ def record_network(request: ScoreRequest, passes: tuple[str, ...], keep: tuple[s
         loss=request.loss,
         generator=generator(seed, PROBE_NOISE, repeat),
         keep=keep,
+    )
+
+
+def record_shapes(request: ScoreRequest) -> Probe:
+    """The network without a pass, for what reads nothing but shapes: no weight is drawn where its space allows that."""
+    try:
+        with torch.device("meta"):
+            network = build_network(request)
+    except (NotImplementedError, RuntimeError):  # first weights that are computed, not drawn
+        network = build_network(request)
+    return record(network, batch_tensors(request.batch), counts=request.space.counts(request.config), passes=())
+
+
+def build_network(request: ScoreRequest) -> Any:
+    """With the words of the batch alone."""
+    seed, repeat = request.seed
+    return request.space.network(
+        request.config,
+        generator=generator(seed, INITIAL_WEIGHTS, repeat),
+        vocabulary=request.batch.vocabulary,
+        loss=request.loss,
     )
 
 

@@ -37,8 +37,6 @@ class RowChoice:
     repeats: int
     """Initial weights, and batches, that the ten networks of the ablation are scored with; below 2 there is none."""
     notes: tuple[str, ...]
-    reasons: dict[int, str]
-    """Why a row is not scored, by place."""
 
 
 def choose_rows(
@@ -64,10 +62,6 @@ def choose_rows(
     order = stratified_order([cells[place] for place in fits], rng=np.random.default_rng((seed, ROW_CHOICE)))
     places = tuple(fits[place] for place in order[:amount])
     repeats = min(MOST_REPEATS, int(REPEATS_SHARE * budget / (2 * 10 * mean))) if mean else 0
-    too_large = f"its network is too large for the memory here (more than {limit:.3g} parameters beside embeddings)"
-    not_drawn = f"not in the sample of {amount} rows"
-    reasons = {place: too_large for place in set(range(len(counts))) - set(fits)}
-    reasons |= {place: not_drawn for place in set(fits) - set(places)}
     notes = []
     if large:
         notes.append(
@@ -83,7 +77,7 @@ def choose_rows(
             f"Proxies that need a network are scored on {amount} of {len(fits)} rows ({why}), a seeded sample with all "
             f"cells in proportion; counts are those of all rows. --rows N scores more."
         )
-    return RowChoice(places, repeats, tuple(notes), reasons)
+    return RowChoice(places, repeats, tuple(notes))
 
 
 def network_seconds(counts: Counts, tokens: int) -> float:

@@ -164,7 +164,7 @@ def noise_ceiling(
     if pairs >= PAIRS:
         kind, amount = "twins", pairs
     elif sum(both) >= PAIRS:
-        kind, amount = "runs of one network with other settings", sum(both)
+        kind, amount = "runs of one network with other seeds or settings", sum(both)
     elif parts.shape[1] >= 2:
         kind, amount = "split-half of the tasks", len(halves(parts.shape[1]))
     else:

@@ -45,12 +45,12 @@ def mask_tokens(
     """Rows x time ids with some tokens changed, and the tokens that stood there as labels, -100 elsewhere.
 
     With `attention` the share is rounded to whole tokens in every row, at least one where there is any, and padding
-    (attention 0) is not chosen; without it every token is chosen with this probability. Special tokens are neither
-    chosen nor put in.
+    (attention 0) is not chosen; without it every token is chosen with this probability, and one more where a row would
+    have none, as the gradient of a row without a label is zero. Special tokens are neither chosen nor put in.
     """
     draws = rng.random(ids.shape)
     if attention is None:
-        chosen = draws < share
+        chosen = draws <= np.maximum(share, draws.min(axis=1, keepdims=True))
     else:
         free = (attention != 0) & ~np.isin(ids, list(special))
         ranks, count = np.where(free, draws, 2.0).argsort(axis=1).argsort(axis=1), free.sum(axis=1, keepdims=True)

@@ -89,6 +89,7 @@ def rank_headline(document: Document) -> str:
     baselines = {words: number(baseline_row(document, name), "spearman") for words, name in names.items()}
     parts = [f"{words} reach {decimal(value)}" for words, value in baselines.items() if value is not None]
     sentences.append(join_words(parts).capitalize())
+    sentences += short_training(document)
     lows = [low for row in rows if (low := number(row, "minus_depth_width_low")) is not None]
     if lows:
         better = sum(low > 0 for low in lows)
@@ -104,6 +105,16 @@ def rank_headline(document: Document) -> str:
     if document.get("caution"):
         sentences.insert(0, str(document["caution"])[0].upper() + str(document["caution"])[1:])
     return " ".join(f"{words}." for words in sentences if words)
+
+
+def short_training(document: Document) -> list[str]:
+    """What the longest short training reaches at which price; nothing where the benchmark has none."""
+    rows = [row for row in document.get("rows") or () if row.get("origin") == "training"]
+    if not rows:
+        return []
+    dearest = max(rows, key=lambda row: number(row, "seconds_per_architecture") or 0.0)
+    seconds = seconds_each(number(dearest, "seconds_per_architecture"))
+    return [f"{dearest['proxy']}, for {seconds} core-seconds a network, reaches {row_interval(dearest, 'spearman')}"]
 
 
 def ceiling_numbers(document: Document) -> str:
