@@ -238,8 +238,8 @@ def compress(
     start: Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones.
     epochs: Passes over the training rows: of the super-network, or with --method standard and layer-dropping of
         each network that is trained by itself.
-    distil_epochs: Space chain: passes over the training rows of networks of 60, 50, 40, 30 and 20 %, or what a
-        budget of parameters has room for, each trained by itself towards the original's answers.
+    distil_epochs: Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or what a
+        budget has room for, each trained by itself towards the original's answers.
     min_epochs: Sampler mo-asha: passes after which a network is first compared with the others.
     original_epochs: Passes for fine-tuning the original, which every result is compared with.
     learning_rate: Peak learning rate of both trainings.
@@ -539,16 +539,17 @@ def train(
     teacher_cache: str | Path | None = None, teacher_cache_gb: float = 4.0, steps: int | None = None,
     epochs: float | None = None, minutes: float | None = None, batch_size: int | None = None, accumulate: int = 1,
     learning_rate: float | None = None, warmup: float | None = None, weight_decay: float | None = None,
-    layer_decay: float | None = None, restart_collapsed: bool = True, checkpoint_seconds: float = 60.0,
-    task: str | None = None, data: str | Path | None = None, train: str | Path | None = None,
-    validation: str | Path | None = None, test: str | Path | None = None, validation_role: str = "choose",
-    split: str = "grouped", text_column: str = "text", text_pair_column: str | None = None, label_column: str = "label",
-    label_columns: Sequence[str] = (), choice_columns: Sequence[str] = (), skip_empty: bool = False,
-    labels: Sequence[str] = (), head: str = "auto", regression: bool | None = None, metric: str | None = None,
-    class_weights: Sequence[str] = (), train_rows: int = 0, validation_rows: int = 2000, test_rows: int = 0,
-    max_length: int = 128, glue: str | Path | None = None, evaluate_only: bool = False, submission: bool = True,
-    ablate_steps: Sequence[int] = (), random: int = 5, rivals: Sequence[str] = (), out: str | Path | None = None,
-    seed: int = 0, threads: int = 0, device: str = "auto", deterministic: bool = False,
+    layer_decay: float | None = None, precision: str = "auto", restart_collapsed: bool = True,
+    checkpoint_seconds: float = 60.0, task: str | None = None, data: str | Path | None = None,
+    train: str | Path | None = None, validation: str | Path | None = None, test: str | Path | None = None,
+    validation_role: str = "choose", split: str = "grouped", text_column: str = "text",
+    text_pair_column: str | None = None, label_column: str = "label", label_columns: Sequence[str] = (),
+    choice_columns: Sequence[str] = (), skip_empty: bool = False, labels: Sequence[str] = (), head: str = "auto",
+    regression: bool | None = None, metric: str | None = None, class_weights: Sequence[str] = (), train_rows: int = 0,
+    validation_rows: int = 2000, test_rows: int = 0, max_length: int = 128, glue: str | Path | None = None,
+    evaluate_only: bool = False, submission: bool = True, ablate_steps: Sequence[int] = (), random: int = 5,
+    rivals: Sequence[str] = (), out: str | Path | None = None, seed: int = 0, threads: int = 0, device: str = "auto",
+    deterministic: bool = False,
 ) -> "TrainResult":
     """Pre-train, distil, fine-tune or evaluate one network.
 
@@ -593,6 +594,7 @@ def train(
     warmup: Share of the steps with rising learning rate, 0 to 1.
     weight_decay: Pulls matrices towards zero.
     layer_decay: Factor of the learning rate from one layer down to the next.
+    precision: Of the matrix products of student and teacher.
     restart_collapsed: Stop a fine-tuning whose network gives all rows one answer, or knows no more than the shares
         of the classes, and begin it again at 0.3 of the learning rate, once.
     checkpoint_seconds: Seconds between saved states, from which the same command resumes after a crash.
@@ -649,11 +651,12 @@ def design(
     max_latency_ms: float | None = None, sampler: str = "genetic", population: int = 50, generations: int = 40,
     distinct: bool = False, seeds: int = 1, against: Sequence[str] = (), teacher: str = "minilm",
     task: str | None = None, data: str | Path | None = None, steps: int | None = None, batch_size: int | None = None,
-    learning_rate: float | None = None, validation_rows: int = 128, batch_rows: int | None = None,
-    length: int | None = None, loss: str | None = None, initial: str = "own", text: str | Path | None = None,
-    workers: int = 0, ray: str | None = None, seed: int = 0, out: str | Path = "runs/design",
-    scale_up: int | None = None, html: str | Path | None = None, rivals: Sequence[str] = (),
-    rivals_task: str | None = None, rivals_data: str | Path | None = None, rivals_minutes: float = 10.0,
+    learning_rate: float | None = None, precision: str = "auto", validation_rows: int = 128,
+    batch_rows: int | None = None, length: int | None = None, loss: str | None = None, initial: str = "own",
+    text: str | Path | None = None, workers: int = 0, ray: str | None = None, seed: int = 0,
+    out: str | Path = "runs/design", scale_up: int | None = None, html: str | Path | None = None,
+    rivals: Sequence[str] = (), rivals_task: str | None = None, rivals_data: str | Path | None = None,
+    rivals_minutes: float = 10.0,
 ) -> "DesignResult":
     """Search the architecture of a small language model without training any.
 
@@ -683,6 +686,7 @@ def design(
     steps: Training steps of each stage, and of a teacher that learns the task first.
     batch_size: Rows of a step.
     learning_rate: Highest learning rate, which rises over a tenth of the steps and falls to zero.
+    precision: Of the matrix products in training steps.
     validation_rows: Rows that a path is judged on.
     batch_rows: Texts in a batch.
     length: Tokens of a text.

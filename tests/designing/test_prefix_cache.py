@@ -94,6 +94,14 @@ def test_counts_alone_run_nothing(looks: Looks) -> None:
     assert prefix_cache_for(at).runs.run == 0
 
 
+@pytest.mark.parametrize("names", [("found_rising_weights",), ("reach",), ("found_rising_weights", "reach", "depth")])
+def test_weights_alone_are_read_without_running_anything(names: tuple[str, ...], looks: Looks) -> None:
+    for at in looks(*names):
+        result = PrefixScoring(at)()
+        assert result.scores == pytest.approx(score_network(at).scores, rel=1e-9) and not result.missing
+    assert prefix_cache_for(at).runs.run == 0
+
+
 def test_a_common_beginning_is_run_once(looks: Looks) -> None:
     wanted = looks("v_pca")
     for at in wanted:

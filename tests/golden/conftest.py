@@ -67,7 +67,20 @@ LANGUAGE = [
     "--original-epochs",
     "4",
 ]
-LESSON = ["--steps", "8", "--batch-size", "8", "--max-length", "16", "--threads", "1", "--learning-rate", "2e-3"]
+LESSON = [
+    "--precision",
+    "float32",
+    "--steps",
+    "8",
+    "--batch-size",
+    "8",
+    "--max-length",
+    "16",
+    "--threads",
+    "1",
+    "--learning-rate",
+    "2e-3",
+]
 CORPUS = [*LESSON, "--validation-rows", "20"]
 LOOK = ["--batch-rows", "2", "--length", "8", "--workers", "1"]
 
@@ -297,6 +310,8 @@ SEARCHES: dict[str, list[Any]] = {
         "spos",
         "--teacher",
         "none",
+        "--precision",
+        "float32",
         "--steps",
         2,
         "--batch-size",

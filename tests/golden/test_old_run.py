@@ -133,6 +133,8 @@ def test_a_network_of_a_space_answers_the_same(space: str, networks: Path) -> No
 @pytest.mark.parametrize("space", SPACES)
 def test_a_network_of_a_space_goes_on_learning(space: str, networks: Path) -> None:
     words = [
+        "--precision",
+        "float32",
         "--steps",
         "2",
         "--batch-size",

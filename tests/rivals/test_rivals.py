@@ -16,6 +16,7 @@ from archwright.errors import BadInput
 from archwright.reports.rivals import rivals_table, verdict
 from archwright.rivals import RIVALS, NoRival, RivalRequest
 from archwright.rivals import pipeline as rivals_pipeline
+from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.random_design import choose_random_design
 from archwright.spaces import ARCHITECTURES
 from archwright.training.students import StudentDesign
@@ -40,6 +41,18 @@ def student(rows: Path, tmp_path: Path) -> dict[str, Any]:
     design = tmp_path / "config.json"
     design.write_text(json.dumps(DESIGNS["nlu-tiny"]))
     return {**STUDENT, "config": design, "train": rows}
+
+
+def test_a_teacher_that_was_fine_tuned_here_leads_back_to_its_checkpoint(
+    rows: Path, bert: Path, tmp_path: Path
+) -> None:
+    aw.train(model=str(bert), train=rows, steps=2, batch_size=8, max_length=16, threads=1, out=tmp_path / "tuned")
+    for name in (tmp_path / "tuned", tmp_path / "tuned" / "model"):
+        assert find_pretrained(str(name)) == str(bert.resolve())
+    assert find_pretrained("minilm") == "minilm"
+    (tmp_path / "tuned" / "model").rename(tmp_path / "alone")
+    with pytest.raises(NoRival, match="fine-tuned already, and no run beside it"):
+        find_pretrained(str(tmp_path / "alone"))
 
 
 def test_all_rivals_of_a_student(

@@ -82,6 +82,25 @@ def test_a_narrow_student_has_much_more_of_it_than_a_new_one(block: str) -> None
     assert all(torch.equal(a, b) for a, b in zip(student.parameters(), again.parameters(), strict=True))
 
 
+def test_passes_in_bfloat16_fit_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, teacher, batches = {"hidden_size": 40, "inner_size": 20}, teacher_of(), rows_of()
+    kinds, forward = set(), nn.functional.layer_norm
+
+    def listen(values: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
+        kinds.add((torch.is_autocast_enabled("cpu"), values.dtype))
+        return forward(values, *args, **options)
+
+    monkeypatch.setattr(nn.functional, "layer_norm", listen)
+    exact, quick = (student_of(("base", 20), ("mobile", 20), **sizes) for _ in range(2))
+    shares = [
+        [float(part.explained or 0) for part in inherit_from_teacher(student, teacher, batches, precision)]
+        for student, precision in ((exact, "float32"), (quick, "bfloat16"))
+    ]
+    assert shares[0] == pytest.approx(shares[1], abs=0.02) and shares[0] != shares[1]
+    assert any(autocast for autocast, _ in kinds)
+    assert all(parameter.dtype is torch.float32 for parameter in quick.parameters())
+
+
 def test_layers_between_two_of_the_teacher_pass_on() -> None:
     student = student_of(*[("base", 20)] * 4)
     parts = inherit_from_teacher(student, teacher_of(), rows_of())

@@ -1,14 +1,24 @@
 """bfloat16 only where it pays, sums in float32, and trainings that use what they were told."""
 
-from types import MappingProxyType
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from archwright.configs.training import ScheduleOptions, TrainConfig
+from archwright.networks.cells.model import CellForCausalLM
+from archwright.store import RunFolder
+from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.loop import train_network
 from archwright.training.losses import distillation, task_loss
+from archwright.training.objectives import OBJECTIVES
+from archwright.training.pipeline import note_precision
+from archwright.training.plan import TrainingContext
 from archwright.training.precision import choose_precision, mixed_precision
+from archwright.training.recipes import Recipe
 from archwright.training.schedule import Schedule
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -62,3 +72,50 @@ def test_losses_of_bfloat16_answers_are_summed_in_float32() -> None:
     assert loss.dtype is kl.dtype is torch.float32
     assert float(loss) == pytest.approx(float(task_loss(classes.double(), labels)), rel=1e-6)
     assert abs(float(kl)) < 1e-6
+
+
+def context_of(folder: Path, precision: str = "auto") -> Any:
+    """What the decision reads of a training."""
+    folder.mkdir(exist_ok=True)
+    config = TrainConfig(schedule=ScheduleOptions(precision=precision))
+    return TrainingContext(config, OBJECTIVES["finetune"], Recipe(), RunFolder(folder), SINGLE_PROCESS)
+
+
+@pytest.fixture
+def capable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: MappingProxyType({"avx512_bf16": True}))
+
+
+@pytest.mark.parametrize(("width", "precision"), [(528, "bfloat16"), (128, "float32")])
+def test_a_training_decides_by_the_width_of_its_network(
+    width: int, precision: str, capable: None, tmp_path: Path
+) -> None:
+    context = context_of(tmp_path)
+    note_precision(context, plan_of(width), begun=False)
+    assert context.precision == precision
+
+
+def test_a_training_goes_on_with_the_precision_it_began_with(
+    capable: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_precision(context_of(tmp_path), plan_of(528), begun=False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: MappingProxyType({}))  # on another processor
+    note_precision(again := context_of(tmp_path), plan_of(528), begun=True)
+    assert again.precision == "bfloat16"
+
+
+def test_what_an_earlier_version_began_goes_on_in_float32(capable: None, tmp_path: Path) -> None:
+    note_precision(context := context_of(tmp_path), plan_of(528), begun=True)
+    assert context.precision == "float32"
+
+
+def test_what_is_asked_for_wins_and_recurrent_networks_stay_in_float32(capable: None, tmp_path: Path) -> None:
+    note_precision(asked := context_of(tmp_path / "a", "float32"), plan_of(528), begun=False)
+    assert asked.precision == "float32"
+    recurrent = SimpleNamespace(network=object.__new__(CellForCausalLM))
+    note_precision(context := context_of(tmp_path / "b"), recurrent, begun=False)  # type: ignore[arg-type]
+    assert context.precision == "float32"
+
+
+def plan_of(width: int) -> Any:
+    return SimpleNamespace(network=SimpleNamespace(config=SimpleNamespace(hidden_size=width)))

@@ -20,7 +20,7 @@ from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.layers import build_projections
 from archwright.training.teaching import cache as caches
-from archwright.training.teaching.answers import KeptAnswers, half_precision, restore_tokens
+from archwright.training.teaching.answers import KeptAnswers, half_precision, pad_states, restore_tokens
 from archwright.training.teaching.augmentation import (
     FilledWords,
     NeighbourWords,
@@ -113,6 +113,16 @@ def kept_teacher(folder: Path, encoded: Encoded, limit: int = ALL, **options: An
     return answers
 
 
+def test_answers_of_another_precision_are_never_read(tmp_path: Path) -> None:
+    encoded, answers = rows_of(), KeptAnswers(tiny("bert", seed=5).float(), (1, 3), logits=True)
+    folders = set()
+    for precision in ("float32", "bfloat16", "float32"):
+        answers.plan_cache(encoded, ALL, precision)
+        answers.open(tmp_path)
+        folders.add(answers.cache.folder)
+    assert len(folders) == 2
+
+
 def test_answers_are_those_of_the_network_rounded_and_then_read(tmp_path: Path) -> None:
     encoded = rows_of()
     answers = kept_teacher(tmp_path, encoded)
@@ -120,6 +130,9 @@ def test_answers_are_those_of_the_network_rounded_and_then_read(tmp_path: Path) 
     real = batch.inputs["attention_mask"].bool()
     live, first = answers.compute(batch), answers(batch)
     assert live.states is not None and first.states is not None
+    assert torch.equal(first.states.packed, real) and first.states.embeddings.dim() == 2
+    first = first._replace(states=pad_states(first.states))
+    assert first.states is not None
     assert set(first.states.hidden) == set(first.states.attention) == {1, 3}
     for number in (1, 3):
         wanted = live.states.hidden[number][real].half().float()
@@ -131,7 +144,7 @@ def test_answers_are_those_of_the_network_rounded_and_then_read(tmp_path: Path) 
     answers.compute = None  # type: ignore[method-assign,assignment]
     read = answers(batch)
     assert read.states is not None and torch.equal(read.logits, first.logits)
-    assert torch.equal(read.states.hidden[3][real], first.states.hidden[3][real])
+    assert torch.equal(read.states.hidden[3], first.states.hidden[3][real])
 
 
 def test_rows_beyond_the_limit_are_answered_anew(tmp_path: Path) -> None:
@@ -178,6 +191,23 @@ def test_losses_from_kept_states_are_those_from_exact_ones(tmp_path: Path) -> No
         losses.append(
             float(layerwise_update(student, teacher, between, LossWeights())(batch, np.random.default_rng(0), 0))
         )
+    assert losses[1] == losses[2] == pytest.approx(losses[0], rel=1e-4)
+
+
+def test_hidden_tokens_are_left_out_of_kept_states_too(tmp_path: Path) -> None:
+    encoded, student = rows_of(), mlm_network(NLU).float()
+    exact, kept = (KeptAnswers(tiny("bert", seed=5).float(), (1, 2, 3)) for _ in range(2))
+    kept.plan_cache(encoded, ALL)
+    kept.open(tmp_path)
+    between, losses = build_projections(student, exact.network, generator=seeded(0)), []
+    batch = batch_of(encoded, np.arange(4))
+    ids = batch.inputs["input_ids"]
+    hidden = (torch.arange(ids.shape[1]) % 3 == 1) & batch.inputs["attention_mask"].bool()
+    inputs = {**batch.inputs, "input_ids": torch.where(hidden, 4, ids)}
+    masked = replace(batch, inputs=inputs, targets=torch.where(hidden, ids, NO_TARGET))
+    for teacher in (exact, kept, kept):
+        update = layerwise_update(student, teacher, between, LossWeights(tokens=1.0))
+        losses.append(float(update(masked, np.random.default_rng(0), 0)))
     assert losses[1] == losses[2] == pytest.approx(losses[0], rel=1e-4)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from archwright.configs import compress as co
 from archwright.configs import scoring as so
 from archwright.configs.options import members, option
 
@@ -88,6 +89,8 @@ class OneShotOptions:
     """Rows of a step; 256 if not said."""
     learning_rate: float | None = option(None, above=0)
     """Highest learning rate, which rises over a tenth of the steps and falls to zero; 1e-4 on text, 4e-4 on a task."""
+    precision: str = option("auto", choices=co.PRECISIONS)
+    """Of the matrix products in training steps."""
     validation_rows: int = option(128, minimum=1)
     """Rows that a path is judged on."""
 

@@ -126,6 +126,8 @@ class ScheduleOptions:
     """Pulls matrices towards zero."""
     layer_decay: float | None = option(None, above=0, maximum=1)
     """Factor of the learning rate from one layer down to the next."""
+    precision: str = option("auto", choices=o.PRECISIONS)
+    """Of the matrix products of student and teacher; a run goes on with the one it began with."""
     restart_collapsed: bool = True
     """Stop a fine-tuning whose network gives all rows one answer, or knows no more than the shares of the classes, and
     begin it again at 0.3 of the learning rate, once."""

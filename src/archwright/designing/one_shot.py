@@ -36,12 +36,13 @@ from archwright.store import ScoreStore, digest
 from archwright.store.checkpoints import FileCheckpoints
 from archwright.store.logs import TrainingLog, read_log
 from archwright.training.loop import model_tensors, train_network
+from archwright.training.precision import has_bfloat16
 from archwright.training.recipes import Recipe, merge_recipe
 from archwright.training.schedule import Schedule
 
 FILE, LOG = "supernet-{digest}.safetensors", ".csv"
 PRESET, NO_TEACHER = "spos", "none"
-REVISION = 2
+REVISION = 3
 """Raise it when the same options train another super-network: one that lies in the folder is then not used."""
 OF_PROXIES = {"--proxy", "--batch-rows", "--loss", "--initial", "--workers", "--ray"}
 OF_TEXT = {"--text", "--length"}
@@ -60,13 +61,14 @@ def evaluate_by_accuracy(request: EvaluationRequest) -> Iterator[Evaluation]:
     check_options(request.space, options)
     batch_size(request.space, request.scoring)
     stages, cost = load_stages(request.space, options, request.scoring), EvaluationCost()
-    supernets = Supernets(request.space, request.scoring, stages)
+    supernets = Supernets(request.space, request.scoring, stages, find_precision(options.precision))
     last = stages[-1]
     details: dict[str, Any] = {
         "lesson": last.objective.name,
         "steps": last.steps,
         "batch_size": last.recipe.batch_size,
         "learning_rate": last.recipe.learning_rate,
+        "precision": supernets.precision,
         "validation_rows": options.validation_rows,
     }
     if options.teacher != NO_TEACHER:
@@ -127,6 +129,13 @@ def check_options(space: ArchitectureSpace, options: do.OneShotOptions) -> None:
         raise BadInput(f"--data needs --task, the task whose files it holds, got {options.data}.")
 
 
+def find_precision(given: str) -> str:
+    """What `auto` is on this processor: all these spaces are wide enough for bfloat16."""
+    if given != "auto":
+        return given
+    return "bfloat16" if has_bfloat16(torch.device("cpu")) else "float32"
+
+
 @dataclass(frozen=True)
 class Supernets:
     """A super-network per repeat, trained when it is first used."""
@@ -134,6 +143,8 @@ class Supernets:
     space: ArchitectureSpace
     scoring: do.DesignScoringOptions
     stages: tuple[Stage, ...]
+    precision: str
+    """Of the matrix products in training steps."""
     _trained: dict[int, SupernetLearner] = field(default_factory=dict)
     _judged: set[int] = field(default_factory=set)
     """Repeats whose paths were judged, now or by an earlier command."""
@@ -144,7 +155,8 @@ class Supernets:
 
     def identity(self, repeat: int, stages: int | None = None) -> str:
         """Name of the super-network after so many stages, or after all: everything it depends on."""
-        about = [(stage.objective.identity, stage.steps, stage.recipe) for stage in self.stages[:stages]]
+        about: list[Any] = [(stage.objective.identity, stage.steps, stage.recipe) for stage in self.stages[:stages]]
+        about += [self.precision] if self.precision != "float32" else []
         seeds = repr((self.scoring.seed, repeat))
         return digest(str((REVISION, self.space.revision)), repr(self.space), repr(about), seeds)
 
@@ -179,6 +191,7 @@ class Supernets:
                 checkpoints=checkpoints,
                 title=f"super-network: {stage.objective.name}",
                 log=log,
+                precision=self.precision,
             )
         if done:
             tensors = model_tensors(learner.model)

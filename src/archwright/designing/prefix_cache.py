@@ -218,9 +218,15 @@ class PrefixCache:
     def _measure_by_probe(self, words: Prefix, config: Config) -> Callable[[str], float]:
         """Score by the name of a proxy, of one probe put together from recordings of its layers."""
         passes = passes_of(self._proxies.values())
-        prefixes = [words[: depth + 1] for depth in range(len(words)) if passes]
-        self.runs.requested += len(prefixes)
-        records = [self._records.get(prefix) or self._records.put(prefix, self._record(prefix)) for prefix in prefixes]
+        reads = not all(proxy.closed_form for proxy in self._proxies.values())
+        prefixes = [words[: depth + 1] for depth in range(len(words)) if reads]
+        if passes:
+            self.runs.requested += len(prefixes)
+            records = [
+                self._records.get(prefix) or self._records.put(prefix, self._record(prefix)) for prefix in prefixes
+            ]
+        else:
+            records = [self._record_weights(prefix) for prefix in prefixes]
         head = self._parts.head
         self._initialise(head)
         before, behind = (
@@ -247,6 +253,10 @@ class PrefixCache:
         assert output is not None
         self._keep_state(prefix, output.value)
         return probe
+
+    def _record_weights(self, prefix: Prefix) -> Probe:
+        """The last layer of this prefix without running it, for proxies that read weights alone."""
+        return record(self._layer(len(prefix) - 1, prefix[-1]), {"input_ids": self._path[()]}, passes=())
 
     def _state(self, prefix: Prefix) -> torch.Tensor:
         """What the layer behind this prefix is given."""

@@ -41,7 +41,7 @@ class RivalRequest:
 
     @property
     def checkpoint(self) -> str:
-        """What is made smaller: the teacher of the student, or MiniLM."""
+        """What is made smaller, or was fine-tuned from that: the teacher of the student, or MiniLM."""
         return self.config.objective.teacher or CHECKPOINT
 
 

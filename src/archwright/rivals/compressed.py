@@ -10,6 +10,7 @@ from archwright.configs import compress as o
 from archwright.configs import training as to
 from archwright.errors import BadInput
 from archwright.rivals import NoRival, RivalRequest, RivalResult
+from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.first_layers import plain_config
 from archwright.training.pipeline import evaluate_only
 from archwright.training.task_data import save_network
@@ -26,9 +27,10 @@ def compress_checkpoint(request: RivalRequest) -> RivalResult:
     if not network.exists():
         evaluator = load_evaluator(run.folder, training=False)
         save_network(evaluator.extract(pick.config), evaluator.context.task_data, network)
+    name = Path(find_pretrained(request.checkpoint)).name
     judged = evaluate_only(plain_config(request.config, network, to.ScheduleOptions()))
     return RivalResult(
-        f"sub-network {pick.entry['trial']} of {Path(request.checkpoint).name}{describe_embeddings(run)}",
+        f"sub-network {pick.entry['trial']} of {name}{describe_embeddings(run)}",
         judged["parameters"],
         sum(run.folder.seconds.values()),
         judged["validation"]["after"],
@@ -38,9 +40,11 @@ def compress_checkpoint(request: RivalRequest) -> RivalResult:
 def compress_config(request: RivalRequest) -> o.CompressConfig:
     config = request.config
     return o.CompressConfig(
-        model=o.ModelOptions(model=request.checkpoint),
+        model=o.ModelOptions(model=find_pretrained(request.checkpoint)),
         data=o.DataOptions(**{f.name: getattr(config.task, f.name) for f in fields(o.DataOptions)}),
-        supernet=o.SupernetOptions(checkpoint_seconds=config.schedule.checkpoint_seconds),
+        supernet=o.SupernetOptions(
+            precision=config.schedule.precision, checkpoint_seconds=config.schedule.checkpoint_seconds
+        ),
         search=o.SearchOptions(minutes=request.minutes),
         budget=o.BudgetOptions(total_params=request.parameters),
         output=o.OutputOptions(

@@ -9,6 +9,7 @@ from archwright.configs import training as to
 from archwright.networks.embeddings import keep_tokens
 from archwright.networks.pruned import PrunedConfig, PrunedNetwork
 from archwright.rivals import NoRival, RivalRequest, RivalResult
+from archwright.rivals.checkpoint import find_pretrained
 from archwright.subnet.anatomy import read_anatomy
 from archwright.subnet.extract import extract
 from archwright.subnet.spec import LayerSpec, SubnetSpec, parameters
@@ -25,12 +26,13 @@ def train_first_layers(request: RivalRequest) -> RivalResult:
     schedule = to.ScheduleOptions(
         minutes=request.minutes,
         batch_size=config.schedule.batch_size,
+        precision=config.schedule.precision,
         restart_collapsed=config.schedule.restart_collapsed,
         checkpoint_seconds=config.schedule.checkpoint_seconds,
     )
     result = run_training(plain_config(config, cut, schedule), request.folder / "training")
     return RivalResult(
-        describe_cut(PrunedConfig.from_pretrained(cut), request.checkpoint),
+        describe_cut(PrunedConfig.from_pretrained(cut), find_pretrained(request.checkpoint)),
         result["parameters"],
         result["seconds"]["total"],
         result["validation"]["after"],
@@ -52,7 +54,8 @@ def plain_config(config: to.TrainConfig, model: Path | str, schedule: to.Schedul
 
 def cut_checkpoint(request: RivalRequest, folder: Path) -> None:
     """Writes as many first layers as fit beside the whole token table, else beside the tokens of the training rows."""
-    context = prepare_context(plain_config(request.config, request.checkpoint, to.ScheduleOptions()), request.folder)
+    checkpoint = find_pretrained(request.checkpoint)
+    context = prepare_context(plain_config(request.config, checkpoint, to.ScheduleOptions()), request.folder)
     task_data, network = load_student_and_task(context)
     spec = first_layers_within(network, request.parameters)
     if spec is None:
@@ -63,9 +66,7 @@ def cut_checkpoint(request: RivalRequest, folder: Path) -> None:
     if spec is None:
         anatomy = read_anatomy(network.config)
         least = parameters(anatomy, first_layers(network, 1))
-        raise NoRival(
-            f"one layer of {Path(request.checkpoint).name} has {least:,} parameters with the task's tokens alone"
-        )
+        raise NoRival(f"one layer of {Path(checkpoint).name} has {least:,} parameters with the task's tokens alone")
     save_network(extract(network, spec), task_data, folder)
 
 

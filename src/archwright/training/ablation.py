@@ -29,6 +29,7 @@ from archwright.training.pipeline import (
     decide_schedule,
     fit_plan,
     keep_answers,
+    note_precision,
     prepare_context,
     remove_leftovers,
     run_options,
@@ -122,7 +123,9 @@ def check_finetuning(config: TrainConfig, architecture: Config) -> None:
 def finetuning_config(config: TrainConfig, student: to.StudentOptions) -> TrainConfig:
     """Fine-tuning by the preset, but for the size of a batch where one is given."""
     schedule = to.ScheduleOptions(
-        batch_size=config.schedule.batch_size, checkpoint_seconds=config.schedule.checkpoint_seconds
+        batch_size=config.schedule.batch_size,
+        precision=config.schedule.precision,
+        checkpoint_seconds=config.schedule.checkpoint_seconds,
     )
     objective = to.ObjectiveOptions(preset=config.objective.preset)
     return replace(config, student=student, objective=objective, schedule=schedule)
@@ -151,6 +154,8 @@ def score_architecture(
     plan = context.objective.plan(context)
     if group.first:  # what the whole ablation reads
         check_inputs(replace(context, config=config, run=RunFolder(folder.parent)), plan)
+        note_precision(context, plan, begun=run.note("schedule") is not None)
+    group.wait()
     with run.lock() if group.first else nullcontext():
         plan.prepare()
         schedule = decide_schedule(context, plan)

@@ -27,6 +27,8 @@ from archwright.environment import environment
 from archwright.errors import BadInput
 from archwright.exporting.compact import save_checkpoint
 from archwright.logs import logger
+from archwright.networks.cells.model import CellForCausalLM
+from archwright.networks.pruned import PrunedNetwork
 from archwright.reports.train import render_train_page
 from archwright.store import RunFolder, atomic_folder, begin_run, is_run, write_atomic
 from archwright.store.logs import TrainingLog, read_log
@@ -38,7 +40,8 @@ from archwright.training.evaluation import published_beside
 from archwright.training.forecast import forecast_line, time_steps
 from archwright.training.loop import model_tensors, train_network
 from archwright.training.objectives import OBJECTIVES, objective_name
-from archwright.training.plan import TrainingContext, TrainingPlan, training_recipe
+from archwright.training.plan import PRECISION, TrainingContext, TrainingPlan, training_recipe
+from archwright.training.precision import choose_precision, mixed_precision
 from archwright.training.schedule import Schedule
 from archwright.training.students import MODEL, checkpoint_source
 from archwright.training.teaching.rows import FILE as AUGMENTED
@@ -86,6 +89,7 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         begin_run(folder, options)
         check_inputs(context, plan)
         run.note_once("threads", {"threads": torch.get_num_threads()})
+        note_precision(context, plan, begun=run.note("schedule") is not None)
         del options["command"]
         write_config(folder / "config.yaml", make_config(TrainConfig, {**options, "out": folder.resolve()}))
     group.wait()
@@ -176,6 +180,27 @@ def check_inputs(context: TrainingContext, plan: TrainingPlan) -> None:
     bind_run(run, found, INPUTS, begun=run.note("schedule") is not None)
 
 
+def note_precision(context: TrainingContext, plan: TrainingPlan, *, begun: bool) -> None:
+    """Decides the precision of a new run; one that an earlier version `begun` goes on in float32, without a note."""
+    precision = context.config.schedule.precision
+    if context.run.note(PRECISION) is not None or (begun and precision == "auto"):
+        return
+    if precision == "auto":
+        precision = choose_precision(context.device, hidden_width(plan.network))
+        if precision == "bfloat16":
+            words = "the training multiplies in bfloat16, which this device is made for; --precision float32 does not"
+            logger.warning(words)
+    context.run.note_once(PRECISION, {"precision": precision})
+
+
+def hidden_width(network: Any) -> int:
+    """Of its layers' state; 0 for recurrent networks, which multiply step by step."""
+    if isinstance(network, CellForCausalLM):
+        return 0
+    config = network.backbone.config if isinstance(network, PrunedNetwork) else network.config
+    return int(getattr(config, "hidden_size", 0))
+
+
 def evaluate_before(context: TrainingContext, plan: TrainingPlan) -> Any:
     """Metrics before the training, worked out once per run by the first process."""
     metrics = context.run.note("before")
@@ -200,7 +225,8 @@ def decide_schedule(context: TrainingContext, plan: TrainingPlan, spent: float =
             steps = max(1, round((recipe.epochs or 1.0) * len(plan.batches(0)) / per_step))
         noted: dict[str, Any] = {"steps": steps}
         if options.minutes is not None:  # timed in all processes: a loss asks the others
-            times = time_steps(plan, per_step, options.accumulate, kept)
+            with mixed_precision(context.device, context.precision):
+                times = time_steps(plan, per_step, options.accumulate, kept)
             left = max(60 * options.minutes - spent, LEAST_SHARE * 60 * options.minutes)
             steps = max(1, min(steps, times.steps_within(left)))
             noted = {"steps": steps, "forecast": times.describe(steps)}
@@ -226,7 +252,7 @@ def plan_answers(context: TrainingContext, plan: TrainingPlan) -> float:
     limit = int(1e9 * context.config.teaching.teacher_cache_gb)
     if plan.teacher is None or plan.taught is None or limit == 0:
         return 0.0
-    return plan.teacher.plan_cache(plan.taught(), limit)
+    return plan.teacher.plan_cache(plan.taught(), limit, context.precision)
 
 
 def keep_answers(context: TrainingContext, plan: TrainingPlan, schedule: Schedule) -> None:
@@ -333,6 +359,7 @@ def fit_plan(
             carry=plan.carry,
             log=log,
             group=context.group,
+            precision=context.precision,
             watch=watch,
         )
 
@@ -351,6 +378,7 @@ def describe_training(context: TrainingContext, plan: TrainingPlan, schedule: Sc
         "epochs": schedule.steps * schedule.accumulate * processes / len(plan.batches(0)),
         "processes": processes,
         "batch_size": context.recipe.batch_size,
+        "precision": context.precision,
         "schedule": vars(schedule),
         "forecast": context.run.note("schedule").get("forecast"),
         "seed": context.seed,

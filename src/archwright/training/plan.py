@@ -17,6 +17,9 @@ from archwright.training.loop import Carry, Update
 from archwright.training.recipes import Recipe, merge_recipe
 from archwright.training.teaching.answers import KeptAnswers
 
+PRECISION = "precision"
+"""Note of a run: the precision that was decided when it began."""
+
 
 @dataclass(frozen=True)
 class TrainingContext:
@@ -36,6 +39,11 @@ class TrainingContext:
     @property
     def device(self) -> torch.device:
         return self.group.device
+
+    @property
+    def precision(self) -> str:
+        """Of the matrix products; float32 in runs of versions that noted none."""
+        return str((self.run.note(PRECISION) or {"precision": "float32"})["precision"])
 
 
 @dataclass(frozen=True, eq=False)

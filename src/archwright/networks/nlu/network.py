@@ -12,6 +12,7 @@ from transformers.initialization import no_init_weights
 
 from archwright.networks.encoders import EncoderModel, EncoderNetwork
 from archwright.networks.nlu.config import BlockPlan, NluConfig
+from archwright.networks.nlu.dropout import Dropout
 from archwright.networks.pretraining import MaskedTokens, ReplacedTokens, fill
 from archwright.networks.roles import LayerRoles
 
@@ -34,7 +35,7 @@ class NluEmbeddings(nn.Module):
         self.segments = nn.Embedding(config.type_vocab_size, wide)
         self.tokens = nn.Embedding(config.vocab_size, narrow)  # last, for its size must not change what others draw
         self.norm = norm_of(config, wide)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(
         self, input_ids: torch.Tensor, mask: torch.Tensor | None = None, segments: torch.Tensor | None = None
@@ -63,7 +64,7 @@ class NluAttention(nn.Module):
         self.query, self.key, self.value = (nn.Linear(config.hidden_size, width) for _ in range(3))
         self.probabilities, self.context = nn.Softmax(-1), nn.Identity()
         self.output = nn.Linear(width, width)
-        self.dropout, self.lost = nn.Dropout(config.dropout), nn.Dropout(config.attention_dropout)
+        self.dropout, self.lost = Dropout(config.dropout), Dropout(config.attention_dropout)
         self.norm = norm_of(config, width)
 
     def may_fuse(self, hidden: torch.Tensor) -> bool:
@@ -100,7 +101,7 @@ class NluFfn(nn.Module):
     def __init__(self, config: NluConfig, width: int, units: int):
         super().__init__()
         self.up, self.activation, self.down = nn.Linear(width, units), nn.GELU(), nn.Linear(units, width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.norm = norm_of(config, width)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -155,7 +156,7 @@ class MobileLayer(NluLayer):
         wide, narrow = config.hidden_size, self.width(config)
         self.narrow, self.narrow_norm = nn.Linear(wide, narrow), norm_of(config, narrow)
         self.widen, self.widen_norm = nn.Linear(narrow, wide), norm_of(config, wide)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     @staticmethod
     def width(config: NluConfig) -> int:

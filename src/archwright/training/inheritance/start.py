@@ -66,10 +66,10 @@ def start_from_teacher(
     The same in every process of a training and after an interruption: the rows follow from the seed.
     """
     batches = [batch.to(context.device) for batch in calibration_batches(encoded, context.seed)]
-    parts = inherit_from_teacher(student_body(network), teacher, batches)
+    parts = inherit_from_teacher(student_body(network), teacher, batches, context.precision)
     if isinstance(network, PrunedNetwork) and isinstance(teacher, PrunedNetwork):
         parts += [part] if (part := inherit_head(network, teacher)) else []
-    fit_projections(projections, network, teacher, batches)
+    fit_projections(projections, network, teacher, batches, context.precision)
     narrow, wide = norm_width(body_of(teacher), family_of(teacher)), student_body(network).config.hidden_size
     if narrow < wide:
         words = "%s of the student's %s features have no counterpart in the teacher's %s and start as in a new network"
@@ -106,19 +106,23 @@ def calibration_batches(encoded: Encoded, seed: int) -> list[Batch]:
     return batches
 
 
-def inherit_from_teacher(student: NluModel, teacher: Any, batches: Sequence[Batch]) -> list[InheritedPart]:
+def inherit_from_teacher(
+    student: NluModel, teacher: Any, batches: Sequence[Batch], precision: str = "float32"
+) -> list[InheritedPart]:
     """Fills the student's weights from the teacher's; both must read the same tokens, which the batches hold.
 
+    `precision` is that of the passes which are recorded; what is fitted on them is computed in float32 and above.
     Nothing is drawn at random: rows of the student's first weights that have no counterpart stay as they are.
     """
     with evaluating(student), evaluating(teacher), torch.no_grad():
         pairs = dict(layer_map(len(student.layers), len(teacher_layers(teacher))))
-        fit, held = (record_teacher(teacher, rows, sorted(set(pairs.values()))) for rows in split_rows(batches))
+        numbers = sorted(set(pairs.values()))
+        fit, held = (record_teacher(teacher, rows, numbers, precision) for rows in split_rows(batches))
         lift = lift_states(student.config.hidden_size, fit)
         kept, explained = inherit_embeddings(student.embeddings, teacher, lift, fit, held)
         table = f"the teacher's table at rank {student.embeddings.tokens.embedding_dim}, which leaves {kept:.0%} of it"
         parts = [InheritedPart("embeddings", f"{table}; its positions and segments", explained)]
-        states, judged = (StudentStates.begin(student.embeddings, rows) for rows in (fit, held))
+        states, judged = (StudentStates.begin(student.embeddings, rows, precision) for rows in (fit, held))
         for place, layer in enumerate(student.layers, 1):
             number = pairs.get(place)
             following = min(theirs for own, theirs in pairs.items() if own >= place)

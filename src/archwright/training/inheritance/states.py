@@ -14,6 +14,7 @@ from archwright.networks.families import FAMILIES
 from archwright.networks.families.family import Family
 from archwright.networks.nlu.network import NluEmbeddings
 from archwright.networks.pruned import PrunedNetwork
+from archwright.training.precision import mixed_precision
 
 ROLES = ("query", "key", "value", "mix", "up", "down")
 """Linears of a teacher's layer, as a Family names them."""
@@ -75,8 +76,8 @@ def record(module: nn.Module, *, inputs: bool = False) -> Iterator[list[torch.Te
 
 
 def at_tokens(tensors: Sequence[torch.Tensor], masks: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Tokens x width, without padding."""
-    return torch.cat([tensor[mask] for tensor, mask in zip(tensors, masks, strict=True)])
+    """Tokens x width, without padding, in float32."""
+    return torch.cat([tensor[mask].float() for tensor, mask in zip(tensors, masks, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,10 @@ class TeacherStates:
     """By number, from 1; those that a student learns from."""
 
 
-def record_teacher(teacher: Any, batches: list[Batch], numbers: Sequence[int]) -> TeacherStates:
-    """One pass over the rows."""
+def record_teacher(
+    teacher: Any, batches: list[Batch], numbers: Sequence[int], precision: str = "float32"
+) -> TeacherStates:
+    """One pass over the rows, with matrix products of this precision."""
     family, body, masks = family_of(teacher), body_of(teacher), [mask_of(batch) for batch in batches]
     known = set(inspect.signature(body.forward).parameters)
     with ExitStack() as stack:
@@ -110,6 +113,7 @@ def record_teacher(teacher: Any, batches: list[Batch], numbers: Sequence[int]) -
             )
             taps = [(query, True), (attention_norm, True), (attention_norm, False), (ffn_norm, True), (ffn_norm, False)]
             layers[number] = [listen(module, inputs=inputs) for module, inputs in taps]
+        stack.enter_context(mixed_precision(next(teacher.parameters()).device, precision))
         for batch in batches:
             body(**{name: value for name, value in batch.inputs.items() if name in known})
     heads = getattr(body.config, family.heads)
@@ -137,14 +141,17 @@ class StudentStates:
 
     states: list[torch.Tensor]
     masks: list[torch.Tensor]
+    precision: str = "float32"
+    """Of the matrix products in layers."""
 
     @classmethod
-    def begin(cls, embeddings: NluEmbeddings, rows: TeacherStates) -> "StudentStates":
-        return cls(run_embeddings(embeddings, rows.batches), [mask_of(batch) for batch in rows.batches])
+    def begin(cls, embeddings: NluEmbeddings, rows: TeacherStates, precision: str = "float32") -> "StudentStates":
+        return cls(run_embeddings(embeddings, rows.batches), [mask_of(batch) for batch in rows.batches], precision)
 
     def behind(self, layer: nn.Module) -> "StudentStates":
-        states = [layer(state, mask) for state, mask in zip(self.states, self.masks, strict=True)]
-        return StudentStates(states, self.masks)
+        with mixed_precision(self.states[0].device, self.precision):
+            states = [layer(state, mask).float() for state, mask in zip(self.states, self.masks, strict=True)]
+        return StudentStates(states, self.masks, self.precision)
 
     def run(self, layer: nn.Module, module: nn.Module, *, inputs: bool = False) -> torch.Tensor:
         """What a module inside the layer gives, or is given, tokens x width."""

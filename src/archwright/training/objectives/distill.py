@@ -194,6 +194,9 @@ def state_loss(
     Padding has no part in them, nor have `hidden` tokens.
     """
     real = real if hidden is None else real & ~hidden
+    theirs: torch.Tensor | slice = real if targets.packed is None else real[targets.packed]
+    if targets.packed is not None and hidden is None:
+        theirs = slice(None)  # all of them, which need not be copied
     both = [(projections.embeddings(states.embeddings[real]), targets.embeddings)]
     both += [(projections.hidden(states.hidden[i][real]), targets.hidden[j]) for i, j in pairs]
     both += [
@@ -202,7 +205,7 @@ def state_loss(
         if i in states.attention
     ]
     count = group.count(real.sum(), tokens_of if hidden is None else untouched_tokens)
-    errors = [squared_error(state, target[real]) / (count * target.shape[-1]) for state, target in both]
+    errors = [squared_error(state, target[theirs]) / (count * target.shape[-1]) for state, target in both]
     return torch.stack(errors).sum()
 
 

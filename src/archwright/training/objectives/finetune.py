@@ -40,6 +40,7 @@ from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.layers import build_projections, encoder_layers, layer_map
 from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan, check_batch
+from archwright.training.precision import mixed_precision
 from archwright.training.schedule import Schedule
 from archwright.training.students import StudentDesign, build_student, checkpoint_source, student_design
 from archwright.training.task_data import (
@@ -289,6 +290,7 @@ def finetune_teacher(
             every_seconds=config.schedule.checkpoint_seconds,
             title=f"fine-tuning the teacher on {column_of(task_data.task.name)}",
             group=group,
+            precision=context.precision,
         )
         if group.first:
             save_network(teacher, task_data, folder)
@@ -306,7 +308,8 @@ def teacher_steps(context: TrainingContext, teacher: PrunedNetwork, batches: Any
         minutes, accumulate = config.schedule.minutes, config.schedule.accumulate
         steps = max(1, round(config.objective.teacher_epochs * len(batches(0)) / (accumulate * group.processes)))
         if minutes is not None:
-            seconds = accumulate * seconds_per_batch(teacher, batches(0), update)
+            with mixed_precision(context.device, context.precision):
+                seconds = accumulate * seconds_per_batch(teacher, batches(0), update)
             steps = max(1, min(steps, int(TEACHER_SHARE * 60 * minutes / seconds)))
         noted = group.agree({"steps": steps})
         if group.first:

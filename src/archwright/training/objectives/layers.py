@@ -16,6 +16,7 @@ from archwright.networks.families import FAMILIES
 from archwright.networks.families.albert import RepeatingEncoder
 from archwright.subnet.importance import evaluating
 from archwright.training.objectives.heads import Headed
+from archwright.training.precision import mixed_precision
 
 PROJECTION_RIDGE = 1e-3
 """Times the mean square of a feature."""
@@ -32,7 +33,10 @@ class RecordedLayer(NamedTuple):
 
 @dataclass
 class LayerStates:
-    """Of one pass, batch x time x width each; by number of the layer, counted from 1."""
+    """Of one pass, batch x time x width each; by number of the layer, counted from 1.
+
+    Packed states are those of real tokens alone, tokens x width each.
+    """
 
     inputs: list[torch.Tensor] = field(default_factory=list)
     """Of the first layer, every time it was run."""
@@ -40,6 +44,8 @@ class LayerStates:
     """After attention, residual and norm."""
     hidden: dict[int, torch.Tensor] = field(default_factory=dict)
     """At the end of the layer."""
+    packed: torch.Tensor | None = None
+    """Texts x time, where there is no padding, of packed states."""
 
     @property
     def embeddings(self) -> torch.Tensor:
@@ -171,8 +177,13 @@ def build_projections(student: Any, teacher: Any, *, generator: torch.Generator)
 
 
 @torch.no_grad()
-def fit_projections(projections: Projections, student: Any, teacher: Any, batches: Sequence[Any]) -> None:
-    """Each matrix by least squares with ridge from the student's states on these rows to the teacher's."""
+def fit_projections(
+    projections: Projections, student: Any, teacher: Any, batches: Sequence[Any], precision: str = "float32"
+) -> None:
+    """Each matrix by least squares with ridge from the student's states on these rows to the teacher's.
+
+    `precision` is that of the passes over the rows.
+    """
     pairs = layer_map(len(encoder_layers(student)), len(encoder_layers(teacher)))
     sums: dict[nn.Linear, tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -183,10 +194,11 @@ def fit_projections(projections: Projections, student: Any, teacher: Any, batche
 
     with evaluating(student), evaluating(teacher):
         for batch in batches:
-            with record_layers(teacher) as targets:
-                run_network(teacher, batch.inputs, logits=False)
-            with record_layers(student) as states:
-                run_network(student, batch.inputs, logits=False)
+            with mixed_precision(next(student.parameters()).device, precision):
+                with record_layers(teacher) as targets:
+                    run_network(teacher, batch.inputs, logits=False)
+                with record_layers(student) as states:
+                    run_network(student, batch.inputs, logits=False)
             real = batch.inputs["attention_mask"].flatten(0, -2).bool()
             add(projections.embeddings, states.embeddings[real], targets.embeddings[real])
             for own, theirs in pairs:

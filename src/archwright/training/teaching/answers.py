@@ -47,6 +47,8 @@ class KeptAnswers:
         self.widths: dict[str, int] = {}
         """Of the states in a row of the cache, one after another."""
         self.parts: dict[str, Part] = {}
+        self.precision = "float32"
+        """Of the matrix products that they come from."""
         self.encoded: Encoded | None = None
         self.starts: NDArray[np.int64] = np.zeros(1, np.int64)
 
@@ -107,12 +109,14 @@ class KeptAnswers:
         return found
 
     def unpack(self, arrays: Sequence[Arrays], batch: Any) -> Answers:
-        """The answers as the network gives them, with padding."""
+        """The answers as the network gives them: logits with padding, states packed, which saves three copies."""
         real = text_mask(batch)
         states, logits = None, None
         if STATES in arrays[0]:
-            padded = pad_tokens([row[STATES] for row in arrays], real, 0.0)
-            states = layer_states(dict(zip(self.widths, padded.split(list(self.widths.values()), -1), strict=True)))
+            rows = torch.from_numpy(np.concatenate([row[STATES] for row in arrays])).to(real.device)
+            parts = rows.split(list(self.widths.values()), -1)
+            states = layer_states({name: part.float() for name, part in zip(self.widths, parts, strict=True)})
+            states.packed = real
         if ROW_LOGITS in arrays[0]:
             logits = torch.from_numpy(np.concatenate([row[ROW_LOGITS] for row in arrays])).to(real.device)
         elif TOKEN_LOGITS in arrays[0]:
@@ -131,14 +135,18 @@ class KeptAnswers:
         found = [answers for _, answers in parts]
         states, logits = None, None
         if self.layers:
-            each = [flat_states(one.states, self.layers) for one in found if one.states is not None]
+            each = [flat_states(pad_states(one.states), self.layers) for one in found if one.states is not None]
             states = layer_states({name: torch.cat([one[name] for one in each])[by_text] for name in each[0]})
         if found[0].logits is not None:
             logits = torch.cat([one.logits for one in found if one.logits is not None])[torch.from_numpy(order)]
         return Answers(states, logits)
 
-    def plan_cache(self, encoded: Encoded, limit: int) -> float:
-        """The share of these rows whose answers fit into so many bytes; `open` keeps those."""
+    def plan_cache(self, encoded: Encoded, limit: int, precision: str = "float32") -> float:
+        """The share of these rows whose answers fit into so many bytes; `open` keeps those.
+
+        `precision` is that of the matrix products of the training that asks.
+        """
+        self.precision = precision
         sample = batch_of(encoded, np.arange(min(2, len(encoded)))).to(next(self.network.parameters()).device)
         answers = self.compute(sample)
         if answers.states is not None:
@@ -168,6 +176,7 @@ class KeptAnswers:
     def digest(self, encoded: Encoded) -> str:
         """Of everything that the kept numbers follow from."""
         about = [{name: list(part) for name, part in self.parts.items()}, list(self.widths), len(self.starts)]
+        about += [self.precision] if self.precision != "float32" else []
         found = hashlib.sha256(digest_rows({"train": encoded}, about).encode())
         for name, tensor in sorted(self.network.state_dict().items()):
             found.update(name.encode())
@@ -248,6 +257,18 @@ def layer_states(flat: Mapping[str, torch.Tensor]) -> LayerStates:
         if number:
             {"hidden": states.hidden, "attention": states.attention}[kind][int(number)] = state
     return states
+
+
+def pad_states(states: LayerStates) -> LayerStates:
+    """Packed states as texts x time x width; others as they are."""
+    if states.packed is None:
+        return states
+    layers = sorted(states.hidden)
+    padded = {}
+    for name, state in flat_states(states, layers).items():
+        padded[name] = state.new_zeros(*states.packed.shape, state.shape[-1])
+        padded[name][states.packed] = state
+    return layer_states(padded)
 
 
 def half_precision(values: torch.Tensor) -> NDArray[np.float16]:

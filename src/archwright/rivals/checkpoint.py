@@ -1,0 +1,19 @@
+"""The pre-trained checkpoint behind a network that `train` has fine-tuned."""
+
+from pathlib import Path
+
+from archwright.rivals import NoRival
+from archwright.store import RunFolder, is_run
+from archwright.training.objectives.finetune import is_pruned_checkpoint
+from archwright.training.students import checkpoint_source
+
+
+def find_pretrained(name: str) -> str:
+    """The checkpoint itself, or that which the run behind it began with; NoRival where no run says so."""
+    while is_pruned_checkpoint(source := checkpoint_source(name)):
+        run = Path(source).parent
+        origin = RunFolder(run).settings.get("model") if is_run(run) else None
+        if origin is None:
+            raise NoRival(f"the teacher {name} is fine-tuned already, and no run beside it says from which checkpoint")
+        name = str(origin)
+    return name
