@@ -4,10 +4,10 @@
 
 The design that W-PCA found in `nlu-tiny` learns each task from MiniLM, which is fine-tuned for it once: started from
 it, started at random, and started at random from the labels alone, which is cheaper per step. The steps are such that
-all three take about as long, filling the student included. On SQuAD the teacher is not fine-tuned: the student starts
-from MiniLM, is distilled on some text, and then learns all questions by their labels. Every training is a process of
-its own, so processor seconds are those of all it did, evaluation included. Resumable: what is finished is not repeated,
-and with --most a call ends after so many trainings. Writes results.csv and summary.md beside this file.
+all three take about as long, filling the student included. On SQuAD the student is started from the teacher alone.
+Every training is a process of its own, so processor seconds are those of all it did, evaluation included. Resumable:
+what is finished is not repeated, and with --most a call ends after so many trainings. Writes results.csv and summary.md
+beside this file.
 """
 
 import argparse
@@ -44,8 +44,8 @@ class Task:
     metric: str
     steps: dict[str, int]
     """Of the student by its start."""
-    teacher: dict[str, Any] | None
-    """How MiniLM learns the task first; None: it does not, and teaches the student text before the task."""
+    teacher: dict[str, Any]
+    """How MiniLM learns the task first."""
     options: dict[str, Any] = field(default_factory=dict)
     majority: float | None = None
     """Share of the more frequent class among the test rows."""
@@ -64,10 +64,8 @@ TASKS = {
         *("accuracy", {"teacher": 200, "random": 220, "labels": 480}),
         *({"epochs": 1}, {}, 623 / 1000),
     ),
-    "squad": Task("f1", {"teacher": 320}, None, {"test_rows": 1500, "max_length": 192}),
+    "squad": Task("f1", {"teacher": 320}, {"epochs": 2}, {"test_rows": 1500, "max_length": 192}),
 }
-TEXT = {"lesson": "distil", "teacher": "minilm", "start": "teacher", "steps": 60, "max_length": 64, "mlm_weight": 0.0}
-"""Before a task that the teacher does not know."""
 COLUMNS = (
     *("task", "network", "start", "seed", "rows", "steps", "metric", "test", "test_rows", "majority", "restarted"),
     *("answers_alike", "training_seconds", "core_seconds", "precision", "commit", "cpu"),
@@ -103,7 +101,7 @@ def plan_trainings(options: argparse.Namespace) -> Iterator[tuple[str, str, str,
     tasks = options.only.split(",") if options.only else list(TASKS)
     for place, seed in enumerate(map(int, options.seeds.split(","))):
         for task in tasks:
-            if place == 0 and TASKS[task].teacher is not None:
+            if place == 0:
                 yield task, "teacher", "pre-trained", 0
             for start in TASKS[task].steps:
                 yield task, "student", start, seed
@@ -112,19 +110,14 @@ def plan_trainings(options: argparse.Namespace) -> Iterator[tuple[str, str, str,
 def train(options: argparse.Namespace, name: str, network: str, start: str, seed: int) -> dict[str, str]:
     """A row of the table."""
     task, folder = TASKS[name], options.out / name.replace("/", "-")
-    design = {"space": "nlu-tiny", "config": options.out / "design.json"}
     common = {"task": name, "data": options.data / name, "seed": seed, **task.options}
     before = processor_seconds()
     if network == "teacher":
-        asked = {**common, **(task.teacher or {}), "model": "minilm", "out": folder / "teacher"}
+        asked = {**common, **task.teacher, "model": "minilm", "out": folder / "teacher"}
     else:
         asked = {**common, "steps": task.steps[start], "learning_rate": RATE, "out": folder / f"{start}-{seed}"}
-        if task.teacher is None:
-            text = {**design, **TEXT, "corpus": options.data / "wikitext-2" / "valid.txt", "seed": seed}
-            asked["model"] = archwright_train({**text, "out": folder / f"text-{seed}"}) / "model"
-        else:
-            asked |= design | STARTS[start]
-            asked |= {} if start == "labels" else {"teacher": folder / "teacher" / "model"}
+        asked |= {"space": "nlu-tiny", "config": options.out / "design.json"} | STARTS[start]
+        asked |= {} if start == "labels" else {"teacher": folder / "teacher" / "model"}
     result = json.loads((archwright_train(asked) / "result.json").read_text())
     return describe(name, network, start, seed, result, processor_seconds() - before)
 

@@ -35,7 +35,7 @@ from archwright.store import digest
 from archwright.training.digests import digest_rows, digest_weights
 from archwright.training.distributed import SINGLE_PROCESS
 from archwright.training.objectives.distill import LossWeights, layerwise_update, real_tokens, state_loss
-from archwright.training.objectives.finetune import is_pruned_checkpoint, load_task_teacher
+from archwright.training.objectives.finetune import load_task_teacher
 from archwright.training.objectives.layers import (
     LayerStates,
     Projections,
@@ -48,7 +48,7 @@ from archwright.training.objectives.layers import (
 from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.pipeline import run_training
 from archwright.training.recipes import PRESETS
-from archwright.training.students import MODEL, checkpoint_source, load_teacher
+from archwright.training.students import MODEL, checkpoint_source, is_pruned_checkpoint, load_teacher
 from archwright.training.task_data import TaskData, prepare_task_data
 from archwright.training.teaching.answers import KeptAnswers
 

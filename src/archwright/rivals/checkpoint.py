@@ -4,8 +4,7 @@ from pathlib import Path
 
 from archwright.rivals import NoRival
 from archwright.store import RunFolder, is_run
-from archwright.training.objectives.finetune import is_pruned_checkpoint
-from archwright.training.students import checkpoint_source
+from archwright.training.students import checkpoint_source, is_pruned_checkpoint
 
 
 def find_pretrained(name: str) -> str:

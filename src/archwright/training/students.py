@@ -11,7 +11,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from archwright.configs import training as to
 from archwright.errors import BadInput
-from archwright.networks.load import UNREADABLE, first_line
+from archwright.networks.load import UNREADABLE, first_line, load_saved_network
+from archwright.networks.pruned import PrunedConfig
 from archwright.random_streams import STUDENT_WEIGHTS, generator
 from archwright.search import Config
 from archwright.spaces import ARCHITECTURES
@@ -152,9 +153,20 @@ def student_class(config: Any, head: str, source: str) -> Any:
     return STOCK[head]
 
 
-def load_teacher(source: str) -> Any:
-    """A teacher without head."""
+def is_pruned_checkpoint(source: str) -> bool:
+    """Whether this is the folder of a network that was fine-tuned or pruned here."""
     try:
+        values = json.loads((Path(source) / "config.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return bool(values.get("model_type") == PrunedConfig.model_type)
+
+
+def load_teacher(source: str) -> Any:
+    """A teacher without head: a stock encoder, or the body of a network that was fine-tuned here."""
+    try:
+        if is_pruned_checkpoint(source):
+            return load_saved_network(Path(source)).backbone.float().eval()
         return AutoModel.from_pretrained(source, dtype=torch.float32, trust_remote_code=False).eval()
     except UNREADABLE as error:
         raise BadInput(

@@ -10,11 +10,13 @@ import torch
 
 from archwright.data.text.tokenizer import read_tokenizer
 from archwright.errors import BadInput
+from archwright.networks.load import load_saved_network
 from archwright.reports.train import train_lines
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.flexibert import LAYER
 from archwright.store.files import read_json
-from archwright.training.students import load_student
+from archwright.training.objectives.layers import record_layers, run_network
+from archwright.training.students import load_student, load_teacher
 from tests.training.pipeline.runs import DESIGNS, QUICK, trained
 
 BEFORE_AFTER = ("before", "after")
@@ -114,6 +116,23 @@ def test_layers_of_a_teacher(space: str, text: Path, designs: dict[str, Path], b
     fell(found, 0.0)
     pairs = {"flexibert": [[1, 2], [2, 3]], "nlu-tiny": [[2, 1], [4, 2], [6, 3]]}  # three layers teach
     assert found["layers"] == pairs[space]
+
+
+def test_a_network_that_was_fine_tuned_here_teaches_its_states(
+    text: Path, rows: Path, designs: dict[str, Path], bert: Path, tmp_path: Path
+) -> None:
+    words = {**QUICK, "steps": 2}
+    tuned = trained(tmp_path / "tuned", model=str(bert), train=rows, **words).folder / "model"
+    teacher, whole = load_teacher(str(tuned)), load_saved_network(tuned)
+    inputs = {"input_ids": torch.arange(5, 13)[None], "attention_mask": torch.ones(1, 8, dtype=torch.long)}
+    with record_layers(teacher) as states:
+        run_network(teacher, inputs, logits=False)
+    with record_layers(whole) as expected:
+        run_network(whole, inputs, logits=True)
+    assert len(states.hidden) == 3 and all(state.equal(expected.hidden[at]) for at, state in states.hidden.items())
+    words |= {"space": "nlu-tiny", "config": designs["nlu-tiny"], "corpus": text, "lesson": "distil"}
+    found = trained(tmp_path / "run", teacher=str(tuned), start="teacher", **words).as_json()
+    assert found["layers"] == [[2, 1], [4, 2], [6, 3]]
 
 
 def test_a_student_that_starts_from_its_teacher(

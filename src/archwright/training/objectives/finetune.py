@@ -1,6 +1,5 @@
 """Fine-tuning on a task: with its labels, or with a teacher's layers and answers."""
 
-import json
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -42,7 +41,13 @@ from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.plan import TrainingContext, TrainingObjective, TrainingPlan, check_batch
 from archwright.training.precision import mixed_precision
 from archwright.training.schedule import Schedule
-from archwright.training.students import StudentDesign, build_student, checkpoint_source, student_design
+from archwright.training.students import (
+    StudentDesign,
+    build_student,
+    checkpoint_source,
+    is_pruned_checkpoint,
+    student_design,
+)
 from archwright.training.task_data import (
     TaskData,
     check_positions,
@@ -157,15 +162,6 @@ def teachers_pooling(context: TrainingContext) -> str | None:
     if is_pruned_checkpoint(source):
         return str(PrunedConfig.from_pretrained(source).pooling)
     return default_pooling(source)
-
-
-def is_pruned_checkpoint(source: str) -> bool:
-    """Whether this is the folder of a network that was fine-tuned or pruned here."""
-    try:
-        values = json.loads((Path(source) / "config.json").read_text())
-    except (OSError, ValueError):
-        return False
-    return bool(values.get("model_type") == PrunedConfig.model_type)
 
 
 def fit_head(network: PrunedNetwork, task_data: TaskData, *, fitted: bool) -> PrunedNetwork:
