@@ -80,8 +80,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="tasks, with commas between them")
     parser.add_argument("--most", type=int, default=10**6, help="trainings of this call")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "design.json").write_text(json.dumps({f"block.{at}": word for at, word in enumerate(BLOCKS)}))
+    write_design(options.out)
     rows = read_rows()
     known = {(row["task"], row["network"], row["start"], row["seed"]) for row in rows}
     for task, network, start, seed in plan_trainings(options):
@@ -94,6 +93,12 @@ def main() -> None:
         print(rows[-1], flush=True)
         write_rows(rows)
     write_summary(rows)
+
+
+def write_design(out: Path) -> None:
+    """The student's architecture, as `train --config` reads it."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "design.json").write_text(json.dumps({f"block.{at}": word for at, word in enumerate(BLOCKS)}))
 
 
 def plan_trainings(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int]]:
