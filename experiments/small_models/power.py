@@ -1,8 +1,8 @@
 """Do designs that proxies choose learn better than random ones? An experiment that is planned to see it.
 
     python experiments/small_models/power.py runs/power --data DATA --pilot
-    python experiments/small_models/power.py runs/power --data DATA [--designs 20] [--seeds 2] [--steps 40] [--most 10]
-    python experiments/small_models/power.py runs/power --data DATA --steps 120 --tasks glue/SST-2,glue/QQP
+    python experiments/small_models/power.py runs/power --data DATA [--designs 20] [--pairs 0-0,1-1] [--most 10]
+    python experiments/small_models/power.py runs/power --data DATA --tasks glue/SST-2,glue/QQP [--pairs 1-1,0-1]
     python experiments/small_models/power_summary.py
 
 `nlu-tiny`: the designs found by W-PCA, V-PCA, the number of parameters and a formula of the gallery, and random designs
@@ -11,7 +11,8 @@ distilled on WikiText-2 with hidden words to guess, once for every pair of a see
 all designs see the same pairs, so that what they have in common drops out. Judged by the loss against the teacher and
 that of hidden words, on lines that nothing was trained on; with --tasks also by fine-tuning what was distilled.
 
-The third command is the whole: four pairs, three times the steps and two tasks, about three core-hours.
+The third command is the whole: four pairs and two tasks, about three core-hours. What is fine-tuned was distilled
+before; where its folder is gone, it is distilled again.
 
 --pilot trains the first random designs alone, so that power_summary.py can say what the whole would see. Resumable;
 with --most a call ends after so many trainings. Writes power.csv and power_scores.csv beside this file.
@@ -21,7 +22,6 @@ import argparse
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -50,7 +50,7 @@ LINES = {"train": 3000, "validation": 200}
 TASK_STEPS = 120
 COLUMNS = (
     *("stage", "design", "start", "weights", "data", "steps", "parameters", "before", "loss", "mlm_loss", "accuracy"),
-    *("core_seconds", "commit", "cpu"),
+    *("test_rows", "core_seconds", "commit", "cpu"),
 )
 KEY = COLUMNS[:6]
 
@@ -79,7 +79,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("out", type=Path)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--designs", type=int, default=20, help="random ones")
-    parser.add_argument("--seeds", type=int, default=2, help="of weights, and as many parts of the text")
+    parser.add_argument("--pairs", default="0-0,1-1,0-1,1-0", help="a seed of weights and a part of the text each")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--start", choices=("teacher", "random"), default="teacher")
     parser.add_argument("--tasks", default="", help="fine-tuned on behind the text, with commas between them")
@@ -125,37 +125,55 @@ def score_designs(options: argparse.Namespace, designs: Mapping[str, dict[str, A
 
 def plan_trainings(options: argparse.Namespace, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Keys of the table; pairs of seeds are outermost, so that what is there at any time is balanced."""
-    cells = sorted(product(range(options.seeds), repeat=2), key=lambda cell: (abs(cell[0] - cell[1]), cell))
     for stage in ("text", *filter(None, options.tasks.split(","))):
         steps = options.steps if stage == "text" else TASK_STEPS
-        for weights, data in cells:
+        for pair in options.pairs.split(","):
+            weights, data = pair.split("-")
             for name in names:
-                yield stage, name, options.start, str(weights), str(data), str(steps)
+                yield stage, name, options.start, weights, data, str(steps)
 
 
 def train(options: argparse.Namespace, designs: Mapping[str, dict[str, Any]], key: tuple[str, ...]) -> dict[str, str]:
     """A row of the table."""
     stage, name, start, weights, data, steps = key
-    distilled = options.out / f"{name}-{start}-{weights}-{data}-{options.steps}"
     begun = process_time()
     if stage == "text":
-        asked: dict[str, Any] = {"teacher": "minilm", "start": start, "mlm_weight": 1.0, "lesson": "distil"}
-        asked |= {"space": SPACE, "config": distilled.with_suffix(".json"), "out": distilled, "max_length": LENGTH}
-        asked |= {"corpus": part_of_text(options, data), "corpus_validation": part_of_text(options, "validation")}
-        asked |= {"teacher_cache": options.out / "answers", "validation_rows": 64, "learning_rate": 5e-4}
-        asked["config"].write_text(json.dumps(designs[name]))
+        result = distil(options, name, designs[name], start, weights, data)
     else:
-        asked = {"model": str(distilled / "model"), "task": stage, "data": options.data / stage, "learning_rate": 3e-4}
-        asked |= {"out": distilled.with_name(f"{distilled.name}-{stage.replace('/', '-')}")}
-    asked |= {"steps": int(steps), "batch_size": BATCH, "seed": int(weights), "threads": 1}
-    result = aw.train(**asked).as_json()
+        folder = distilled_folder(options, name, start, weights, data)
+        if not (folder / "model").exists():
+            distil(options, name, designs[name], start, weights, data)
+            begun = process_time()
+        out = folder.with_name(f"{folder.name}-{stage.replace('/', '-')}")
+        asked = {"model": str(folder / "model"), "task": stage, "data": options.data / stage, "learning_rate": 3e-4}
+        result = aw.train(**asked, steps=int(steps), batch_size=BATCH, seed=int(weights), threads=1, out=out).as_json()
     before, after, made = result["validation"]["before"], result["validation"]["after"], environment()
     values = (
         *(*key, result["parameters"], (before or {}).get("loss", ""), after.get("loss", "")),
-        *(after.get("mlm_loss", ""), after.get("accuracy", ""), round(process_time() - begun, 1)),
+        *(after.get("mlm_loss", ""), after.get("accuracy", "")),
+        *(after.get("rows", ""), round(process_time() - begun, 1)),
         *(made["commit"], made["cpu"]),
     )
     return {column: str(value) for column, value in zip(COLUMNS, values, strict=True)}
+
+
+def distil(
+    options: argparse.Namespace, name: str, config: dict[str, Any], start: str, weights: str, data: str
+) -> dict[str, Any]:
+    """The document of a design's training on text."""
+    folder = distilled_folder(options, name, start, weights, data)
+    asked: dict[str, Any] = {"teacher": "minilm", "start": start, "mlm_weight": 1.0, "lesson": "distil"}
+    asked |= {"space": SPACE, "config": folder.with_suffix(".json"), "out": folder, "max_length": LENGTH}
+    asked |= {"corpus": part_of_text(options, data), "corpus_validation": part_of_text(options, "validation")}
+    asked |= {"teacher_cache": options.out / "answers", "validation_rows": 64, "learning_rate": 5e-4}
+    asked |= {"steps": options.steps, "batch_size": BATCH, "seed": int(weights), "threads": 1}
+    asked["config"].write_text(json.dumps(config))
+    document: dict[str, Any] = aw.train(**asked).as_json()
+    return document
+
+
+def distilled_folder(options: argparse.Namespace, name: str, start: str, weights: str, data: str) -> Path:
+    return Path(options.out) / f"{name}-{start}-{weights}-{data}-{options.steps}"
 
 
 def part_of_text(options: argparse.Namespace, part: str) -> Path:

@@ -39,7 +39,10 @@ class Judged:
     values: NDArray[np.float64]
     """Designs x cells."""
     rest: float
-    """Variance of a single training, without what its design and its cell have in common with others."""
+    """Variance of a single training, without what its design and its cell have in common with others.
+
+    Of accuracies in a single cell that of a share of so many test rows, the least it can be.
+    """
 
     @property
     def random(self) -> NDArray[np.bool_]:
@@ -86,7 +89,10 @@ def collect(rows: Sequence[Row], column: str) -> Judged:
     complete = [cell for cell in cells if all((name, *cell) in found for name in names)]
     often = [name for name in names if all((name, *cell) in found for cell in cells)]
     values = np.array([[found[name, *cell] for cell in complete] for name in names])
-    return Judged(names, values, interaction(np.array([[found[name, *cell] for cell in cells] for name in often])))
+    rest = interaction(np.array([[found[name, *cell] for cell in cells] for name in often]))
+    if column == "accuracy" and math.isnan(rest):
+        rest = float((values * (1 - values)).mean()) / int(rows[0]["test_rows"])
+    return Judged(names, values, rest)
 
 
 def interaction(table: NDArray[np.float64]) -> float:
@@ -109,7 +115,7 @@ def describe(title: str, judged: Judged, scores: Sequence[Row], column: str) -> 
         difference, correlation = smallest_effects(judged, designs, planned)
         seen = f"{correlation:.2f}" if correlation < 1 else "none"
         lines.append(f"| {designs} | {planned} | {difference:.4f} | {seen} |")
-    lines += ["", *differences(judged), *correlations(judged, scores, column), ""]
+    lines += ["", *differences(judged, column), *correlations(judged, scores, column), ""]
     return lines
 
 
@@ -126,9 +132,9 @@ def smallest_effects(judged: Judged, designs: int, cells: int) -> tuple[float, f
     return difference, correlation / math.sqrt(reliability) if reliability else math.inf
 
 
-def differences(judged: Judged) -> Iterator[str]:
+def differences(judged: Judged, column: str) -> Iterator[str]:
     """Of each chosen design from the mean of the random ones, and how many of these are better."""
-    random = judged.means[judged.random]
+    random, sign = judged.means[judged.random], higher_is_better(column)
     if judged.random.all():
         return
     yield "| design | minus the mean of random designs, 95 % | its place among random designs, best first |"
@@ -140,7 +146,7 @@ def differences(judged: Judged) -> Iterator[str]:
     for name, mean in zip(judged.names, judged.means, strict=True):
         if not name.startswith("random-"):
             apart = mean - random.mean()
-            place = 1 + int((random < mean).sum())
+            place = 1 + int((sign * random > sign * mean).sum())
             yield f"| {name} | {apart:+.4f} [{apart - half:+.4f}, {apart + half:+.4f}] | {place} of {count + 1} |"
     yield ""
 
@@ -149,7 +155,7 @@ def correlations(judged: Judged, scores: Sequence[Row], column: str) -> Iterator
     """Of each proxy with the measure over random designs; the sign is such that 1 is a perfect proxy."""
     known: Mapping[str, Row] = {row["design"]: row for row in scores}
     names = [name for name in judged.names if name.startswith("random-")]
-    better = judged.means[judged.random] * (1 if column == "accuracy" else -1)
+    better = judged.means[judged.random] * higher_is_better(column)
     yield "| proxy | Spearman over random designs, 95 % | with the number of parameters held |"
     yield "|---|---|---|"
     size = np.array([float(known[name]["parameters"]) for name in names])
@@ -160,6 +166,10 @@ def correlations(judged: Judged, scores: Sequence[Row], column: str) -> Iterator
             same = "" if proxy == "parameters" else f"{partial_spearman(values, better, size):.2f}"
             text = "" if found is None else f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
             yield f"| {proxy} | {text} | {same} |"
+
+
+def higher_is_better(column: str) -> int:
+    return 1 if column == "accuracy" else -1
 
 
 def partial_spearman(one: NDArray[np.float64], other: NDArray[np.float64], held: NDArray[np.float64]) -> float:
