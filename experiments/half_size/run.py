@@ -23,12 +23,14 @@ HERE = Path(__file__).parent
 FIGURES = HERE.parents[1] / "docs" / "figures"
 ORDERS = ("taylor", "none")
 OPTIONS = ["--train-rows", "4000", "--validation-rows", "800", "--epochs", "2", "--trials", "80", "--threads", "1"]
+SPACE = ["--space", "small", "--strategy", "full", "--teacher", "in-place"]
+"""The defaults of their time, in which layers have an order."""
 
 
 def command(task: str, order: str, seed: int, out: Path, data: Path | None) -> list[str]:
     where = ["--data", str(data / task.removeprefix("glue/"))] if data and task.startswith("glue/") else []
     name = [sys.executable, "-m", "archwright", "compress", "--task", task, *where, "--order", order]
-    return [*name, "--seed", str(seed), "--out", str(out), *OPTIONS]
+    return [*name, "--seed", str(seed), "--out", str(out), *OPTIONS, *SPACE]
 
 
 def products(runs: Path, job: tuple[str, str, int]) -> tuple[Path, Path, Path]:

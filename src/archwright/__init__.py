@@ -265,8 +265,8 @@ def compress(
         its runtime.
     corners: Corners of the space that every sampler tries first.
     selection: Which validation rows choose the members of the front.
-    minutes: Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough
-        to measure the front.
+    minutes: Wall-clock for everything: the trainings are shortened, and the search ends early enough to measure the
+        front.
     workers: Processes that search together on this machine.
     ray: Evaluate sub-networks, and with --method standard or layer-dropping train them, on this Ray cluster:
         host:port, auto for the one of this machine, or local to start one.

@@ -257,8 +257,7 @@ class SearchOptions:
     selection: str = option("halves", choices=SELECTIONS)
     """Which validation rows choose the members of the front."""
     minutes: float | None = option(None, above=0)
-    """Wall-clock for everything: training is shortened to end after 70 % of it, and the search early enough to measure
-    the front."""
+    """Wall-clock for everything: the trainings are shortened, and the search ends early enough to measure the front."""
     workers: int = option(1, minimum=1)
     """Processes that search together on this machine; more can join with `archwright worker`."""
     ray: str | None = option(None, metavar="ADDRESS")
