@@ -64,7 +64,10 @@ TASKS = {
         *("accuracy", {"teacher": 200, "random": 220, "labels": 480}),
         *({"epochs": 1}, {}, 623 / 1000),
     ),
-    "squad": Task("f1", {"teacher": 320}, {"epochs": 2}, {"test_rows": 1500, "max_length": 192}),
+    "squad": Task(
+        *("f1", {"teacher": 320}),
+        *({"epochs": 2, "learning_rate": 1e-4}, {"test_rows": 1500, "max_length": 192}),
+    ),
 }
 COLUMNS = (
     *("task", "network", "start", "seed", "rows", "steps", "metric", "test", "test_rows", "majority", "restarted"),
