@@ -48,3 +48,13 @@ def cpu() -> str:
     except OSError:
         return platform.processor() or platform.machine()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def available_memory() -> int | None:
+    """Bytes that can be used without swapping (Linux); None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
+    return None if found is None else 1024 * int(found)

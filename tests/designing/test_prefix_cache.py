@@ -123,6 +123,14 @@ def test_what_was_forgotten_is_found_again(looks: Looks, monkeypatch: pytest.Mon
     assert len(cache._states) == 1 == len(cache._layers)
 
 
+def test_a_machine_with_little_memory_keeps_little(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefix_cache, "available_memory", lambda: 1)
+    wanted = looks("v_pca")
+    for at in wanted:
+        PrefixScoring(at)()
+    assert len(prefix_cache_for(wanted[0])._states) == 1
+
+
 def test_another_seed_is_another_cache(looks: Looks) -> None:
     one, other = (looks("softmax_confidence", configs=ALIKE[:1], seed=seed)[0] for seed in (0, 1))
     assert PrefixScoring(one)().scores != PrefixScoring(other)().scores

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import nn
 
+from archwright.environment import available_memory
 from archwright.networks.roles import Counts, Roles
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.probe import Layer, Probe, Signal, Weight, record
@@ -29,10 +30,13 @@ from archwright.scoring.request import ScoreRequest, ScoreResult, batch_tensors
 from archwright.search import Config
 from archwright.spaces.architectures import PrefixLayers
 from archwright.store import digest
+from archwright.threads import available_cores
 
 MEGABYTE = 1 << 20
 STATES, LAYERS = 1024 * MEGABYTE, 1024 * MEGABYTE
 """Most memory of hidden states, and of weights, that a process keeps: all blocks of nlu-small, a third of nlu-large."""
+MEMORY_SHARE = 0.25
+"""Of a core's share of the free memory, the most for either of them."""
 DEEP = 0.5
 """Share of the layers up to which hidden states are kept: a child seldom has all but the last blocks of its parent.
 
@@ -89,7 +93,7 @@ LAYERWISE: dict[str, LayerwiseProxy] = {
 class LruCache(Generic[Key, Value]):
     """What was used last, up to so many bytes."""
 
-    def __init__(self, most: int, size: Callable[[Value], int]) -> None:
+    def __init__(self, most: float, size: Callable[[Value], int]) -> None:
         self._most, self._size, self._bytes = most, size, 0
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
@@ -158,10 +162,11 @@ class PrefixCache:
         draws = generator(request.seed[0], PROBE_NOISE, request.seed[1])
         self._draw = float(torch.rand((), generator=draws, dtype=torch.float64))
         self._layerwise = set(request.proxies) <= set(LAYERWISE)
-        self._states: LruCache[Prefix, torch.Tensor] = LruCache(STATES, lambda state: state.nbytes)
-        self._records: LruCache[Prefix, Probe] = LruCache(STATES, signal_bytes)
+        states, layers = (min(most, room_for_a_process()) for most in (STATES, LAYERS))
+        self._states: LruCache[Prefix, torch.Tensor] = LruCache(states, lambda state: state.nbytes)
+        self._records: LruCache[Prefix, Probe] = LruCache(states, signal_bytes)
         self._path: dict[Prefix, torch.Tensor] = {(): first}
-        self._layers: LruCache[tuple[int, str], SingleLayer] = LruCache(LAYERS, lambda layer: layer.weight_bytes)
+        self._layers: LruCache[tuple[int, str], SingleLayer] = LruCache(layers, lambda layer: layer.weight_bytes)
         self._factors: dict[tuple[int, str], torch.Tensor | None] = {}
         self._terms: dict[tuple[str, Prefix], Terms | Unscored] = {}
 
@@ -284,6 +289,12 @@ class PrefixCache:
             self._initialise(layer)
             self._layers.put((place, word), layer)
         return layer
+
+
+def room_for_a_process() -> float:
+    """Bytes that a process may keep of one kind of thing, when one runs on every core."""
+    free = available_memory()
+    return math.inf if free is None else MEMORY_SHARE * free / available_cores()
 
 
 def signal_bytes(probe: Probe) -> int:

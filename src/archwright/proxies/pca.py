@@ -40,7 +40,8 @@ def spectrum(layer: Layer, factor: Factor = factor_of) -> torch.Tensor:
     """By the smallest of the matrices with the same eigenvalues: units, tokens, or input width.
 
     Products are in the precision of the network, which halves their time and moves no component over a threshold of
-    99.999 %; eigenvalues are in double precision. `factor` is `factor_of`, or something that remembers what that gave for the weight of this layer.
+    99.999 %; eigenvalues are in double precision. `factor` is `factor_of`, or something that remembers what that gave
+    for the weight of this layer.
     """
     assert layer.pre_activation is not None
     outputs = layer.pre_activation.value.flatten(0, -2)  # tokens x units

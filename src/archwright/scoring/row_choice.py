@@ -7,10 +7,10 @@ that do not fit the memory of this machine depend on it, and a line says how man
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from archwright.environment import available_memory
 from archwright.networks.roles import Counts
 from archwright.random_streams import ROW_CHOICE
 
@@ -93,13 +93,3 @@ def stratified_order(cells: Sequence[str], *, rng: np.random.Generator) -> list[
         here = np.flatnonzero(names == cell)
         share[rng.permutation(here)] = (np.arange(len(here)) + 0.5) / len(here)  # how much of its cell comes before
     return [int(place) for place in np.lexsort((rng.random(len(names)), share))]
-
-
-def available_memory() -> int | None:
-    """Bytes that can be used without swapping (Linux); None where the system does not tell."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
-    return None if found is None else 1024 * int(found)
