@@ -24,6 +24,7 @@ from archwright.designing import Evaluation, EvaluationCost, EvaluationRequest
 from archwright.designing.one_shot_objectives import SupernetLearner, SupernetObjective, load_objective
 from archwright.designing.one_shot_teaching import load_task_stage, load_text_stage
 from archwright.errors import BadInput
+from archwright.networks.linear_kernel import fast_linears
 from archwright.networks.nlu.supernet import NluSupernet, path
 from archwright.random_streams import INITIAL_WEIGHTS, generator
 from archwright.scoring.layer_scores import NO_PARTS
@@ -223,7 +224,7 @@ class PathEvaluator:
         key = digest(self.supernets.identity(self.repeat), json.dumps(config, sort_keys=True))
         if not self.known.of(key):
             learner, begun = self.supernets.train(self.repeat), process_time()
-            with path(learner.network, config), torch.no_grad():
+            with path(learner.network, config), torch.no_grad(), fast_linears():
                 accuracy = learner.score()
             self.known.add(key, {"accuracy": {"value": accuracy}, "cost": {"seconds": process_time() - begun}})
             self.cost.evaluated.append(key)

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from archwright.environment import available_memory
+from archwright.networks.linear_kernel import fast_linears
 from archwright.networks.roles import Counts, Roles
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.probe import Layer, Probe, Signal, Weight, record
@@ -271,7 +272,7 @@ class PrefixCache:
         if state is None:
             self.runs.run += 1
             hidden, layer = self._state(prefix[:-1]), self._layer(len(prefix) - 1, prefix[-1])
-            with torch.no_grad():
+            with torch.no_grad(), fast_linears():
                 state = layer(hidden)
             self._keep_state(prefix, state)
         return state

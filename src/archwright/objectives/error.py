@@ -13,6 +13,7 @@ from archwright.data.batching import Batch
 from archwright.data.encoding import NO_TARGET
 from archwright.data.windows import AnswerSpans
 from archwright.errors import Failed
+from archwright.networks.linear_kernel import fast_linears
 from archwright.networks.precision import at_least_float32
 from archwright.networks.pruned import PrunedNetwork
 from archwright.statistics import ANSWER_METRICS, RATIOS
@@ -95,7 +96,8 @@ def map_logits(
 ) -> list[T]:
     """What is read from the logits of every batch, of which only one batch's exist at a time."""
     part = nullcontext() if spec is None else subnetwork(model, spec)
-    with evaluating(model), torch.no_grad(), part:  # inference mode would leak into modules that are swapped back
+    # inference mode instead of no_grad would leak into modules that are swapped back
+    with evaluating(model), torch.no_grad(), fast_linears(), part:
         return [read(batch, model(**batch.inputs).logits) for batch in (b.to(model.device) for b in batches)]
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from archwright.errors import BadInput, Failed
+from archwright.networks.linear_kernel import fast_linears
 from archwright.networks.roles import Counts, LayerRoles
 from archwright.probe.passes import LOSSES, PASSES, Batch, Notes, modules_of
 from archwright.probe.probe import ROLES, Layer, Probe, Signal, Weight
@@ -32,7 +33,8 @@ def record(
     draw = float(torch.rand((), generator=generator, dtype=torch.float64)) if generator else None
     notes = Notes(network, batch, loss, network.roles(), frozenset(keep), generator)
     needed = frozenset(passes).union(*(PASSES[name].needs for name in passes))
-    failures = run_passes(notes, needed)
+    with fast_linears():
+        failures = run_passes(notes, needed)
     weights = {
         p: Weight(p.detach(), notes.gradients.get(p), notes.curvatures.get(p), notes.flows.get(p))
         for p in network.parameters()

@@ -16,6 +16,7 @@ from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.masking import MaskingRule
 from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer, train_tokenizer
 from archwright.errors import BadInput, Failed
+from archwright.networks.linear_kernel import fast_linears
 from archwright.progress import progress
 from archwright.random_streams import VALIDATION_BATCHES
 from archwright.statistics import perplexity
@@ -128,7 +129,7 @@ def evaluate_losses(
     """Mean losses over all targets of these rows, and the perplexity where the loss is about tokens."""
     device = next(model.parameters()).device
     parts: list[Losses] = []
-    with evaluating(model), torch.no_grad(), progress("validation", len(rows), "batches") as bar:
+    with evaluating(model), torch.no_grad(), fast_linears(), progress("validation", len(rows), "batches") as bar:
         for number, batch in enumerate(rows):
             parts.append(losses(batch.to(device), np.random.default_rng((VALIDATION_BATCHES, number))))
             bar.advance()
