@@ -1,10 +1,11 @@
 """`python -m experiments.speed compress`: evaluation, training steps and extracted networks."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from archwright.data.batching import Batch, Encoded, batch_of, batches, encode, 
 from archwright.data.public_data import resolve_model
 from archwright.data.tasks.task import load_task
 from archwright.data.text.tokenizer import load_tokenizer
+from archwright.networks.linear_kernel import fast_linears
 from archwright.networks.load import freeze_embeddings, load_supernet
 from archwright.networks.pruned import PrunedNetwork
 from archwright.search import sample
@@ -28,15 +30,9 @@ from archwright.tasks.kind import EVALUATION_TOKENS
 from archwright.training.losses import distillation, task_loss
 from experiments.speed.ratios import BenchConfig, Ratio, ratio, repeated, seconds
 
-if TYPE_CHECKING:
-    pass
-
 PADDED_LENGTH, PADDED_BATCH = 128, 32
 """How the public code of the paper evaluates: batches of 32, every text padded to 128 tokens."""
 NETWORKS_PER_ROUND = 6
-
-
-"""Name to module:function, imported only when asked for."""
 
 
 def bench_compress(settings: BenchConfig) -> list[Ratio]:
@@ -52,7 +48,10 @@ def bench_compress(settings: BenchConfig) -> list[Ratio]:
 
 
 def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchConfig) -> list[Ratio]:
-    """Evaluating random SMALL sub-networks: sliced and bucketed against masked, bucketed and padded to 128."""
+    """Evaluating random SMALL sub-networks: sliced and bucketed against masked, bucketed and padded to 128.
+
+    Linear layers of the first use whichever kernel is fast on this processor, as in `compress`; else torch's own.
+    """
     some = np.random.default_rng(settings.seed).permutation(len(encoded))[: settings.rows]
     part = encoded_part(encoded, some)
     bucketed = evaluation_batches(part, tokens=EVALUATION_TOKENS)
@@ -63,19 +62,21 @@ def evaluation_ratios(network: PrunedNetwork, encoded: Encoded, settings: BenchC
     def one_round(rng: np.random.Generator) -> dict[str, float]:
         keeps = [space.build(sample(space.choices, rng)) for _ in range(NETWORKS_PER_ROUND)]
         ways = {
-            "sliced": (subnetwork, bucketed),
-            "masked": (zeroed_subnetwork, bucketed),
-            "padded": (zeroed_subnetwork, padded),
+            "sliced": (subnetwork, bucketed, fast_linears),
+            "slow": (subnetwork, bucketed, nullcontext),
+            "masked": (zeroed_subnetwork, bucketed, nullcontext),
+            "padded": (zeroed_subnetwork, padded, nullcontext),
         }
         return {
-            name: sum(seconds(partial(evaluate, network, way, keep, chosen)) for keep in keeps)
-            for name, (way, chosen) in ways.items()
+            name: sum(seconds(partial(evaluate, network, way, keep, chosen, linears)) for keep in keeps)
+            for name, (way, chosen, linears) in ways.items()
         }
 
     rounds = repeated("evaluation", one_round, settings)
     return [
         ratio("evaluation: masked and padded to 128 / sliced and bucketed", rounds, "padded", "sliced", ">= 12"),
         ratio("evaluation: masked and bucketed / sliced and bucketed", rounds, "masked", "sliced", ">= 3.5"),
+        ratio("evaluation: torch's own linear layers / those of compress", rounds, "slow", "sliced", ">= 1"),
     ]
 
 
@@ -172,8 +173,8 @@ def step(update: Any, batch: Batch, rng: np.random.Generator, optimizer: torch.o
 
 
 @torch.no_grad()
-def evaluate(network: PrunedNetwork, way: Any, keep: SubnetSpec, chosen: list[Batch]) -> None:
-    with way(network, keep):
+def evaluate(network: PrunedNetwork, way: Any, keep: SubnetSpec, chosen: list[Batch], linears: Any) -> None:
+    with linears(), way(network, keep):
         for batch in chosen:
             network(**batch.inputs)
 
