@@ -66,7 +66,7 @@ TASKS = {
     ),
     "squad": Task(
         *("f1", {"teacher": 320}),
-        *({"epochs": 2, "learning_rate": 1e-4}, {"test_rows": 1500, "max_length": 192}),
+        *({"epochs": 1, "learning_rate": 1e-4}, {"test_rows": 1500, "max_length": 192}),
     ),
 }
 COLUMNS = (
