@@ -155,7 +155,7 @@ class PrefixCache:
         )
         self._initialise, self._counts = INITIALS[request.initial], request.space.counts
         self._initialise(self._parts.embeddings)
-        with torch.no_grad():
+        with torch.no_grad(), fast_linears():
             first: torch.Tensor = self._parts.embeddings(batch_tensors(request.batch)["input_ids"])
         self.runs, self._depth = LayerRuns(), len(self._parts.words(request.config))
         self._proxies = request.proxies
