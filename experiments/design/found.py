@@ -5,7 +5,8 @@
     archwright design --space nlu-tiny --method spos --teacher none --task glue/SST-2 --data DATA/glue/SST-2 \
         --steps 400 --batch-size 16 --learning-rate 1e-4 --population 20 --generations 10 --json spos.json
     archwright design --space nlu-large --population 20 --generations 10 --json large.json
-    python experiments/design/found.py seeds.json compared.json spos.json large.json
+    archwright design --space nlu-large --json whole.json
+    python experiments/design/found.py seeds.json compared.json spos.json large.json whole.json
 """
 
 import csv
