@@ -269,10 +269,11 @@ def prepare_task_data(
     device: torch.device,
     held_out: float | None = None,
     tokenizer: str | None = None,
+    tokenizer_name: str | None = None,
 ) -> TaskData:
     """The task for the checkpoint of this config, its labels in the order of the checkpoint's head if it has one.
 
-    The tokenizer is the checkpoint's, or that of another folder or hub id.
+    The tokenizer is the checkpoint's, or that of another folder or hub id; `tokenizer_name` is what messages call it.
     """
     options = vars(data) | {"name": data.task, "seed": seed, "held_out": held_out}
     elsewhere = ("task", "max_length", "head", "metric", "class_weights")
@@ -286,9 +287,10 @@ def prepare_task_data(
     task = choose_metric(replace(task, vocabulary=getattr(config, "vocab_size", 0)), data.metric)
     weights = parse_class_weights(data.class_weights, task)
     words = load_tokenizer(tokenizer or source)
-    check_vocabulary(words, task.vocabulary, tokenizer or source)
+    tokenizer_name = tokenizer_name or tokenizer or source
+    check_vocabulary(words, task.vocabulary, tokenizer_name)
     encoded = {split: rows.encode(words, data.max_length) for split, rows in task.splits.items()}
-    check_known(words, encoded["train"], task.vocabulary, tokenizer or source)
+    check_known(words, encoded["train"], task.vocabulary, tokenizer_name)
     room = getattr(config, "max_position_embeddings", None) or data.max_length
     cut = warn_cut(task, encoded["train"], data.max_length) if data.max_length <= room else ""  # else it is refused
     for line in (*task.warnings, cut):

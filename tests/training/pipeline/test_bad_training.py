@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import archwright as aw
+from archwright.data.text.tokenizer import train_tokenizer
 from archwright.errors import BadInput
 from tests.training.pipeline.runs import QUICK, trained
 from tests.training.pipeline.tables import glue_folder
@@ -68,6 +69,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "preset without the stage": ({**MLM, "preset": "plm-pruning"}, "the preset plm-pruning has no pretraining"),
     "corpus for a task": ({"lesson": "finetune", "corpus": "text"}, "--lesson finetune learns a task, not --corpus"),
     "words for a task": ({"task": "movie-reviews"}, "--tokenizer words is made of a --corpus"),
+    "tokenizer of other texts": (
+        {"task": "movie-reviews", "tokenizer": "other-words"},
+        "the tokenizer of 'other-words' must know the texts",
+    ),
     "judge nothing": ({**MLM, "evaluate_only": True}, "--evaluate-only judges trained weights; give --model"),
     "judge a lesson without end": (
         {"lesson": "distil", "corpus": "text", "teacher": "bert", "evaluate_only": True},
@@ -91,11 +96,19 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("changes", "message"), CASES.values(), ids=CASES)
 def test_one_line(
-    changes: dict[str, Any], message: str, text: Path, bert: Path, encoder: dict[str, Any], tmp_path: Path
+    changes: dict[str, Any],
+    message: str,
+    text: Path,
+    bert: Path,
+    encoder: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = {"text": text, "bert": str(bert)}
     wanted = {**QUICK, "steps": 2, **encoder, **changes}
     options = {k: known.get(v, v) if isinstance(v, str) else v for k, v in wanted.items() if v is not None}
+    monkeypatch.chdir(tmp_path)
+    train_tokenizer("words", ["0 1 2"]).save_pretrained("other-words")
     with pytest.raises(BadInput) as caught:
         trained(tmp_path / "run", **options)
     assert message in str(caught.value)

@@ -144,6 +144,7 @@ def load_student_and_task(context: TrainingContext) -> tuple[TaskData, PrunedNet
             seed=context.seed,
             device=context.device,
             held_out=context.recipe.held_out,
+            tokenizer_name=untrained_tokenizer(context) if design else None,
         )
         if TASK_KINDS[task_data.task.kind].teach is not None:
             raise BadInput(f"--task {task_data.task.kind} has no targets but a larger network's; take `compress`.")
@@ -190,11 +191,16 @@ def write_untrained_checkpoint(context: TrainingContext, design: StudentDesign, 
     student = context.config.student
     if student.tokenizer in TOKENIZER_TRAINERS:
         raise BadInput(f"--tokenizer {student.tokenizer} is made of a --corpus; a task needs a folder or hub id.")
-    name = student.tokenizer or context.config.objective.teacher
+    name = untrained_tokenizer(context)
     tokenizer = read_tokenizer(checkpoint_source(name)) if name else TEXT_KINDS[design.space.text].tokenizer((), None)
     network = build_student(design, design.space.losses[0], vocabulary=len(tokenizer), seed=context.seed)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+def untrained_tokenizer(context: TrainingContext) -> str | None:
+    """Folder or hub id of the tokenizer of a new network; None: the usual one of its space."""
+    return context.config.student.tokenizer or context.config.objective.teacher
 
 
 def teacher_parts(context: TrainingContext, task_data: TaskData, network: PrunedNetwork) -> dict[str, Any]:
