@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from archwright.environment import environment
-from experiments.inheritance.run import RATE, STARTS, TASKS, archwright_train, write_design
+from experiments.inheritance.run import RATE, STARTS, TASKS, archwright_train, task_folder, train_teacher, write_design
 
 TABLE = Path(__file__).with_suffix(".csv")
 RIVALS = "first-layers,compress,random-design"
@@ -43,12 +43,15 @@ def main() -> None:
 
 def train_with_rivals(out: Path, data: Path, name: str, seed: int) -> list[dict[str, str]]:
     """A row per network, the student's first."""
-    task, folder = TASKS[name], out / name.replace("/", "-")
-    common = {"task": name, "data": data / name, **task.options}
-    teacher = {**common, **task.teacher, "seed": 0, "model": "minilm", "out": folder / "teacher"}
-    asked = {**common, "steps": task.steps["teacher"], "learning_rate": RATE, "seed": seed} | STARTS["teacher"]
-    asked |= {"space": "nlu-tiny", "config": out / "design.json", "teacher": archwright_train(teacher) / "model"}
-    run = archwright_train({**asked, "rivals": RIVALS, "out": folder / f"rivals-{seed}"})
+    task = TASKS[name]
+    asked = {"task": name, "data": data / name, "seed": seed, **task.options, **STARTS["teacher"]}
+    asked |= {
+        "steps": task.steps["teacher"],
+        "learning_rate": RATE,
+        "teacher": train_teacher(out, data, name) / "model",
+    }
+    asked |= {"space": "nlu-tiny", "config": out / "design.json"}
+    run = archwright_train({**asked, "rivals": RIVALS, "out": task_folder(out, name) / f"rivals-{seed}"})
     rivals, made = json.loads((run / "result.json").read_text())["rivals"], environment()
     rows = []
     for network in rivals["networks"]:

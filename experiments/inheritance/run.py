@@ -117,17 +117,30 @@ def plan_trainings(options: argparse.Namespace) -> Iterator[tuple[str, str, str,
 
 def train(options: argparse.Namespace, name: str, network: str, start: str, seed: int) -> dict[str, str]:
     """A row of the table."""
-    task, folder = TASKS[name], options.out / name.replace("/", "-")
-    common = {"task": name, "data": options.data / name, "seed": seed, **task.options}
-    before = processor_seconds()
+    task = TASKS[name]
     if network == "teacher":
-        asked = {**common, **task.teacher, "model": "minilm", "out": folder / "teacher"}
+        before = processor_seconds()
+        trained = train_teacher(options.out, options.data, name)
     else:
-        asked = {**common, "steps": task.steps[start], "learning_rate": RATE, "out": folder / f"{start}-{seed}"}
-        asked |= {"space": "nlu-tiny", "config": options.out / "design.json"} | STARTS[start]
-        asked |= {} if start == "labels" else {"teacher": folder / "teacher" / "model"}
-    result = json.loads((archwright_train(asked) / "result.json").read_text())
+        asked = {"task": name, "data": options.data / name, "seed": seed, **task.options, **STARTS[start]}
+        asked |= {"steps": task.steps[start], "learning_rate": RATE}
+        asked |= {"space": "nlu-tiny", "config": options.out / "design.json"}
+        asked |= {} if start == "labels" else {"teacher": train_teacher(options.out, options.data, name) / "model"}
+        before = processor_seconds()
+        trained = archwright_train({**asked, "out": task_folder(options.out, name) / f"{start}-{seed}"})
+    result = json.loads((trained / "result.json").read_text())
     return describe(name, network, start, seed, result, processor_seconds() - before)
+
+
+def train_teacher(out: Path, data: Path, name: str) -> Path:
+    """The run folder of MiniLM fine-tuned for a task, trained where it is not there."""
+    task = TASKS[name]
+    asked = {"task": name, "data": data / name, "seed": 0, **task.options, **task.teacher, "model": "minilm"}
+    return archwright_train({**asked, "out": task_folder(out, name) / "teacher"})
+
+
+def task_folder(out: Path, name: str) -> Path:
+    return out / name.replace("/", "-")
 
 
 def archwright_train(asked: dict[str, Any]) -> Path:
