@@ -84,6 +84,22 @@ def test_a_teacher_is_taught_first_and_then_teaches_without_labels(
     assert ours.as_json()["teacher_metrics"] == document["teacher_metrics"]
 
 
+def test_a_teacher_of_questions_is_not_taught_again(
+    bert: Path, encoder: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = {**TASK, "task": "squad", "data": squad_folder(tmp_path / "squad", version=1), "max_length": 32}
+    words |= {"epochs": 0.3, "batch_size": 8, "pooling": None}
+    caplog.set_level("INFO", logger="archwright")
+    teacher = trained(tmp_path / "one", model=str(bert), **words)
+    student = trained(
+        tmp_path / "two", **{**encoder, "tokenizer": None}, **words, teacher=str(tmp_path / "one" / "model")
+    )
+    assert "the teacher's own head answers squad" in caplog.text
+    assert not (tmp_path / "two" / "teacher").exists()
+    told = student.as_json()["teacher_metrics"]
+    assert {name: told[name] for name in ("exact", "f1")} == {name: teacher.metrics[name] for name in ("exact", "f1")}
+
+
 def test_all_of_glue(bert: Path, glue: Path, tmp_path: Path) -> None:
     words = {**TASK, "epochs": 0.3, "max_length": 32}
     found = trained(tmp_path / "run", model=str(bert), glue=glue, **words).as_json()

@@ -16,6 +16,7 @@ from archwright.data.tasks.glue_submission import extra_dev_rows, format_answers
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.tokenizer import TOKENIZER_TRAINERS, read_tokenizer
 from archwright.errors import BadInput
+from archwright.logs import logger
 from archwright.networks.load import (
     default_pooling,
     load_saved_network,
@@ -257,11 +258,20 @@ def taught_rows(context: TrainingContext, task_data: TaskData, teacher: PrunedNe
 
 
 def load_task_teacher(source: str, task_data: TaskData) -> tuple[PrunedNetwork, bool]:
-    """The teacher with a head for the task, and whether that head was trained for it, in the order of our labels."""
+    """The teacher with a head for the task, and whether it has learnt the task, in the order of our labels.
+
+    Where a task has no labels (questions, numbers) a head of its kind is taken to have, and a line says so.
+    """
     pruned, task = is_pruned_checkpoint(source), task_data.task
     config = PrunedConfig.from_pretrained(source) if pruned else stock_config(source)
     head = match_head(config, task)
-    tuned = head.trained and in_order(head.labels, task.labels)
+    tuned = head.kept and in_order(head.labels, task.labels)
+    if tuned and not head.trained:
+        column = column_of(task.name)
+        line = (
+            "the teacher's own head answers %s; if it is of another task, train it for %s with `archwright train` first"
+        )
+        logger.info(line, column, column)
     if pruned:
         return fit_head(load_saved_network(Path(source)), task_data, fitted=tuned), tuned
     network = load_supernet(source, kind=task.kind, labels=task.labels, seed=task_data.seed, keep_head=tuned)
