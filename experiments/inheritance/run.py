@@ -3,8 +3,9 @@
     python experiments/inheritance/run.py runs/inheritance --data DATA [--seeds 0,1] [--only glue/SST-2] [--most 2]
 
 The design that W-PCA found in `nlu-tiny` learns each task from MiniLM, which is fine-tuned for it once: started from
-it, started at random, and started at random from the labels alone, which is cheaper per step. The steps are such that
-all three take about as long, filling the student included. On SQuAD the student is started from the teacher alone.
+it, started at random, on SST-2 also without the teacher's layers, and started at random from the labels alone, which
+is cheaper per step. The steps are such that all take about as long, filling the student included. On SQuAD the student
+is started from the teacher alone.
 Every training is a process of its own, so processor seconds are those of all it did, evaluation included. Resumable:
 what is finished is not repeated, and with --most a call ends after so many trainings. Writes results.csv and summary.md
 beside this file.
@@ -31,9 +32,10 @@ BLOCKS = ("base-660", "mobile-396", "base-660", "mobile-792", "mobile-396", "mob
 STARTS: dict[str, dict[str, Any]] = {
     "teacher": {"start": "teacher", "label_weight": 1.0},
     "random": {"start": "random", "label_weight": 1.0},
+    "answers": {"start": "random", "label_weight": 1.0, "layer_weight": 0.0},
     "labels": {"start": "random"},
 }
-"""From the teacher; at random and with the teacher; at random and with the labels alone."""
+"""From the teacher; at random and with the teacher's layers and answers, with its answers, with the labels alone."""
 RATE = 3e-4
 
 
@@ -53,7 +55,7 @@ class Task:
 
 TASKS = {
     "glue/SST-2": Task(
-        *("accuracy", {"teacher": 400, "random": 440, "labels": 1000}),
+        *("accuracy", {"teacher": 400, "random": 440, "answers": 880, "labels": 1000}),
         *({"epochs": 2}, {"train_rows": 8000}, 444 / 872),
     ),
     "glue/MRPC": Task(
@@ -184,7 +186,8 @@ def write_rows(rows: Sequence[dict[str, str]]) -> None:
 def write_summary(rows: Sequence[dict[str, str]]) -> None:
     """Per task: the teacher, students by start with their seeds, and what is above the more frequent class."""
     names = {"teacher": "student from the teacher", "random": "student at random, with the teacher"}
-    names |= {"labels": "student at random, labels alone", "pre-trained": "teacher"}
+    names |= {"answers": "student at random, with the teacher's answers", "labels": "student at random, labels alone"}
+    names |= {"pre-trained": "teacher"}
     lines = ["| task | network | metric, by seed | begun again, collapsed | core-seconds |", "|---|---|---|---|---|"]
     for task in TASKS:
         for start, name in names.items():
@@ -202,7 +205,7 @@ def differences(rows: Sequence[dict[str, str]]) -> Iterator[str]:
     students = [row for row in rows if row["network"] == "student"]
     scores = {(row["task"], row["start"], row["seed"]): float(row["test"]) for row in students}
     for (task, start, seed), score in scores.items():
-        others = {name: scores.get((task, name, seed)) for name in ("random", "labels")}
+        others = {name: scores.get((task, name, seed)) for name in ("random", "answers", "labels")}
         apart = ", ".join(f"{100 * (score - it):+.1f} points ({name})" for name, it in others.items() if it is not None)
         if start == "teacher" and apart:
             yield f"- {task}, seed {seed}: from the teacher {apart}"
