@@ -9,12 +9,12 @@ import pytest
 
 import archwright as aw
 from archwright.cli.main import main
+from archwright.configs import training as to
 from archwright.configs.options import make_config
-from archwright.configs.training import TrainConfig
 from archwright.designing import limits
 from archwright.errors import BadInput
 from archwright.reports.rivals import rivals_table, verdict
-from archwright.rivals import RIVALS, NoRival, RivalRequest
+from archwright.rivals import RIVALS, NoRival, RivalRequest, first_layers, random_design
 from archwright.rivals import pipeline as rivals_pipeline
 from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.random_design import choose_random_design
@@ -89,7 +89,7 @@ def test_reasons_take_the_place_of_rivals_that_there_are_not(bert: Path, rows: P
     row = found["networks"][1]
     assert row["metrics"] is None and "went on from trained weights" in row["missing"]
     assert verdict(found) == ["There is no rival of this size to compare with."]
-    config = make_config(TrainConfig, words)
+    config = make_config(to.TrainConfig, words)
     request = RivalRequest(config, tmp_path / "run", tmp_path / "small", 50_000, 0.1, steps=2)
     request = replace(request, config=replace(config, objective=replace(config.objective, teacher=str(bert))))
     reasons = {
@@ -113,6 +113,45 @@ def test_a_random_design_is_of_the_student_s_size_and_follows_from_the_seed() ->
         choose_random_design(smallest, 0)
 
 
+def trainings_of_rivals(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, result: dict[str, Any], **options: Any
+) -> tuple[list[to.TrainConfig], dict[str, Any]]:
+    """What the rivals of this student would be trained with, and the table; nothing is trained."""
+    configs: list[to.TrainConfig] = []
+
+    def train(config: to.TrainConfig, _: Path) -> dict[str, Any]:
+        configs.append(config)
+        return {**STUDENT_RESULT, "parameters": 1}
+
+    monkeypatch.setattr(first_layers, "run_training", train)
+    monkeypatch.setattr(random_design, "run_training", train)
+    monkeypatch.setattr(first_layers, "cut_checkpoint", lambda *_: None)
+    monkeypatch.setattr(first_layers.PrunedConfig, "from_pretrained", lambda _: None)
+    monkeypatch.setattr(first_layers, "describe_cut", lambda *_: "layers")
+    design = folder / "config.json"
+    design.write_text(json.dumps(DESIGNS["nlu-tiny"]))
+    words = {"space": "nlu-tiny", "config": design, "rivals": ("first-layers", "random-design"), **options}
+    return configs, rivals_pipeline.run_rivals(make_config(to.TrainConfig, words), folder, result)
+
+
+STUDENT_RESULT: dict[str, Any] = {
+    "task": "movie-reviews", "metric": "accuracy", "parameters": 8_000_000, "steps": 40, "collapse": None,
+    "seconds": {"prepared": 50.0, "training": 90.0, "validation": 10.0, "total": 155.0},
+    "validation": {"before": None, "after": {"rows": 10, "splits": {"test": {"accuracy": 0.7}}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("minutes", "given"), [(None, 155.0), (30.0, 155.0), (2.0, 120.0)])
+def test_first_layers_are_trained_until_the_student_s_time_is_up(
+    minutes: float | None, given: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs, table = trainings_of_rivals(monkeypatch, tmp_path, STUDENT_RESULT, minutes=minutes, accumulate=3)
+    schedule = configs[0].schedule
+    assert table["minutes"] == schedule.minutes == pytest.approx(given / 60)
+    assert schedule.epochs is not None and schedule.epochs > 1e5  # the preset would end it after 3
+    assert schedule.accumulate == 3
+
+
 def test_the_table_says_which_way_is_better() -> None:
     own = {"rival": "this network", "what": "a design", "parameters": 9_000_000, "seconds": 60.0, "missing": None}
     other = {**own, "rival": "compress", "metrics": {"accuracy": 0.9}}
@@ -132,9 +171,9 @@ def test_a_found_design_among_rivals(tmp_path: Path, rows: Path, monkeypatch: py
     monkeypatch.setattr(limits, "CAREFUL", 1)
     text = tmp_path / "some.txt"
     text.write_text("The river rose and the old bridge was closed .\n" * 60)
-    asked: list[TrainConfig] = []
+    asked: list[to.TrainConfig] = []
 
-    def quick_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
+    def quick_training(config: to.TrainConfig, folder: Path) -> dict[str, Any]:
         asked.append(config)
         after = {"accuracy": 0.7, "rows": 10, "splits": {"test": {"accuracy": 0.7}}}
         seconds = {"prepared": 1.0, "training": 2.0, "validation": 1.0, "total": 4.0}
@@ -181,4 +220,4 @@ def test_wrong_uses_are_refused_in_one_line(
 def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals_pipeline, "launched_processes", lambda: 2)
     with pytest.raises(BadInput, match="the work of one process"):
-        rivals_pipeline.check_train_rivals(make_config(TrainConfig, {"model": "minilm", "rivals": ("compress",)}))
+        rivals_pipeline.check_train_rivals(make_config(to.TrainConfig, {"model": "minilm", "rivals": ("compress",)}))

@@ -168,7 +168,7 @@ class CheckOptions:
     """Architectures of --ablate-steps."""
     rivals: tuple[str, ...] = option((), choices=members("rivals", "RIVALS"))
     """Other ways to a network of this size, run one after another when a fine-tuning has ended and shown beside it in
-    one table. Each takes as long again as the training itself, compress and first-layers at most as long."""
+    one table. Each takes as long again as the training itself."""
 
 
 @dataclass(frozen=True)

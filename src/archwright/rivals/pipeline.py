@@ -1,6 +1,7 @@
 """The rivals of a trained network: run one after another, and put into its result and its page."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -57,14 +58,11 @@ def check_names(names: Sequence[str]) -> None:
 def run_rivals(config: to.TrainConfig, folder: Path, result: Mapping[str, Any]) -> Document:
     """The table of a trained network and its rivals; those that an earlier command has trained are not trained again.
 
-    Every rival has the student's size as a limit, and the time that the student was given or has taken.
+    Every rival has the student's size as a limit, and the time that the student has taken, at most --minutes.
     """
-    seconds, minutes = result["seconds"], config.schedule.minutes
-    parts = sum(seconds[name] for name in ("prepared", "training", "validation"))
-    spent = max(seconds["total"], parts)  # a training that was resumed counts what is in its log
-    request = RivalRequest(
-        config, folder, folder, result["parameters"], minutes or spent / 60, steps=int(result["steps"])
-    )
+    spent = seconds_spent(result)
+    minutes = min(config.schedule.minutes or math.inf, spent / 60)
+    request = RivalRequest(config, folder, folder, result["parameters"], minutes, steps=int(result["steps"]))
     own = {"parameters": result["parameters"], "seconds": spent, "metrics": scores_of(result["validation"]["after"])}
     networks = [{"rival": STUDENT, "what": describe_student(config), **own, "steps": result["steps"], "missing": None}]
     networks += [
@@ -79,6 +77,12 @@ def run_rivals(config: to.TrainConfig, folder: Path, result: Mapping[str, Any]) 
         "networks": networks,
         "published_scores": result.get("published_scores"),
     }
+
+
+def seconds_spent(result: Mapping[str, Any]) -> float:
+    """Wall clock of the training: of one that was resumed, what its log and its notes say of earlier processes."""
+    seconds = result["seconds"]
+    return float(max(seconds["total"], sum(seconds[name] for name in ("prepared", "training", "validation"))))
 
 
 def run_rival(name: str, request: RivalRequest, metric: str) -> Document:

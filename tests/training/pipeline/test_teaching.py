@@ -49,6 +49,8 @@ def test_kept_answers_survive_an_interruption_and_are_gone_afterwards(
     resumed = trained(tmp_path / "cut", **words).as_json()
     assert same(tmp_path / "whole", tmp_path / "cut") and not (tmp_path / "cut" / "teacher-answers").exists()
     assert any("teacher's answers to" in line for line in train_lines(resumed, None))
+    first = json.loads((tmp_path / "cut" / "schedule.json").read_text())["prepared"]  # with the teacher's fine-tuning
+    assert resumed["seconds"]["prepared"] >= first > 0
 
 
 @pytest.mark.slow
