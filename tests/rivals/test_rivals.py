@@ -152,6 +152,22 @@ def test_first_layers_are_trained_until_the_student_s_time_is_up(
     assert schedule.accumulate == 3
 
 
+@pytest.mark.parametrize(
+    ("minutes", "total", "given", "steps"),
+    [(30.0, 155.0, 155.0, 100), (30.0, 12.0, 145.0, 100), (None, 155.0, 155.0, 40)],
+    ids=["undisturbed", "resumed", "without minutes"],
+)
+def test_what_came_before_a_collapse_counts_once(
+    minutes: float | None, total: float, given: float, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"prepared": 50.0, "training": 40.0, "validation": 10.0, "total": total}
+    result = {**STUDENT_RESULT, "seconds": seconds, "collapse": {"step": 60, "seconds": 45.0}}
+    configs, table = trainings_of_rivals(monkeypatch, tmp_path, result, minutes=minutes)
+    own = table["networks"][0]
+    assert own["seconds"] == pytest.approx(given) == 60 * configs[0].schedule.minutes
+    assert configs[1].schedule.steps == steps and own["steps"] == 40
+
+
 def test_the_table_says_which_way_is_better() -> None:
     own = {"rival": "this network", "what": "a design", "parameters": 9_000_000, "seconds": 60.0, "missing": None}
     other = {**own, "rival": "compress", "metrics": {"accuracy": 0.9}}

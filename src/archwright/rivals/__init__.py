@@ -37,7 +37,7 @@ class RivalRequest:
     minutes: float
     """Most that its training may take."""
     steps: int
-    """Optimizer updates of the student."""
+    """Optimizer updates of the student, those before a collapse too where --minutes were divided."""
 
     @property
     def checkpoint(self) -> str:

@@ -62,7 +62,7 @@ def run_rivals(config: to.TrainConfig, folder: Path, result: Mapping[str, Any]) 
     """
     spent = seconds_spent(result)
     minutes = min(config.schedule.minutes or math.inf, spent / 60)
-    request = RivalRequest(config, folder, folder, result["parameters"], minutes, steps=int(result["steps"]))
+    request = RivalRequest(config, folder, folder, result["parameters"], minutes, steps=steps_taken(config, result))
     own = {"parameters": result["parameters"], "seconds": spent, "metrics": scores_of(result["validation"]["after"])}
     networks = [{"rival": STUDENT, "what": describe_student(config), **own, "steps": result["steps"], "missing": None}]
     networks += [
@@ -80,9 +80,20 @@ def run_rivals(config: to.TrainConfig, folder: Path, result: Mapping[str, Any]) 
 
 
 def seconds_spent(result: Mapping[str, Any]) -> float:
-    """Wall clock of the training: of one that was resumed, what its log and its notes say of earlier processes."""
-    seconds = result["seconds"]
-    return float(max(seconds["total"], sum(seconds[name] for name in ("prepared", "training", "validation"))))
+    """Wall clock of the training: of one that was resumed, what its log and its notes say of earlier processes.
+
+    The log has no steps before a collapse; a total of one process has them.
+    """
+    seconds, collapse = result["seconds"], result.get("collapse") or {"seconds": 0.0}
+    parts = sum(seconds[name] for name in ("prepared", "training", "validation")) + collapse["seconds"]
+    return float(max(seconds["total"], parts))
+
+
+def steps_taken(config: to.TrainConfig, result: Mapping[str, Any]) -> int:
+    """Optimizer updates; within --minutes those before a collapse too, which the second training went without."""
+    collapse = result.get("collapse")
+    again = collapse["step"] if collapse and config.schedule.minutes is not None else 0
+    return int(result["steps"]) + int(again)
 
 
 def run_rival(name: str, request: RivalRequest, metric: str) -> Document:
