@@ -19,6 +19,7 @@ from archwright.rivals import pipeline as rivals_pipeline
 from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.random_design import choose_random_design
 from archwright.spaces import ARCHITECTURES
+from archwright.store import begin_run
 from archwright.training.students import StudentDesign
 from tests.compression.runs import saved_model
 from tests.training.pipeline.runs import DESIGNS
@@ -53,6 +54,14 @@ def test_a_teacher_that_was_fine_tuned_here_leads_back_to_its_checkpoint(
     (tmp_path / "tuned" / "model").rename(tmp_path / "alone")
     with pytest.raises(NoRival, match="fine-tuned already, and no run beside it"):
         find_pretrained(str(tmp_path / "alone"))
+
+
+@pytest.mark.parametrize("model", [None, "another-bert"])
+def test_the_teacher_in_a_run_leads_back_to_the_teacher_of_the_run(model: str | None, tmp_path: Path) -> None:
+    begin_run(tmp_path, {"command": "train", "model": model, "teacher": "minilm"})
+    (tmp_path / "teacher").mkdir()
+    (tmp_path / "teacher" / "config.json").write_text(json.dumps({"model_type": "archwright_pruned"}))
+    assert find_pretrained(str(tmp_path / "teacher")) == "minilm"
 
 
 def test_all_rivals_of_a_student(
