@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from archwright.configs.options import make_config
 from archwright.designing import limits
 from archwright.errors import BadInput
 from archwright.reports.rivals import rivals_table, verdict
-from archwright.rivals import RIVALS, NoRival, RivalRequest, first_layers, random_design
+from archwright.rivals import RIVALS, NoRival, RivalRequest, compressed, first_layers, random_design
 from archwright.rivals import pipeline as rivals_pipeline
 from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.random_design import choose_random_design
@@ -90,6 +91,26 @@ def test_all_rivals_of_a_student(
     assert "Rivals of the same size and time" in (tmp_path / "run" / "report.html").read_text()
     lines = rivals_table(document)
     assert lines.columns[0].texts[1] == "first-layers" and len(lines.rows) == 4
+
+
+def test_a_new_head_is_one_that_compress_has_trained(
+    student: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picked = SimpleNamespace(entry={"trial": 0}, config={})
+    folder = SimpleNamespace(seconds={"search": 1.0})
+    run = SimpleNamespace(select=lambda **_: picked, folder=folder, result={})
+    judged: list[to.TrainConfig] = []
+
+    def evaluate(config: to.TrainConfig) -> dict[str, Any]:
+        judged.append(config)
+        return {"parameters": 1, "validation": {"after": {}}}
+
+    monkeypatch.setattr(compressed, "run_compression", lambda _: run)
+    monkeypatch.setattr(compressed, "evaluate_only", evaluate)
+    (tmp_path / "network").mkdir()
+    config = make_config(to.TrainConfig, {**student, "head": "new"})
+    RIVALS["compress"](RivalRequest(config, tmp_path, tmp_path, 1, 1.0, steps=1))
+    assert judged[0].task.head == "auto" and judged[0].student.model == str(tmp_path / "network")
 
 
 def test_reasons_take_the_place_of_rivals_that_there_are_not(bert: Path, rows: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Rival: what `compress` makes of the checkpoint within the student's parameters and time."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from archwright.compression.methods import load_evaluator
@@ -28,7 +28,8 @@ def compress_checkpoint(request: RivalRequest) -> RivalResult:
         evaluator = load_evaluator(run.folder, training=False)
         save_network(evaluator.extract(pick.config), evaluator.context.task_data, network)
     name = Path(find_pretrained(request.checkpoint)).name
-    judged = evaluate_only(plain_config(request.config, network, to.ScheduleOptions()))
+    config = replace(request.config, task=replace(request.config.task, head="auto"))  # it has learnt the task by now
+    judged = evaluate_only(plain_config(config, network, to.ScheduleOptions()))
     return RivalResult(
         f"sub-network {pick.entry['trial']} of {name}{describe_embeddings(run)}",
         judged["parameters"],
