@@ -113,6 +113,24 @@ def test_a_new_head_is_one_that_compress_has_trained(
     assert judged[0].task.head == "auto" and judged[0].student.model == str(tmp_path / "network")
 
 
+def test_only_a_reason_of_size_is_lasting(
+    student: dict[str, Any], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compress(_: Any) -> Any:
+        raise BadInput("another command works in it; wait for it.")
+
+    monkeypatch.setattr(compressed, "run_compression", compress)
+    config = make_config(to.TrainConfig, {**student, "teacher": str(bert)})
+    request = RivalRequest(config, tmp_path, tmp_path / "compress", 5_000, 1.0, steps=1)
+    row = rivals_pipeline.run_rival("compress", request, "accuracy")
+    assert row["missing"] == "another command works in it; wait for it" and row["metrics"] is None
+    monkeypatch.undo()
+    row = rivals_pipeline.run_rival("compress", request, "accuracy")  # tried again
+    assert "--total-params must be at least" in row["missing"]
+    monkeypatch.setattr(rivals_pipeline, "RIVALS", {})
+    assert rivals_pipeline.run_rival("compress", request, "accuracy") == row
+
+
 def test_reasons_take_the_place_of_rivals_that_there_are_not(bert: Path, rows: Path, tmp_path: Path) -> None:
     words = {"model": str(bert), "train": rows, "max_length": 24, "threads": 1, "steps": 2, "batch_size": 8}
     found = aw.train(**words, rivals=("random-design",), out=tmp_path / "run").as_json()["rivals"]

@@ -78,4 +78,4 @@ RIVALS: Registry[Callable[[RivalRequest], RivalResult]] = Registry(
     },
     group="archwright.rivals",
 )
-"""A rival is a function: request -> result, NoRival where there is none of the size."""
+"""A rival is a function: request -> result; NoRival where there is none of the size, BadInput for what may change."""

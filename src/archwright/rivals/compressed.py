@@ -8,7 +8,7 @@ from archwright.compression.pipeline import run_compression
 from archwright.compression.run import FinishedRun
 from archwright.configs import compress as o
 from archwright.configs import training as to
-from archwright.errors import BadInput
+from archwright.errors import NothingFits
 from archwright.rivals import NoRival, RivalRequest, RivalResult
 from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.first_layers import plain_config
@@ -21,7 +21,7 @@ def compress_checkpoint(request: RivalRequest) -> RivalResult:
     try:
         run = run_compression(compress_config(request))
         pick = run.select(total_params=request.parameters)
-    except BadInput as reason:  # the budget is below the smallest sub-network, or above the whole checkpoint
+    except NothingFits as reason:
         raise NoRival(str(reason).rstrip(".")) from reason
     network = request.folder / "network"
     if not network.exists():

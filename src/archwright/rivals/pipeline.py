@@ -97,7 +97,10 @@ def steps_taken(config: to.TrainConfig, result: Mapping[str, Any]) -> int:
 
 
 def run_rival(name: str, request: RivalRequest, metric: str) -> Document:
-    """A row of the table: what it came to, or why there is no such network."""
+    """A row of the table: what it came to, or why there is no such network.
+
+    That nothing is small enough is noted for good; what else hinders a rival may be gone at the next attempt.
+    """
     noted = RunFolder(request.folder).note("rival")
     if noted is not None:
         return {key: value for key, value in noted.items() if key != "checksum"}
@@ -106,11 +109,17 @@ def run_rival(name: str, request: RivalRequest, metric: str) -> Document:
         result = RIVALS[name](request)
         row = {"rival": name, **asdict(result), "metrics": scores_of(result.metrics), "missing": None}
     except NoRival as reason:
-        row = dict.fromkeys(("what", "parameters", "seconds", "steps", "metrics"))
-        row |= {"rival": name, "missing": str(reason)}
+        row = missing_row(name, str(reason))
+    except BadInput as reason:
+        logger.warning("rival %s: %s", name, reason)
+        return missing_row(name, str(reason).rstrip("."))
     request.folder.mkdir(parents=True, exist_ok=True)
     RunFolder(request.folder).note("rival", row)
     return row
+
+
+def missing_row(name: str, reason: str) -> Document:
+    return {"rival": name, **dict.fromkeys(("what", "parameters", "seconds", "steps", "metrics")), "missing": reason}
 
 
 def scores_of(metrics: Mapping[str, Any]) -> dict[str, float]:
