@@ -75,7 +75,10 @@ def start_from_teacher(
     fit_projections(projections, network, teacher, batches, context.precision)
     narrow, wide = norm_width(body_of(teacher), family_of(teacher)), student_body(network).config.hidden_size
     if narrow < wide:
-        words = "%s of the student's %s features have no counterpart in the teacher's %s and start as in a new network"
+        words = (
+            "%s of the student's %s features have no counterpart in the teacher's %s: they start at zero, and a short "
+        )
+        words += "training hardly moves them"
         logger.warning(words, wide - narrow, wide, narrow)
     return {"start": {"rows": sum(len(batch.rows) for batch in batches), "parts": [asdict(part) for part in parts]}}
 
