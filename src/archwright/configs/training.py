@@ -71,7 +71,7 @@ class ObjectiveOptions:
     teacher: str | None = None
     """Folder or hub id of a Hugging Face encoder with the same tokenizer, or minilm; finetune trains it on the task
     first, unless its labels, or a head of the kind where there are none, say that it was."""
-    teacher_epochs: float = option(3.0, minimum=0)
+    teacher_epochs: float = option(3.0, above=0)
     """Passes over the task's rows for that."""
     teacher_learning_rate: float = 5e-5
     """Peak learning rate of that."""

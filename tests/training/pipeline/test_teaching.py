@@ -136,6 +136,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "words of no copies": ({"augment_with": "neighbours"}, "--augment-with has no effect without --augment"),
     "no such rows": ({"unlabelled": Path("nothing.txt")}, "--unlabelled must be a file with texts, there is no 'noth"),
     "negative copies": ({"augment": -1}, "--augment must not be negative, got -1"),
+    "teacher without epochs": ({"teacher_epochs": 0.0}, "--teacher-epochs must be above 0, got 0.0"),
     "negative cache": ({"teacher_cache_gb": -1.0}, "--teacher-cache-gb must not be negative, got -1.0"),
 }
 
