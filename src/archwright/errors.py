@@ -5,6 +5,10 @@ class BadInput(ValueError):
     """One line with the rule, the value and the way out; the command line ends with exit code 2."""
 
 
+class NothingFits(BadInput):
+    """A budget that no network is small enough for."""
+
+
 class Failed(RuntimeError):
     """One line on what went wrong while working and how to go on; the command line ends with exit code 1."""
 

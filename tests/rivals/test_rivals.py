@@ -3,22 +3,24 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import archwright as aw
 from archwright.cli.main import main
+from archwright.configs import training as to
 from archwright.configs.options import make_config
-from archwright.configs.training import TrainConfig
 from archwright.designing import limits
 from archwright.errors import BadInput
 from archwright.reports.rivals import rivals_table, verdict
-from archwright.rivals import RIVALS, NoRival, RivalRequest
+from archwright.rivals import RIVALS, NoRival, RivalRequest, compressed, first_layers, random_design
 from archwright.rivals import pipeline as rivals_pipeline
 from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.random_design import choose_random_design
 from archwright.spaces import ARCHITECTURES
+from archwright.store import begin_run
 from archwright.training.students import StudentDesign
 from tests.compression.runs import saved_model
 from tests.training.pipeline.runs import DESIGNS
@@ -55,6 +57,14 @@ def test_a_teacher_that_was_fine_tuned_here_leads_back_to_its_checkpoint(
         find_pretrained(str(tmp_path / "alone"))
 
 
+@pytest.mark.parametrize("model", [None, "another-bert"])
+def test_the_teacher_in_a_run_leads_back_to_the_teacher_of_the_run(model: str | None, tmp_path: Path) -> None:
+    begin_run(tmp_path, {"command": "train", "model": model, "teacher": "minilm"})
+    (tmp_path / "teacher").mkdir()
+    (tmp_path / "teacher" / "config.json").write_text(json.dumps({"model_type": "archwright_pruned"}))
+    assert find_pretrained(str(tmp_path / "teacher")) == "minilm"
+
+
 def test_all_rivals_of_a_student(
     student: dict[str, Any], teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -83,13 +93,51 @@ def test_all_rivals_of_a_student(
     assert lines.columns[0].texts[1] == "first-layers" and len(lines.rows) == 4
 
 
+def test_a_new_head_is_one_that_compress_has_trained(
+    student: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picked = SimpleNamespace(entry={"trial": 0}, config={})
+    folder = SimpleNamespace(seconds={"search": 1.0})
+    run = SimpleNamespace(select=lambda **_: picked, folder=folder, result={})
+    judged: list[to.TrainConfig] = []
+
+    def evaluate(config: to.TrainConfig) -> dict[str, Any]:
+        judged.append(config)
+        return {"parameters": 1, "validation": {"after": {}}}
+
+    monkeypatch.setattr(compressed, "run_compression", lambda _: run)
+    monkeypatch.setattr(compressed, "evaluate_only", evaluate)
+    (tmp_path / "network").mkdir()
+    config = make_config(to.TrainConfig, {**student, "head": "new"})
+    RIVALS["compress"](RivalRequest(config, tmp_path, tmp_path, 1, 1.0, steps=1))
+    assert judged[0].task.head == "auto" and judged[0].student.model == str(tmp_path / "network")
+
+
+def test_only_a_reason_of_size_is_lasting(
+    student: dict[str, Any], bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compress(_: Any) -> Any:
+        raise BadInput("another command works in it; wait for it.")
+
+    monkeypatch.setattr(compressed, "run_compression", compress)
+    config = make_config(to.TrainConfig, {**student, "teacher": str(bert)})
+    request = RivalRequest(config, tmp_path, tmp_path / "compress", 5_000, 1.0, steps=1)
+    row = rivals_pipeline.run_rival("compress", request, "accuracy")
+    assert row["missing"] == "another command works in it; wait for it" and row["metrics"] is None
+    monkeypatch.undo()
+    row = rivals_pipeline.run_rival("compress", request, "accuracy")  # tried again
+    assert "--total-params must be at least" in row["missing"]
+    monkeypatch.setattr(rivals_pipeline, "RIVALS", {})
+    assert rivals_pipeline.run_rival("compress", request, "accuracy") == row
+
+
 def test_reasons_take_the_place_of_rivals_that_there_are_not(bert: Path, rows: Path, tmp_path: Path) -> None:
     words = {"model": str(bert), "train": rows, "max_length": 24, "threads": 1, "steps": 2, "batch_size": 8}
     found = aw.train(**words, rivals=("random-design",), out=tmp_path / "run").as_json()["rivals"]
     row = found["networks"][1]
     assert row["metrics"] is None and "went on from trained weights" in row["missing"]
     assert verdict(found) == ["There is no rival of this size to compare with."]
-    config = make_config(TrainConfig, words)
+    config = make_config(to.TrainConfig, words)
     request = RivalRequest(config, tmp_path / "run", tmp_path / "small", 50_000, 0.1, steps=2)
     request = replace(request, config=replace(config, objective=replace(config.objective, teacher=str(bert))))
     reasons = {
@@ -113,6 +161,61 @@ def test_a_random_design_is_of_the_student_s_size_and_follows_from_the_seed() ->
         choose_random_design(smallest, 0)
 
 
+def trainings_of_rivals(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, result: dict[str, Any], **options: Any
+) -> tuple[list[to.TrainConfig], dict[str, Any]]:
+    """What the rivals of this student would be trained with, and the table; nothing is trained."""
+    configs: list[to.TrainConfig] = []
+
+    def train(config: to.TrainConfig, _: Path) -> dict[str, Any]:
+        configs.append(config)
+        return {**STUDENT_RESULT, "parameters": 1}
+
+    monkeypatch.setattr(first_layers, "run_training", train)
+    monkeypatch.setattr(random_design, "run_training", train)
+    monkeypatch.setattr(first_layers, "cut_checkpoint", lambda *_: None)
+    monkeypatch.setattr(first_layers.PrunedConfig, "from_pretrained", lambda _: None)
+    monkeypatch.setattr(first_layers, "describe_cut", lambda *_: "layers")
+    design = folder / "config.json"
+    design.write_text(json.dumps(DESIGNS["nlu-tiny"]))
+    words = {"space": "nlu-tiny", "config": design, "rivals": ("first-layers", "random-design"), **options}
+    return configs, rivals_pipeline.run_rivals(make_config(to.TrainConfig, words), folder, result)
+
+
+STUDENT_RESULT: dict[str, Any] = {
+    "task": "movie-reviews", "metric": "accuracy", "parameters": 8_000_000, "steps": 40, "collapse": None,
+    "seconds": {"prepared": 50.0, "training": 90.0, "validation": 10.0, "total": 155.0},
+    "validation": {"before": None, "after": {"rows": 10, "splits": {"test": {"accuracy": 0.7}}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("minutes", "given"), [(None, 155.0), (30.0, 155.0), (2.0, 120.0)])
+def test_first_layers_are_trained_until_the_student_s_time_is_up(
+    minutes: float | None, given: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs, table = trainings_of_rivals(monkeypatch, tmp_path, STUDENT_RESULT, minutes=minutes, accumulate=3)
+    schedule = configs[0].schedule
+    assert table["minutes"] == schedule.minutes == pytest.approx(given / 60)
+    assert schedule.epochs is not None and schedule.epochs > 1e5  # the preset would end it after 3
+    assert schedule.accumulate == 3
+
+
+@pytest.mark.parametrize(
+    ("minutes", "total", "given", "steps"),
+    [(30.0, 155.0, 155.0, 100), (30.0, 12.0, 145.0, 100), (None, 155.0, 155.0, 40)],
+    ids=["undisturbed", "resumed", "without minutes"],
+)
+def test_what_came_before_a_collapse_counts_once(
+    minutes: float | None, total: float, given: float, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"prepared": 50.0, "training": 40.0, "validation": 10.0, "total": total}
+    result = {**STUDENT_RESULT, "seconds": seconds, "collapse": {"step": 60, "seconds": 45.0}}
+    configs, table = trainings_of_rivals(monkeypatch, tmp_path, result, minutes=minutes)
+    own = table["networks"][0]
+    assert own["seconds"] == pytest.approx(given) == 60 * configs[0].schedule.minutes
+    assert configs[1].schedule.steps == steps and own["steps"] == 40
+
+
 def test_the_table_says_which_way_is_better() -> None:
     own = {"rival": "this network", "what": "a design", "parameters": 9_000_000, "seconds": 60.0, "missing": None}
     other = {**own, "rival": "compress", "metrics": {"accuracy": 0.9}}
@@ -132,9 +235,9 @@ def test_a_found_design_among_rivals(tmp_path: Path, rows: Path, monkeypatch: py
     monkeypatch.setattr(limits, "CAREFUL", 1)
     text = tmp_path / "some.txt"
     text.write_text("The river rose and the old bridge was closed .\n" * 60)
-    asked: list[TrainConfig] = []
+    asked: list[to.TrainConfig] = []
 
-    def quick_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
+    def quick_training(config: to.TrainConfig, folder: Path) -> dict[str, Any]:
         asked.append(config)
         after = {"accuracy": 0.7, "rows": 10, "splits": {"test": {"accuracy": 0.7}}}
         seconds = {"prepared": 1.0, "training": 2.0, "validation": 1.0, "total": 4.0}
@@ -181,4 +284,4 @@ def test_wrong_uses_are_refused_in_one_line(
 def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals_pipeline, "launched_processes", lambda: 2)
     with pytest.raises(BadInput, match="the work of one process"):
-        rivals_pipeline.check_train_rivals(make_config(TrainConfig, {"model": "minilm", "rivals": ("compress",)}))
+        rivals_pipeline.check_train_rivals(make_config(to.TrainConfig, {"model": "minilm", "rivals": ("compress",)}))

@@ -1,5 +1,6 @@
 """Layer-wise distillation: its losses by hand, its layers against another way to see them, its gradients, its hooks."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,8 +21,9 @@ from archwright.training.objectives.layers import (
     record_input,
     record_layers,
     record_output,
+    run_network,
 )
-from tests.tiny import ENCODERS, tiny, tiny_batch
+from tests.tiny import BATCHES, ENCODERS, tiny, tiny_batch
 from tests.training.cases import FLEXI, NLU, Rows, answers_of, labelled, mlm_network, seeded
 
 RNG = np.random.default_rng(0)
@@ -133,6 +135,20 @@ def test_gradients_reach_the_student_and_the_matrices_never_the_teacher(name: st
     body = student.base_model if name in ("pruned", "distilbert", "albert") else student.encoder
     assert all(p.grad is not None for key, p in body.named_parameters() if not set(key.split(".")) & UNUSED)
     assert quiet(student) and quiet(teacher)
+
+
+@pytest.mark.parametrize("kind", ["choice", "embeddings"])
+def test_rows_of_several_texts_are_learnt_without_their_logits(kind: str) -> None:
+    student, teacher = tiny("electra-narrow", kind=kind), tiny("bert", kind=kind, seed=5)
+    batch = BATCHES[kind]("bert")
+    with torch.no_grad(), record_layers(teacher) as whole:
+        run_network(teacher, batch.inputs, logits=True)
+    with torch.no_grad(), record_layers(teacher) as body:
+        run_network(teacher, batch.inputs, logits=False)
+    assert all(torch.equal(state, body.hidden[number]) for number, state in whole.hidden.items())
+    between = build_projections(student, teacher, generator=seeded(0)).double()
+    update = layerwise_update(student, answers_of(student, teacher), between, LossWeights())
+    assert update(replace(labelled(0), inputs=batch.inputs), RNG, 0.0) > 0
 
 
 def test_mobile_blocks_have_their_own_matrix_and_all_else_is_shared() -> None:

@@ -10,12 +10,19 @@ from torch.nn.functional import layer_norm
 from transformers import AutoModel, BertConfig, DistilBertConfig, GPT2Config, RobertaConfig
 
 from archwright.data.batching import Batch
+from archwright.data.encoding import Encoded
 from archwright.errors import BadInput
 from archwright.networks.nlu.config import NluConfig
 from archwright.networks.nlu.network import NluModel, build_nlu
 from archwright.training.inheritance.fitting import explained_variance, fit_linear, fit_norm
 from archwright.training.inheritance.layers import low_rank_scores, low_rank_values
-from archwright.training.inheritance.start import check_start, inherit_from_teacher, lift_states
+from archwright.training.inheritance.start import (
+    calibration_batches,
+    check_start,
+    inherit_from_teacher,
+    lift_states,
+    split_rows,
+)
 from archwright.training.inheritance.states import record_teacher
 
 SIZES: dict[str, Any] = {"vocab_size": 60, "hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 20}
@@ -58,9 +65,12 @@ def test_a_student_with_room_for_all_of_it_is_the_teacher(config_class: Any) -> 
     assert not student.training and all(not module._forward_hooks for module in teacher.modules())
 
 
-def test_a_wider_student_holds_nearly_all_of_it() -> None:
-    parts = inherit_from_teacher(student_of(("base", 20), ("base", 20), hidden_size=40), teacher_of(), rows_of())
-    assert min(float(part.explained or 0) for part in parts) > 0.9
+def test_a_wider_student_holds_nearly_all_of_it_and_zeros() -> None:
+    student, batches = student_of(("base", 20), ("mobile", 20), hidden_size=40, inner_size=20), rows_of()
+    parts = inherit_from_teacher(student, teacher_of(), batches)
+    assert min(float(part.explained or 0) for part in parts[:2]) > 0.9
+    states = student(**batches[0].inputs, output_hidden_states=True).hidden_states
+    assert all(not state[..., 24:].any() and state[..., :24].std() > 0.5 for state in states)
 
 
 @pytest.mark.parametrize("block", ["base", "mobile"])
@@ -99,6 +109,24 @@ def test_passes_in_bfloat16_fit_as_well(monkeypatch: pytest.MonkeyPatch) -> None
     assert shares[0] == pytest.approx(shares[1], abs=0.02) and shares[0] != shares[1]
     assert any(autocast for autocast, _ in kinds)
     assert all(parameter.dtype is torch.float32 for parameter in quick.parameters())
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 16, 20, 32, 40, 70, 300])
+@pytest.mark.parametrize("choices", [1, 2])
+def test_judged_rows_are_not_fitted_on(rows: int, choices: int) -> None:
+    texts = rows * choices
+    encoded = Encoded(np.ones(4 * texts, np.int32), 4 * np.arange(texts + 1), None, np.zeros(rows), 0, choices=choices)
+    fit, judged = (
+        [row for batch in part for row in batch.rows] for part in split_rows(calibration_batches(encoded, 0))
+    )
+    assert sorted(fit + judged) == list(range(rows)) and len(fit) >= 1
+    assert bool(judged) == (rows > 1) and abs(len(fit) / rows - 0.75) < (0.3 if rows < 8 else 0.2)
+
+
+@pytest.mark.parametrize(("batches", "none"), [(1, True), (2, False)])
+def test_without_rows_to_judge_by_nothing_is_said_to_be_explained(batches: int, none: bool) -> None:
+    parts = inherit_from_teacher(student_of(("base", 20), ("base", 20)), teacher_of(), rows_of()[:batches])
+    assert {part.explained is None for part in parts} == {none}
 
 
 def test_layers_between_two_of_the_teacher_pass_on() -> None:

@@ -128,6 +128,25 @@ def test_a_training_killed_again_and_again_arrives_at_the_same_weights() -> None
     assert equal(model.state_dict(), trained(3))
 
 
+@pytest.mark.parametrize("killed", [True, False], ids=["while it looks", "before it has noted the end"])
+def test_a_resumed_training_is_watched_at_the_step_that_ended_it(killed: bool) -> None:
+    memory, asked = Memory(), []
+
+    def watch(step: int) -> bool:
+        asked.append(step)
+        if step == 4 and killed and asked.count(4) == 1:
+            raise KeyboardInterrupt
+        return step == 4
+
+    for start in (0, 3):
+        model = tiny("bert").float()
+        with suppress(KeyboardInterrupt):
+            words = {"seed": 3, "checkpoints": memory, "every_seconds": ALWAYS, "watch": watch}
+            assert train_network(model, epochs, step_of(model), SCHEDULE, **words) == 4 - start
+        assert memory.steps == [1, 2, 3]
+    assert asked == [1, 2, 3, 4, 4]
+
+
 def test_a_finished_training_is_not_done_twice() -> None:
     memory, model = Memory(), tiny("bert").float()
     train_network(model, epochs, step_of(model), SCHEDULE, seed=3, checkpoints=memory, every_seconds=ALWAYS)

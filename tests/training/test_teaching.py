@@ -16,6 +16,7 @@ from archwright.data.batching import batch_of
 from archwright.data.encoding import NO_TARGET, Encoded
 from archwright.data.epochs import masking
 from archwright.errors import BadInput, Failed
+from archwright.networks.embeddings import put_low_rank
 from archwright.training.losses import task_loss
 from archwright.training.objectives.distill import LossWeights, layerwise_update
 from archwright.training.objectives.layers import build_projections
@@ -275,6 +276,19 @@ def test_only_whole_words_are_exchanged_for_near_ones() -> None:
     assert set(ids[different].tolist()) == {9, 12} and 0.2 < different[ids == 9].mean() < 0.6
     assert whole[changed[different]].all() and np.array_equal(changed, replaced(encoded, np.random.default_rng(0)))
     assert not np.array_equal(changed, replaced(encoded, np.random.default_rng(1)))
+
+
+def test_neighbours_in_a_narrow_table_are_those_of_the_wide_one() -> None:
+    tokenizer: Any = Words()
+    wide, narrow = tiny("bert"), tiny("bert")
+    table = put_low_rank(narrow.backbone, 4)
+    with torch.no_grad():
+        table.table.weight.normal_(generator=seeded(0))
+        table.projection.weight.normal_(generator=seeded(1))
+        wide.get_input_embeddings().weight.copy_(table.multiplied_out())
+    words = np.array([9, 12], dtype=np.int32)
+    replacers: list[Any] = [build_replacer("neighbours", "x", teacher, tokenizer) for teacher in (narrow, wide)]
+    assert np.array_equal(*(replacer.neighbours(words) for replacer in replacers))
 
 
 def test_rows_are_joined_and_copies_have_no_labels() -> None:

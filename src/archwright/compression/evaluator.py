@@ -15,7 +15,7 @@ from archwright.compression.weights import WeightSource, is_whole
 from archwright.configs import compress as o
 from archwright.configs.budget import parse_budget
 from archwright.data.batching import Batch
-from archwright.errors import BadInput
+from archwright.errors import BadInput, NothingFits
 from archwright.networks.pruned import PrunedNetwork
 from archwright.objectives.costs import COSTS
 from archwright.objectives.table import LatencyTable
@@ -173,7 +173,7 @@ class SubnetEvaluator:
 
 
 def params_bounds(budget: o.BudgetOptions, space: SubnetSpace | TrainedSpace, checkpoint: Anatomy) -> dict[str, float]:
-    """Counted costs and their largest allowed values; BadInput when no sub-network is that small.
+    """Counted costs and their largest allowed values; NothingFits when no sub-network is that small.
 
     Percentages are of the untouched checkpoint.
     """
@@ -189,7 +189,7 @@ def params_bounds(budget: o.BudgetOptions, space: SubnetSpace | TrainedSpace, ch
         least = COSTS[name].measure(space.anatomy, space.build(smallest(space.choices)), length=1)
         if most < least:
             hint = "" if name == LAYERS else f"; {smaller_embeddings(space.anatomy, checkpoint)}"
-            raise BadInput(
+            raise NothingFits(
                 f"{option} must be at least {least:,.0f} {name} ({least / whole:.1%} of the original), "
                 f"the smallest sub-network there is, got {value} = {most:,.0f}{hint}."
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from archwright.compression.budgets.limits import Limits, costs_of_front, parse_limits, read_picked
 from archwright.configs.budget import parse_points
-from archwright.errors import BadInput
+from archwright.errors import BadInput, NothingFits
 from archwright.reports.compress.front_picture import front_svg
 from archwright.reports.compress.notebook import FrontTable, front_figure, html_table
 from archwright.reports.compress.summary import (
@@ -128,7 +128,7 @@ class FinishedRun:
         if not fitting:
             counted = "nonembedding_parameters" if total_params is False else "parameters"
             sure = " --surely looks at the upper ends of the losses' intervals." if surely else ""
-            raise BadInput(explain_nothing_fits(self.result, counted) + sure)
+            raise NothingFits(explain_nothing_fits(self.result, counted) + sure)
         if not most:
             return Selection(self, min(fitting, key=lambda entry: (entry["nonembedding_parameters"], entry["trial"])))
         return Selection(self, best_of(self.result, fitting))

@@ -71,7 +71,7 @@ class ObjectiveOptions:
     teacher: str | None = None
     """Folder or hub id of a Hugging Face encoder with the same tokenizer, or minilm; finetune trains it on the task
     first, unless its labels, or a head of the kind where there are none, say that it was."""
-    teacher_epochs: float = option(3.0, minimum=0)
+    teacher_epochs: float = option(3.0, above=0)
     """Passes over the task's rows for that."""
     teacher_learning_rate: float = 5e-5
     """Peak learning rate of that."""
@@ -168,7 +168,7 @@ class CheckOptions:
     """Architectures of --ablate-steps."""
     rivals: tuple[str, ...] = option((), choices=members("rivals", "RIVALS"))
     """Other ways to a network of this size, run one after another when a fine-tuning has ended and shown beside it in
-    one table. Each takes as long again as the training itself, compress and first-layers at most as long."""
+    one table. Each takes as long again as the training itself."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ SHARES = ("accuracy", "f1", "exact", "macro_f1", "micro_f1")
 """Metrics that are a share of the rows, or near enough to one for a standard error of the same size."""
 RULE = (
     "None has more parameters than the network itself, and each was given the same time on this machine: at most "
-    "{minutes:.1f} minutes, a random design the same number of steps instead. One seed each. Published rows are "
+    "{minutes:.1f} minutes, a random design the same number of steps instead. What a teacher took to learn the task "
+    "counts where it learnt it in this training, not where it came from another one. One seed each. Published rows are "
     "development scores of models that were pre-trained for days on other text."
 )
 

@@ -63,7 +63,8 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
 
 def start_lines(start: Document) -> Iterator[str]:
     """What a student had of its teacher before any training."""
-    yield f"started from the teacher, fitted and judged on {start['rows']:,} rows:"
+    rows, single = start["rows"], start["rows"] == 1
+    yield "started from the teacher, " + ("fitted on one row:" if single else f"fitted and judged on {rows:,} rows:")
     for part in start["parts"]:
         share = part["explained"]
         explained = "" if share is None else f": {share:.0%} of the variance of the teacher's state"

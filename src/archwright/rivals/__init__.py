@@ -37,7 +37,7 @@ class RivalRequest:
     minutes: float
     """Most that its training may take."""
     steps: int
-    """Optimizer updates of the student."""
+    """Optimizer updates of the student, those before a collapse too where --minutes were divided."""
 
     @property
     def checkpoint(self) -> str:
@@ -78,4 +78,4 @@ RIVALS: Registry[Callable[[RivalRequest], RivalResult]] = Registry(
     },
     group="archwright.rivals",
 )
-"""A rival is a function: request -> result, NoRival where there is none of the size."""
+"""A rival is a function: request -> result; NoRival where there is none of the size, BadInput for what may change."""

@@ -1,6 +1,6 @@
 """Rival: what `compress` makes of the checkpoint within the student's parameters and time."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from archwright.compression.methods import load_evaluator
@@ -8,7 +8,7 @@ from archwright.compression.pipeline import run_compression
 from archwright.compression.run import FinishedRun
 from archwright.configs import compress as o
 from archwright.configs import training as to
-from archwright.errors import BadInput
+from archwright.errors import NothingFits
 from archwright.rivals import NoRival, RivalRequest, RivalResult
 from archwright.rivals.checkpoint import find_pretrained
 from archwright.rivals.first_layers import plain_config
@@ -21,14 +21,15 @@ def compress_checkpoint(request: RivalRequest) -> RivalResult:
     try:
         run = run_compression(compress_config(request))
         pick = run.select(total_params=request.parameters)
-    except BadInput as reason:  # the budget is below the smallest sub-network, or above the whole checkpoint
+    except NothingFits as reason:
         raise NoRival(str(reason).rstrip(".")) from reason
     network = request.folder / "network"
     if not network.exists():
         evaluator = load_evaluator(run.folder, training=False)
         save_network(evaluator.extract(pick.config), evaluator.context.task_data, network)
     name = Path(find_pretrained(request.checkpoint)).name
-    judged = evaluate_only(plain_config(request.config, network, to.ScheduleOptions()))
+    config = replace(request.config, task=replace(request.config.task, head="auto"))  # it has learnt the task by now
+    judged = evaluate_only(plain_config(config, network, to.ScheduleOptions()))
     return RivalResult(
         f"sub-network {pick.entry['trial']} of {name}{describe_embeddings(run)}",
         judged["parameters"],

@@ -17,15 +17,20 @@ from archwright.training.objectives.finetune import load_student_and_task
 from archwright.training.pipeline import prepare_context, run_training
 from archwright.training.task_data import prune_vocabulary, save_network
 
+PASSES = 1e6
+"""Over the training rows: more than there is time for, so that the minutes end the training."""
+
 
 def train_first_layers(request: RivalRequest) -> RivalResult:
-    """Cuts the checkpoint to the size of the student and fine-tunes it as the preset says, as long as there is time."""
+    """Cuts the checkpoint to the size of the student and fine-tunes it at the preset's rates until the time is up."""
     cut, config = request.folder / "checkpoint", request.config
     if not cut.exists():
         cut_checkpoint(request, cut)
     schedule = to.ScheduleOptions(
+        epochs=PASSES,
         minutes=request.minutes,
         batch_size=config.schedule.batch_size,
+        accumulate=config.schedule.accumulate,
         precision=config.schedule.precision,
         restart_collapsed=config.schedule.restart_collapsed,
         checkpoint_seconds=config.schedule.checkpoint_seconds,

@@ -1,6 +1,7 @@
 """The rivals of a trained network: run one after another, and put into its result and its page."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -57,14 +58,11 @@ def check_names(names: Sequence[str]) -> None:
 def run_rivals(config: to.TrainConfig, folder: Path, result: Mapping[str, Any]) -> Document:
     """The table of a trained network and its rivals; those that an earlier command has trained are not trained again.
 
-    Every rival has the student's size as a limit, and the time that the student was given or has taken.
+    Every rival has the student's size as a limit, and the time that the student has taken, at most --minutes.
     """
-    seconds, minutes = result["seconds"], config.schedule.minutes
-    parts = sum(seconds[name] for name in ("prepared", "training", "validation"))
-    spent = max(seconds["total"], parts)  # a training that was resumed counts what is in its log
-    request = RivalRequest(
-        config, folder, folder, result["parameters"], minutes or spent / 60, steps=int(result["steps"])
-    )
+    spent = seconds_spent(result)
+    minutes = min(config.schedule.minutes or math.inf, spent / 60)
+    request = RivalRequest(config, folder, folder, result["parameters"], minutes, steps=steps_taken(config, result))
     own = {"parameters": result["parameters"], "seconds": spent, "metrics": scores_of(result["validation"]["after"])}
     networks = [{"rival": STUDENT, "what": describe_student(config), **own, "steps": result["steps"], "missing": None}]
     networks += [
@@ -81,8 +79,28 @@ def run_rivals(config: to.TrainConfig, folder: Path, result: Mapping[str, Any]) 
     }
 
 
+def seconds_spent(result: Mapping[str, Any]) -> float:
+    """Wall clock of the training: of one that was resumed, what its log and its notes say of earlier processes.
+
+    The log has no steps before a collapse; a total of one process has them.
+    """
+    seconds, collapse = result["seconds"], result.get("collapse") or {"seconds": 0.0}
+    parts = sum(seconds[name] for name in ("prepared", "training", "validation")) + collapse["seconds"]
+    return float(max(seconds["total"], parts))
+
+
+def steps_taken(config: to.TrainConfig, result: Mapping[str, Any]) -> int:
+    """Optimizer updates; within --minutes those before a collapse too, which the second training went without."""
+    collapse = result.get("collapse")
+    again = collapse["step"] if collapse and config.schedule.minutes is not None else 0
+    return int(result["steps"]) + int(again)
+
+
 def run_rival(name: str, request: RivalRequest, metric: str) -> Document:
-    """A row of the table: what it came to, or why there is no such network."""
+    """A row of the table: what it came to, or why there is no such network.
+
+    That nothing is small enough is noted for good; what else hinders a rival may be gone at the next attempt.
+    """
     noted = RunFolder(request.folder).note("rival")
     if noted is not None:
         return {key: value for key, value in noted.items() if key != "checksum"}
@@ -91,11 +109,17 @@ def run_rival(name: str, request: RivalRequest, metric: str) -> Document:
         result = RIVALS[name](request)
         row = {"rival": name, **asdict(result), "metrics": scores_of(result.metrics), "missing": None}
     except NoRival as reason:
-        row = dict.fromkeys(("what", "parameters", "seconds", "steps", "metrics"))
-        row |= {"rival": name, "missing": str(reason)}
+        row = missing_row(name, str(reason))
+    except BadInput as reason:
+        logger.warning("rival %s: %s", name, reason)
+        return missing_row(name, str(reason).rstrip("."))
     request.folder.mkdir(parents=True, exist_ok=True)
     RunFolder(request.folder).note("rival", row)
     return row
+
+
+def missing_row(name: str, reason: str) -> Document:
+    return {"rival": name, **dict.fromkeys(("what", "parameters", "seconds", "steps", "metrics")), "missing": reason}
 
 
 def scores_of(metrics: Mapping[str, Any]) -> dict[str, float]:

@@ -2,7 +2,9 @@
 
 Watched rows are training rows, so that a network which learns them by heart is not mistaken for one that learns
 nothing. The best network that looks at no text has the entropy of the watched rows' classes as its loss (for numbers:
-their variance): whoever is not below it after a good part of the steps has learnt nothing from the texts.
+their variance): whoever is not below it after a good part of the steps has learnt nothing from the texts. Where classes
+have weights, both are weighted too, since such a training minimizes the weighted loss. A network must then be collapsed
+without them as well: a teacher that has learnt without weights passes on what it knows at the classes' own frequencies.
 """
 
 from collections.abc import Sequence
@@ -37,12 +39,17 @@ class CollapseWatch:
 
     network: Any
     rows: Sequence[Batch]
+    weights: tuple[float, ...] | None = None
+    """Of the classes, in id order; None: all alike."""
 
     def find(self) -> str | None:
         """What shows that the training has collapsed, in words; None: nothing does."""
         logits = predict_logits(self.network, self.rows)
         targets = in_row_order([batch.targets for batch in self.rows], list(self.rows))
-        return judge_numbers(logits[:, 0], targets) if logits.shape[1] == 1 else judge_classes(logits, targets)
+        if logits.shape[1] == 1:
+            return judge_numbers(logits[:, 0], targets)
+        reasons = [judge_classes(logits, targets, weights) for weights in (None, self.weights)]
+        return reasons[-1] if all(reasons) else None
 
 
 def watch_task(task_data: TaskData, network: Any) -> CollapseWatch | None:
@@ -55,16 +62,19 @@ def watch_task(task_data: TaskData, network: Any) -> CollapseWatch | None:
     if len(np.unique(sample.targets)) < 2:
         return None
     rows = evaluation_batches(sample, tokens=task_data.evaluation_tokens)
-    return CollapseWatch(network, [batch.to(task_data.device) for batch in rows])
+    return CollapseWatch(network, [batch.to(task_data.device) for batch in rows], task_data.class_weights)
 
 
-def judge_classes(logits: NDArray[np.float64], targets: NDArray[np.int64]) -> str | None:
-    """By the answers and by the mean cross-entropy."""
-    shares = np.bincount(targets) / len(targets)
+def judge_classes(
+    logits: NDArray[np.float64], targets: NDArray[np.int64], weights: tuple[float, ...] | None = None
+) -> str | None:
+    """By the answers and by the mean cross-entropy, weighted as in the training."""
+    counted = np.ones(len(targets)) if weights is None else np.array(weights)[targets]
+    shares = np.bincount(targets, counted) / counted.sum()
     entropy = float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
     shifted = logits - logits.max(axis=1, keepdims=True)
     surprise = np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(targets)), targets]
-    loss, answers = float(surprise.mean()), np.unique(logits.argmax(axis=1))
+    loss, answers = float(np.average(surprise, weights=counted)), np.unique(logits.argmax(axis=1))
     if len(answers) == 1 and loss >= ALMOST_NOTHING * entropy:
         return f"one class for all {len(targets)} watched rows, loss {loss:.3f}, the classes' shares give {entropy:.3f}"
     if loss >= NOTHING_LEARNT * entropy:

@@ -87,7 +87,8 @@ def train_network(
     `share_rows` each has its rows of every batch, and what is carried must be the same for all.
     `precision` is that of the matrix products, float32 or bfloat16; None: bfloat16 on a GPU that is made for it.
     `optimizer` is adamw or adamw-8bit; with `recompute` layers keep only their inputs for the way back. `watch` is
-    asked after every step, with the number of steps done, whether to end the training there, in all processes alike.
+    asked after every step, with the number of steps done, whether to end the training there, in all processes alike;
+    that step is then not saved.
     """
     group = group or SINGLE_PROCESS
     end = schedule.steps if stop is None else min(stop, schedule.steps)
@@ -114,13 +115,14 @@ def train_network(
                 tell_step(title, step, step_numbers(record))
             if log and group.first:
                 log(record)
-            if take_step.due:
-                timer.save(training_state(model, adamw, step + 1, carry, dealers))
-            if watch is not None and watch(step + 1):
+            if watch is not None and watch(step + 1):  # asked before this step is saved: a resumed training asks again
                 end = step + 1
                 break
-    if checkpoints and start < end < schedule.steps:
-        timer.save(training_state(model, adamw, end, carry, dealers))
+            if take_step.due:
+                timer.save(training_state(model, adamw, step + 1, carry, dealers))
+        else:
+            if checkpoints and start < end < schedule.steps:
+                timer.save(training_state(model, adamw, end, carry, dealers))
     model.eval()
     group.wait()
     return max(0, end - start)

@@ -99,7 +99,7 @@ def run_training(config: TrainConfig, folder: Path) -> dict[str, Any]:
         before = evaluate_before(context, plan) if context.objective.head is not None else None
         schedule = decide_schedule(context, plan, perf_counter() - started)
         keep_answers(context, plan, schedule)
-        prepared = perf_counter() - started
+        prepared = max(perf_counter() - started, run.note("schedule").get("prepared", 0.0))  # it may have been resumed
 
         schedule = fit_watched(context, plan, schedule)
 
@@ -213,7 +213,7 @@ def evaluate_before(context: TrainingContext, plan: TrainingPlan) -> Any:
 def decide_schedule(context: TrainingContext, plan: TrainingPlan, spent: float = 0.0) -> Schedule:
     """How long and how fast; decided once per run, so that a resumed one goes on with the same.
 
-    Of --minutes so many seconds are `spent` already.
+    So many seconds are `spent` already, on what comes before; they are part of --minutes.
     """
     recipe, options, run, group = context.recipe, context.config.schedule, context.run, context.group
     known = run.note("schedule")
@@ -223,13 +223,13 @@ def decide_schedule(context: TrainingContext, plan: TrainingPlan, spent: float =
         steps, per_step = recipe.steps, options.accumulate * group.processes
         if steps is None:
             steps = max(1, round((recipe.epochs or 1.0) * len(plan.batches(0)) / per_step))
-        noted: dict[str, Any] = {"steps": steps}
+        noted: dict[str, Any] = {"steps": steps, "prepared": spent}
         if options.minutes is not None:  # timed in all processes: a loss asks the others
             with mixed_precision(context.device, context.precision):
                 times = time_steps(plan, per_step, options.accumulate, kept)
             left = max(60 * options.minutes - spent, LEAST_SHARE * 60 * options.minutes)
             steps = max(1, min(steps, times.steps_within(left)))
-            noted = {"steps": steps, "forecast": times.describe(steps)}
+            noted |= {"steps": steps, "forecast": times.describe(steps)}
         if group.first:
             run.note("schedule", noted)
             if "forecast" in noted:

@@ -136,7 +136,7 @@ def test_a_network_that_was_fine_tuned_here_teaches_its_states(
 
 
 def test_a_student_that_starts_from_its_teacher(
-    text: Path, designs: dict[str, Path], bert: Path, tmp_path: Path, capsys: Any
+    text: Path, designs: dict[str, Path], bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = {**QUICK, "steps": 4, "batch_size": 4, "validation_rows": 8, "learning_rate": 1e-4}
     words |= {"space": "nlu-tiny", "config": designs["nlu-tiny"], "corpus": text, "lesson": "distil"}
@@ -145,6 +145,7 @@ def test_a_student_that_starts_from_its_teacher(
     }
     before = {start: run.as_json()["validation"]["before"]["loss"] for start, run in runs.items()}
     assert before["teacher"] < 0.5 * before["random"]
+    assert "have no counterpart in the teacher's 48: they start at zero" in caplog.text
     parts = runs["teacher"].as_json()["start"]["parts"]
     assert [part["part"] for part in parts][:2] == ["embeddings", "layer 1 (mobile-132)"]
     assert [part["explained"] is None for part in parts] == [False, True, False, True, False, True, False]

@@ -49,6 +49,8 @@ def test_kept_answers_survive_an_interruption_and_are_gone_afterwards(
     resumed = trained(tmp_path / "cut", **words).as_json()
     assert same(tmp_path / "whole", tmp_path / "cut") and not (tmp_path / "cut" / "teacher-answers").exists()
     assert any("teacher's answers to" in line for line in train_lines(resumed, None))
+    first = json.loads((tmp_path / "cut" / "schedule.json").read_text())["prepared"]  # with the teacher's fine-tuning
+    assert resumed["seconds"]["prepared"] >= first > 0
 
 
 @pytest.mark.slow
@@ -134,6 +136,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "words of no copies": ({"augment_with": "neighbours"}, "--augment-with has no effect without --augment"),
     "no such rows": ({"unlabelled": Path("nothing.txt")}, "--unlabelled must be a file with texts, there is no 'noth"),
     "negative copies": ({"augment": -1}, "--augment must not be negative, got -1"),
+    "teacher without epochs": ({"teacher_epochs": 0.0}, "--teacher-epochs must be above 0, got 0.0"),
     "negative cache": ({"teacher_cache_gb": -1.0}, "--teacher-cache-gb must not be negative, got -1.0"),
 }
 

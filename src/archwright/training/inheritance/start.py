@@ -9,6 +9,7 @@ MobileBERT block), is fitted layer by layer: least squares from what the student
 to what the teacher computes on them. So an error of one layer is known to the next.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -41,9 +42,11 @@ from archwright.training.objectives.layers import Projections, fit_projections, 
 from archwright.training.plan import TrainingContext
 
 CALIBRATION_TOKENS, CALIBRATION_ROWS = 8192, 16
-"""Tokens of the rows that weights are fitted on and judged by, and rows per batch of them."""
+"""Tokens of the rows that weights are fitted on and judged by, and most rows per batch of them."""
 FITTED = 0.75
-"""Share of the rows that weights are fitted on; the rest says how much of the teacher's states they explain."""
+"""Share of the batches that weights are fitted on; the rest says how much of the teacher's states they explain."""
+FEWEST_BATCHES = 4
+"""Of few rows, so that such a share of them can be fitted on."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class InheritedPart:
     """What it was made of."""
     explained: float | None
     """Share of the variance of the teacher's state behind this part that the student's state has, on rows that
-    nothing was fitted on; None where the teacher has no such state."""
+    nothing was fitted on; None where the teacher has no such state, and of a single row."""
 
 
 def start_from_teacher(
@@ -72,7 +75,10 @@ def start_from_teacher(
     fit_projections(projections, network, teacher, batches, context.precision)
     narrow, wide = norm_width(body_of(teacher), family_of(teacher)), student_body(network).config.hidden_size
     if narrow < wide:
-        words = "%s of the student's %s features have no counterpart in the teacher's %s and start as in a new network"
+        words = (
+            "%s of the student's %s features have no counterpart in the teacher's %s: they start at zero, and a short "
+        )
+        words += "training hardly moves them"
         logger.warning(words, wide - narrow, wide, narrow)
     return {"start": {"rows": sum(len(batch.rows) for batch in batches), "parts": [asdict(part) for part in parts]}}
 
@@ -98,9 +104,9 @@ def calibration_batches(encoded: Encoded, seed: int) -> list[Batch]:
     order = np.random.default_rng((seed, INHERITED_ROWS)).permutation(len(encoded))
     lengths = np.cumsum(np.asarray(encoded.lengths)[order] * encoded.choices)
     rows = order[: max(1, int(np.searchsorted(lengths, CALIBRATION_TOKENS)))]
-    batches = []
-    for first in range(0, len(rows), CALIBRATION_ROWS):
-        batch = batch_of(encoded, np.sort(rows[first : first + CALIBRATION_ROWS]))
+    batches, size = [], min(CALIBRATION_ROWS, math.ceil(len(rows) / FEWEST_BATCHES))
+    for first in range(0, len(rows), size):
+        batch = batch_of(encoded, np.sort(rows[first : first + size]))
         inputs = {name: value.flatten(0, -2) for name, value in batch.inputs.items()}
         batches.append(replace(batch, inputs=inputs))
     return batches
@@ -117,7 +123,8 @@ def inherit_from_teacher(
     with evaluating(student), evaluating(teacher), torch.no_grad():
         pairs = dict(layer_map(len(student.layers), len(teacher_layers(teacher))))
         numbers = sorted(set(pairs.values()))
-        fit, held = (record_teacher(teacher, rows, numbers, precision) for rows in split_rows(batches))
+        to_fit, to_judge = split_rows(batches)
+        fit, held = (record_teacher(teacher, rows, numbers, precision) for rows in (to_fit, to_judge or to_fit))
         lift = lift_states(student.config.hidden_size, fit)
         kept, explained = inherit_embeddings(student.embeddings, teacher, lift, fit, held)
         table = f"the teacher's table at rank {student.embeddings.tokens.embedding_dim}, which leaves {kept:.0%} of it"
@@ -131,7 +138,7 @@ def inherit_from_teacher(
             states, judged = states.behind(layer), judged.behind(layer)
             wanted = held.layers[number].outputs @ lift.T if number else None
             parts.append(describe_layer(layer, place, number, judged, wanted))
-    return parts
+    return parts if to_judge else [replace(part, explained=None) for part in parts]
 
 
 def check_teacher(teacher: Any) -> None:
@@ -153,9 +160,9 @@ def check_teacher(teacher: Any) -> None:
 
 
 def split_rows(batches: Sequence[Batch]) -> tuple[list[Batch], list[Batch]]:
-    """Batches to fit on, and others to judge by; a single batch does both."""
-    number = max(1, round(FITTED * len(batches)))
-    return list(batches[:number]), list(batches[number:] or batches)
+    """Batches to fit on, and others to judge by; of a single one there are none of these."""
+    number = max(1, min(round(FITTED * len(batches)), len(batches) - 1))
+    return list(batches[:number]), list(batches[number:])
 
 
 def lift_states(width: int, teacher: TeacherStates) -> torch.Tensor:

@@ -119,7 +119,8 @@ def run_network(network: Any, inputs: dict[str, torch.Tensor], *, logits: bool) 
     ours = isinstance(network, Headed)
     body = network if ours else network.base_model
     known = inspect.signature(body.forward).parameters
-    text = {name: inputs[name] for name in ENCODER_INPUTS if name in inputs and name in known}
+    names = [name for name in ENCODER_INPUTS if name in inputs and name in known]
+    text = {name: inputs[name].flatten(0, -2) for name in names}  # texts x time, where a row has several texts too
     body(**text, **({"loss_alone": True} if ours else {}))
     return None
 

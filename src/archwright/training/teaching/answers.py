@@ -1,8 +1,10 @@
 """What a teacher says about a batch: states of its layers and logits, worked out once per row where they are kept.
 
 Kept states are rounded to float16, whose error (a 2,000th of a state) is far below what a student is away from its
-teacher, and a training rounds them the first time too. So it ends with the same weights whether a row was worked out
-or read, and a resumed one with those of an undisturbed one: of a batch always the same rows are worked out together.
+teacher, and a training rounds them the first time too. So a training with a cache of its own ends with the same weights
+whether a row was worked out or read, and a resumed one with those of an undisturbed one: of a batch always the same
+rows are worked out together. In a cache that runs share, a row may come from a batch of another run, and one that was
+damaged is worked out with the batch of a later epoch: its numbers, and so the weights, may then differ by rounding.
 """
 
 import hashlib

@@ -17,6 +17,7 @@ from archwright.data.batching import evaluation_batches
 from archwright.data.encoding import Encoded
 from archwright.errors import BadInput
 from archwright.logs import logger
+from archwright.networks.embeddings import LowRankEmbedding
 from archwright.networks.load import UNREADABLE
 from archwright.progress import progress
 from archwright.training.inheritance.states import body_of
@@ -46,7 +47,9 @@ def build_replacer(way: str, source: str, teacher: Any, tokenizer: Any) -> WordR
         raise BadInput(f"--augment-with {MASKED}: {rule}; take --augment-with {NEIGHBOURS}, or another --teacher.")
     if way != NEIGHBOURS:
         logger.warning("%s: words are exchanged for their nearest neighbours in its token table", rule)
-    return NeighbourWords(body_of(teacher).get_input_embeddings().weight.detach().cpu(), begins, whole)
+    table = body_of(teacher).get_input_embeddings()
+    vectors = table.multiplied_out() if isinstance(table, LowRankEmbedding) else table.weight.detach()
+    return NeighbourWords(vectors.cpu(), begins, whole)
 
 
 def whole_words(tokenizer: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
