@@ -11,9 +11,10 @@ import torch
 
 import archwright as aw
 from archwright.configs import design as do
+from archwright.data.encoding import NO_TARGET
 from archwright.designing.limits import DesignLimits
 from archwright.designing.one_shot import load_stages
-from archwright.designing.one_shot_objectives import load_task_objective
+from archwright.designing.one_shot_objectives import HiddenWordsObjective, load_objective, load_task_objective
 from archwright.designing.one_shot_teaching import load_text_stage
 from archwright.designing.prefix_cache import LayerRuns
 from archwright.designing.report import leanings, shares
@@ -124,6 +125,21 @@ def test_two_stages_of_a_taught_super_network(
     again = aw.design(**words, task="glue/RTE", data=glue).as_json()
     assert again["history"] == on_task["history"] and again["judged"]["looked"] == 0
     assert again["judged"]["training_seconds"] == on_task["judged"]["training_seconds"]
+
+
+def test_hidden_words_are_judged_on_lines_that_were_not_learnt(text: Path, tmp_path: Path) -> None:
+    """Every line of the text has a word of its own, so that a window's words tell its lines."""
+    lines = text.read_text().splitlines()
+    marked = tmp_path / "marked.txt"
+    marked.write_text("\n".join(f"{number} " * 4 + line[:20] for number, line in enumerate(lines, 1000)))
+    shots = do.OneShotOptions(teacher="none", validation_rows=16)
+    objective = load_objective(SPACE, shots, do.DesignScoringOptions(text=marked, length=16))
+    assert isinstance(objective, HiddenWordsObjective)
+    windows = objective.windows
+    words = np.where(windows.labels == NO_TARGET, windows.input_ids, windows.labels)
+    learnt, judged = ({tuple(row[:8]) for row in part} for part in (words[: objective.rows], words[-16:]))
+    assert len(learnt) == 114 and 1 < len(judged) <= 6 and not learnt & judged
+    assert len(windows.input_ids) == objective.rows + 16
 
 
 def test_the_super_network_is_trained_as_the_preset_says(text: Path, tmp_path: Path, bert: Path) -> None:

@@ -84,7 +84,7 @@ class HiddenWordsObjective:
 
     windows: Snippets
     validation: int
-    """How many of the last rows are for judging."""
+    """How many of the last rows are for judging: windows of lines that nothing is learnt from."""
     seed: int
     name: str = "masked words"
     metric: str = "accuracy of hidden words"
@@ -191,11 +191,12 @@ def load_objective(
         return load_task_objective(options, scoring)
     text = scoring.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     asked = MOST_ROWS if options.steps is None else options.steps * (options.batch_size or MOST_ROWS)
-    rows = min(asked, MOST_ROWS) + options.validation_rows
+    judged = options.validation_rows
     _, length = batch_size(space, scoring)
     vocabulary = TEXT_KINDS[space.text].encoder(text)
-    windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3))
-    return HiddenWordsObjective(windows, options.validation_rows, scoring.seed)
+    rows = min(asked, MOST_ROWS) + judged
+    windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3), held_out=judged)
+    return HiddenWordsObjective(windows, judged, scoring.seed)
 
 
 def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOptions) -> TaskObjective:
