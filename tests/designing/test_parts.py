@@ -11,17 +11,21 @@ import torch
 
 import archwright as aw
 from archwright.configs import design as do
+from archwright.configs.training import TrainConfig
 from archwright.data.encoding import NO_TARGET
+from archwright.designing import one_shot_teaching
 from archwright.designing.limits import DesignLimits
 from archwright.designing.one_shot import load_stages
 from archwright.designing.one_shot_objectives import HiddenWordsObjective, load_objective, load_task_objective
-from archwright.designing.one_shot_teaching import load_text_stage
+from archwright.designing.one_shot_teaching import load_task_stage, load_text_stage
 from archwright.designing.prefix_cache import LayerRuns
 from archwright.designing.report import leanings, shares
 from archwright.errors import BadInput, Failed
 from archwright.networks.nlu.supernet import path
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.nlu import NluSpace
+from archwright.store import begin_run
+from archwright.training.pipeline import run_options
 from archwright.training.recipes import PRESETS
 from experiments.speed.design import Round, bench_design, ratios, same
 from experiments.speed.ratios import BenchConfig
@@ -169,6 +173,25 @@ def test_paths_come_nearer_to_the_teacher(text: Path, bert: Path) -> None:
     assert all(after > before for before, after in scores.values())
     untouched = supernet.encoder.layers[0].blocks["base-792"].ffn.up.weight.grad
     assert untouched is None and set(learner.model["projections"].mixed) == {"528", "132"}
+
+
+def test_a_teacher_of_another_batch_size_has_a_folder_of_its_own(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the other's folder the training would be refused; above 32 rows all learn in steps of 32."""
+
+    def begin(config: TrainConfig, folder: Path) -> None:
+        begin_run(folder, run_options(config))
+        raise Failed(folder.name)
+
+    monkeypatch.setattr(one_shot_teaching, "run_training", begin)
+    data, scoring, folders = glue_folder(tmp_path / "glue"), do.DesignScoringOptions(out=tmp_path / "out"), {}
+    for size in (8, 16, 32, 64, None):
+        shots = do.OneShotOptions(task="glue/CoLA", data=data, teacher=str(bert), steps=2, batch_size=size)
+        with pytest.raises(Failed) as told:
+            load_task_stage(shots, scoring).teacher()
+        folders[size] = str(told.value)
+    assert len(set(folders.values())) == 3 and folders[32] == folders[64] == folders[None]
 
 
 def test_other_labels_are_another_objective(tmp_path: Path) -> None:

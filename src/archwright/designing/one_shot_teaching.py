@@ -193,9 +193,9 @@ def load_task_stage(options: do.OneShotOptions, scoring: do.DesignScoringOptions
         held_out=held_out,
     )
     check_task_kind(task_data.task, options)
-    steps = options.steps
     weights = str(digest_weights(source, {})["digest"])
-    identity = digest(weights, repr((options.task, steps, scoring.seed)), digest_rows(task_data.encoded))
+    settings = (options.task, options.steps, teacher_batch_size(options), scoring.seed)
+    identity = digest(weights, repr(settings), digest_rows(task_data.encoded))
     return TaughtTaskObjective(
         name=str(options.task),
         metric=task_data.task.metric,
@@ -208,6 +208,11 @@ def load_task_stage(options: do.OneShotOptions, scoring: do.DesignScoringOptions
         teacher=cache(partial(train_task_teacher, options, scoring, task_data, identity)),
         teacher_identity=identity,
     )
+
+
+def teacher_batch_size(options: do.OneShotOptions) -> int:
+    """Rows of a step in which the teacher learns the task."""
+    return min(TEACHER_BATCH, options.batch_size or TEACHER_BATCH)
 
 
 def train_task_teacher(
@@ -225,7 +230,7 @@ def train_task_teacher(
             steps=options.steps,
             epochs=None if options.steps else TEACHER_EPOCHS,
             learning_rate=TEACHER_RATE,
-            batch_size=min(TEACHER_BATCH, options.batch_size or TEACHER_BATCH),
+            batch_size=teacher_batch_size(options),
         ),
         task=to.TaskOptions(task=options.task, data=options.data, validation_rows=options.validation_rows),
         checks=to.CheckOptions(submission=False),
