@@ -244,7 +244,8 @@ def compress(
     original_epochs: Passes for fine-tuning the original, which every result is compared with.
     learning_rate: Peak learning rate of both trainings.
     batch_size: Texts per step.
-    precision: Of the matrix products in trainings.
+    precision: Of the matrix products in trainings and in the evaluations of the search, which choose what is scored
+        again.
     optimizer: Of all trainings.
     gradient_checkpointing: Keep only the inputs of layers for the way back and compute the rest again: much less
         memory for activations, a third more time.

@@ -53,7 +53,7 @@ HEADS = ("auto", "new")
 PRECISIONS = {
     "auto": "bfloat16 where the device computes it by itself and the network is not narrow, else float32",
     "float32": "the same everywhere",
-    "bfloat16": "matrix products of trainings with three digits; weights, sums and every evaluation stay float32",
+    "bfloat16": "matrix products with three digits; weights and sums stay float32",
 }
 WEIGHTS = {
     "auto": "float32; as the checkpoint where that has bfloat16 and 500 million parameters or more",
@@ -216,7 +216,8 @@ class SupernetOptions:
     batch_size: int = option(0, minimum=0)
     """Texts per step; 0 for what suits the task: 32, of lm 4 blocks."""
     precision: str = option("auto", choices=PRECISIONS)
-    """Of the matrix products in trainings; a run goes on with the one it began with."""
+    """Of the matrix products in trainings and in the evaluations of the search, which choose what is scored again;
+    scoring again and testing are done in float32. A run goes on with the one it began with."""
     optimizer: str = option("adamw", choices=OPTIMIZERS)
     """Of all trainings; of weights in bfloat16 either computes in float32 and rounds at random."""
     gradient_checkpointing: bool = False
