@@ -203,8 +203,9 @@ class SupernetOptions:
     """Passes over the training rows: of the super-network, or with --method standard and layer-dropping of each network
     that is trained by itself."""
     distil_epochs: float | None = option(None, minimum=0)
-    """Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or what a budget has room
-    for, each trained by itself towards the original's answers; if not said 3, for lm 0, which trains none."""
+    """Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or, where a budget leaves
+    60 % at most, of its size and what is smaller, each trained by itself towards the original's answers; if not said 3,
+    for lm 0, which trains none."""
     min_epochs: float = option(1.0, above=0)
     """Sampler mo-asha: passes after which a network is first compared with the others; the best third goes on to three
     times as many, and so on up to --epochs."""
