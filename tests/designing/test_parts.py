@@ -194,6 +194,16 @@ def test_a_teacher_of_another_batch_size_has_a_folder_of_its_own(
     assert len(set(folders.values())) == 3 and folders[32] == folders[64] == folders[None]
 
 
+def test_rows_are_the_same_without_a_teacher(bert: Path, tmp_path: Path) -> None:
+    """90 % of the training rows are learnt."""
+    options = {"task": "glue/CoLA", "data": glue_folder(tmp_path / "glue", rows=60)}
+    alone = load_task_objective(do.OneShotOptions(teacher="none", **options), do.DesignScoringOptions())
+    taught = load_task_stage(do.OneShotOptions(teacher=str(bert), **options), do.DesignScoringOptions())
+    assert alone.rows == taught.rows == 54
+    judged = [sum(len(batch.rows) for batch in objective.validation) for objective in (alone, taught)]
+    assert judged == [6, 6]
+
+
 def test_other_labels_are_another_objective(tmp_path: Path) -> None:
     shots = do.OneShotOptions(task="glue/CoLA", data=glue_folder(tmp_path / "glue") / "CoLA")
     once, again = (load_task_objective(shots, do.DesignScoringOptions()) for _ in range(2))
