@@ -238,13 +238,15 @@ def compress(
     start: Weights the super-network starts from: those of the fine-tuned original, or the pre-trained ones.
     epochs: Passes over the training rows: of the super-network, or with --method standard and layer-dropping of
         each network that is trained by itself.
-    distil_epochs: Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or what a
-        budget has room for, each trained by itself towards the original's answers.
+    distil_epochs: Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or, where
+        a budget leaves 60 % at most, of its size and what is smaller, each trained by itself towards the original's
+        answers.
     min_epochs: Sampler mo-asha: passes after which a network is first compared with the others.
     original_epochs: Passes for fine-tuning the original, which every result is compared with.
     learning_rate: Peak learning rate of both trainings.
     batch_size: Texts per step.
-    precision: Of the matrix products in trainings.
+    precision: Of the matrix products in trainings and in the evaluations of the search, which choose what is scored
+        again.
     optimizer: Of all trainings.
     gradient_checkpointing: Keep only the inputs of layers for the way back and compute the rest again: much less
         memory for activations, a third more time.

@@ -155,6 +155,14 @@ def test_time_is_dealt_to_what_is_distilled(
     assert ("no time to train networks of" in caplog.text) == (0.0 in epochs.values())
 
 
+@pytest.mark.parametrize("epochs", [0.1, 0.3, 0.6, 0.7, 1.0, 3.0])
+def test_ample_time_leaves_nothing_out(epochs: float) -> None:
+    """Whatever a quotient is rounded to."""
+    for steps in range(20, 400):
+        per_epoch = {share: steps * 0.37 * share / 50 for share in DISTILLED_SHARES}
+        assert set(deal_time(dict.fromkeys(DISTILLED_SHARES, epochs), 1e9, per_epoch).values()) == {epochs}
+
+
 def test_shares_are_those_of_the_first_cost(given: dict[str, Any], tmp_path: Path) -> None:
     """With latency the chain is cut by the table of measured blocks."""
     run = compressed(tmp_path / "run", **given, objectives=("latency_ms",), trials=14)

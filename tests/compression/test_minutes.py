@@ -12,6 +12,8 @@ from archwright.compression.context import RunContext
 from archwright.compression.finetuning import finetune_original, seconds_per_step
 from archwright.compression.methods import load_evaluator
 from archwright.compression.run import FinishedRun
+from archwright.store import RunFolder
+from archwright.tasks import TASK_KINDS
 from tests.compression.runs import compressed
 
 NOW = 1000.0
@@ -54,6 +56,15 @@ def test_a_short_search_leaves_time_to_rescore_what_it_tries(context: RunContext
 def test_the_search_has_a_twentieth_when_everything_took_longer(context: RunContext) -> None:
     deadline = minutes.search_deadline(context, finetune_original(context), start=NOW - 6000, rescored=4)
     assert deadline == NOW + 0.05 * 600
+
+
+def test_candidates_of_a_resumed_run_have_what_is_left_of_their_time(
+    context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share = TASK_KINDS[context.task_data.task.kind].shares.candidates
+    for before, left in (({}, 600 * share), ({"candidates": 150.0, "search": 9.0}, 600 * share - 150)):
+        monkeypatch.setattr(RunFolder, "seconds", before)
+        assert minutes.candidates_deadline(context) == pytest.approx(NOW + left)
 
 
 def test_test_rows_are_cut_to_what_is_affordable_and_stay_the_same(

@@ -66,6 +66,32 @@ def test_a_text_that_is_short_goes_round_and_one_that_is_too_short_is_told(tmp_p
         some(file, word_encoder(file))
 
 
+def grams(rows: np.ndarray) -> set[tuple[int, ...]]:
+    """All runs of six tokens."""
+    return {tuple(row[start : start + 6]) for row in rows.tolist() for start in range(len(row) - 5)}
+
+
+def test_rows_that_are_held_out_share_no_line_with_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "numbers.txt"
+    file.write_text("\n".join(" ".join(str(10 * line + word) for word in range(10)) for line in range(100)))
+    found = some(file, word_encoder(file), "mlm", rows=60, length=32, held_out=20)
+    words = some(file, word_encoder(file), "lm", rows=60, length=32, held_out=20).input_ids
+    assert grams(words[:40]) and grams(words[-20:]) and not grams(words[:40]) & grams(words[-20:])
+    assert found.input_ids.shape == (60, 32) and found.input_ids.max() < found.vocabulary
+    mixed = some(file, word_encoder(file), "lm", rows=60, length=32).input_ids
+    assert grams(mixed[:40]) & grams(mixed[-20:])
+
+
+def test_a_text_of_one_line_has_none_to_hold_out(tmp_path: Path) -> None:
+    file = tmp_path / "line.txt"
+    file.write_text("a b c d e f g h\n")
+    with pytest.raises(BadInput, match="has one line"):
+        some(file, word_encoder(file), "mlm", rows=4, length=4, held_out=2)
+    file.write_text("a b c d e f g h\ni j\n")
+    with pytest.raises(BadInput, match=r"line\.txt \(validation part\) has 3 tokens"):
+        some(file, word_encoder(file), "mlm", rows=4, length=4, held_out=2)
+
+
 def test_pieces_of_bert_know_unknown_words(minilm: Path) -> None:
     vocabulary = checkpoint_encoder(str(minilm))
     assert vocabulary.size == 30522 and vocabulary.mask_id == 103

@@ -11,16 +11,21 @@ import torch
 
 import archwright as aw
 from archwright.configs import design as do
+from archwright.configs.training import TrainConfig
+from archwright.data.encoding import NO_TARGET
+from archwright.designing import one_shot_teaching
 from archwright.designing.limits import DesignLimits
 from archwright.designing.one_shot import load_stages
-from archwright.designing.one_shot_objectives import load_task_objective
-from archwright.designing.one_shot_teaching import load_text_stage
+from archwright.designing.one_shot_objectives import HiddenWordsObjective, load_objective, load_task_objective
+from archwright.designing.one_shot_teaching import load_task_stage, load_text_stage
 from archwright.designing.prefix_cache import LayerRuns
 from archwright.designing.report import leanings, shares
 from archwright.errors import BadInput, Failed
 from archwright.networks.nlu.supernet import path
 from archwright.spaces import ARCHITECTURES
 from archwright.spaces.nlu import NluSpace
+from archwright.store import begin_run
+from archwright.training.pipeline import run_options
 from archwright.training.recipes import PRESETS
 from experiments.speed.design import Round, bench_design, ratios, same
 from experiments.speed.ratios import BenchConfig
@@ -126,6 +131,21 @@ def test_two_stages_of_a_taught_super_network(
     assert again["judged"]["training_seconds"] == on_task["judged"]["training_seconds"]
 
 
+def test_hidden_words_are_judged_on_lines_that_were_not_learnt(text: Path, tmp_path: Path) -> None:
+    """Every line of the text has a word of its own, so that a window's words tell its lines."""
+    lines = text.read_text().splitlines()
+    marked = tmp_path / "marked.txt"
+    marked.write_text("\n".join(f"{number} " * 4 + line[:20] for number, line in enumerate(lines, 1000)))
+    shots = do.OneShotOptions(teacher="none", validation_rows=16)
+    objective = load_objective(SPACE, shots, do.DesignScoringOptions(text=marked, length=16))
+    assert isinstance(objective, HiddenWordsObjective)
+    windows = objective.windows
+    words = np.where(windows.labels == NO_TARGET, windows.input_ids, windows.labels)
+    learnt, judged = ({tuple(row[:8]) for row in part} for part in (words[: objective.rows], words[-16:]))
+    assert len(learnt) == 114 and 1 < len(judged) <= 6 and not learnt & judged
+    assert len(windows.input_ids) == objective.rows + 16
+
+
 def test_the_super_network_is_trained_as_the_preset_says(text: Path, tmp_path: Path, bert: Path) -> None:
     shots = do.OneShotOptions(task="glue/CoLA", data=glue_folder(tmp_path / "glue"), teacher=str(bert))
     first, second = load_stages(SPACE, shots, do.DesignScoringOptions(text=text, length=8))
@@ -153,6 +173,35 @@ def test_paths_come_nearer_to_the_teacher(text: Path, bert: Path) -> None:
     assert all(after > before for before, after in scores.values())
     untouched = supernet.encoder.layers[0].blocks["base-792"].ffn.up.weight.grad
     assert untouched is None and set(learner.model["projections"].mixed) == {"528", "132"}
+
+
+def test_a_teacher_of_another_batch_size_has_a_folder_of_its_own(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the other's folder the training would be refused; above 32 rows all learn in steps of 32."""
+
+    def begin(config: TrainConfig, folder: Path) -> None:
+        begin_run(folder, run_options(config))
+        raise Failed(folder.name)
+
+    monkeypatch.setattr(one_shot_teaching, "run_training", begin)
+    data, scoring, folders = glue_folder(tmp_path / "glue"), do.DesignScoringOptions(out=tmp_path / "out"), {}
+    for size in (8, 16, 32, 64, None):
+        shots = do.OneShotOptions(task="glue/CoLA", data=data, teacher=str(bert), steps=2, batch_size=size)
+        with pytest.raises(Failed) as told:
+            load_task_stage(shots, scoring).teacher()
+        folders[size] = str(told.value)
+    assert len(set(folders.values())) == 3 and folders[32] == folders[64] == folders[None]
+
+
+def test_rows_are_the_same_without_a_teacher(bert: Path, tmp_path: Path) -> None:
+    """90 % of the training rows are learnt."""
+    options = {"task": "glue/CoLA", "data": glue_folder(tmp_path / "glue", rows=60)}
+    alone = load_task_objective(do.OneShotOptions(teacher="none", **options), do.DesignScoringOptions())
+    taught = load_task_stage(do.OneShotOptions(teacher=str(bert), **options), do.DesignScoringOptions())
+    assert alone.rows == taught.rows == 54
+    judged = [sum(len(batch.rows) for batch in objective.validation) for objective in (alone, taught)]
+    assert judged == [6, 6]
 
 
 def test_other_labels_are_another_objective(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from archwright.configs import design as do
 from archwright.configs import scoring as so
 from archwright.designing import prefix_cache
 from archwright.designing.prefix_cache import (
@@ -17,11 +18,14 @@ from archwright.designing.prefix_cache import (
     prefix_cache_for,
     prefix_pool,
 )
+from archwright.designing.proxy_evaluator import open_pool, proxy_setup
 from archwright.proxies import PROXIES
 from archwright.scoring.request import ScoreRequest, ScoreResult, score_network
+from archwright.scoring.scorer import Scorer
 from archwright.scoring.setup import scoring_setup
 from archwright.search import Config
 from archwright.spaces.nlu import NluSpace
+from archwright.store import ScoreStore
 
 SPACE = NluSpace("tiny")
 Looks = Callable[..., list[ScoreRequest]]
@@ -137,6 +141,25 @@ def test_another_seed_is_another_cache(looks: Looks) -> None:
     assert len(CACHES) == 1
 
 
+@pytest.mark.parametrize("names", [("w_pca", "softmax_confidence"), ("nwot", "w_pca"), ("parameters", "nwot")])
+def test_a_folder_that_knows_one_of_two_proxies_keeps_the_cache(
+    names: tuple[str, str], text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every other design one proxy is missing, of the rest both."""
+    begin, begun, results = PrefixCache.__init__, [], []
+    monkeypatch.setattr(PrefixCache, "__init__", lambda cache, at: (begun.append(at), begin(cache, at))[1])
+    scoring, kept = do.DesignScoringOptions(text=text, batch_rows=4, length=24, workers=1), ScoreStore(tmp_path)
+    for proxies, configs in ((names[:1], ALIKE[::2]), (names, ALIKE)):
+        begun.clear()
+        setup = proxy_setup(SPACE, proxies, scoring)
+        with open_pool(setup, scoring) as pool:
+            requests = [setup.request(design) for design in configs]
+            results = Scorer(kept, pool).score(requests)
+        assert len(begun) == 1
+    expected = [score_network(at).scores for at in requests]
+    assert [result.scores for result in results] == [pytest.approx(scores, rel=1e-6) for scores in expected]
+
+
 def test_a_score_that_cannot_be_is_missing_with_the_reason(looks: Looks) -> None:
     (at,) = looks("v_pca", configs=ALIKE[:1])
     cache = PrefixCache(at)
@@ -155,6 +178,17 @@ def test_kept_things_end_with_the_oldest() -> None:
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (4, None, 4)
     cache.put("huge", 100)
     assert len(cache) == 1 and cache.get("huge") == 100
+
+
+def test_what_is_put_again_counts_once() -> None:
+    cache: LruCache[str, int] = LruCache(10, lambda value: value)
+    for key, value in [("a", 6), ("b", 2), ("a", 6), ("a", 5)]:
+        cache.put(key, value)
+    assert (cache.get("b"), cache.get("a")) == (2, 5)
+    cache.put("c", 3)
+    assert [cache.get(key) for key in "abc"] == [5, 2, 3]
+    cache.put("d", 1)
+    assert (cache.get("a"), len(cache)) == (None, 3)
 
 
 def test_processes_give_what_one_gives(looks: Looks) -> None:

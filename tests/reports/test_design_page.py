@@ -56,6 +56,17 @@ def test_sections_without_data_are_left_out() -> None:
     assert "How it was made" in page and "Score over designs" not in page and "Other proxies" not in page
 
 
+def test_the_time_of_a_one_shot_search_contains_the_training(document: dict[str, Any]) -> None:
+    """Two seeds have two super-networks, which the three searches share."""
+    untrained = render_design_page(document)
+    assert "28 different designs scored without training any" in untrained and "wall clock" not in untrained
+    document["judged"] = {"core_seconds": 3 * 864.0, "training_seconds": 2 * 7776.0}
+    page = render_design_page(document)
+    assert "28 different designs judged as paths of one super-network, which was trained for 2.2 h." in page
+    assert "without training any" not in page and "2.2 h of wall clock" in page
+    assert '>this search</td><td class="">0.1</td>' in page
+
+
 def test_the_table_tells_scores_limits_and_spread(document: dict[str, Any]) -> None:
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(design_table(document))

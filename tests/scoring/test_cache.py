@@ -11,8 +11,8 @@ from archwright import probe
 from archwright.configs import scoring as so
 from archwright.parallel.pool import LocalPool
 from archwright.proxies import PROXIES
-from archwright.scoring.request import ScoreRequest
-from archwright.scoring.scorer import Scorer, cache_key
+from archwright.scoring.request import ScoreRequest, ScoreResult
+from archwright.scoring.scorer import Scorer, cache_entry, cache_key, read_result
 from archwright.scoring.setup import scoring_setup
 from archwright.search import smallest
 from archwright.spaces import ARCHITECTURES
@@ -87,3 +87,25 @@ def test_the_key_does_not_read_source_files(request_: ScoreRequest, monkeypatch:
     monkeypatch.setattr(Path, "read_bytes", refuse)
     monkeypatch.setattr(Path, "read_text", refuse)
     assert cache_key(request_) == before
+
+
+def test_what_other_proxies_took_is_not_charged(request_: ScoreRequest, tmp_path: Path) -> None:
+    kept, took = ScoreStore(tmp_path), {"snip": 5.0, "depth": 1.0}
+    parts = {name: replace(request_, proxies={name: PROXIES[name]}) for name in took}
+    for name, part in parts.items():
+        kept.add("network", cache_entry(part, ScoreResult({name: 0.0}, {}, took[name], 10 * took[name], {})))
+    entry = ScoreStore(tmp_path).of("network")
+    results = {name: read_result(part, entry) for name, part in parts.items()}
+    assert {name: result.seconds for name, result in results.items()} == took
+    assert results["depth"].peak_mb == 10.0
+    assert read_result(request_, entry).seconds == 6.0
+    changed = replace(request_, proxies={"depth": replace(PROXIES["depth"], revision=2)})
+    kept.add("network", cache_entry(changed, ScoreResult({"depth": 0.0}, {}, 2.0, None, {})))
+    assert [read_result(each, kept.of("network")).seconds for each in (changed, parts["depth"])] == [2.0, 1.0]
+
+
+def test_costs_that_do_not_say_what_they_were_for_always_count(request_: ScoreRequest) -> None:
+    """They were kept by an earlier version."""
+    entry = cache_entry(request_, ScoreResult({"snip": 0.0, "depth": 0.0}, {}, 1.0, None, {}))
+    earlier = {"seconds": 4.0, "peak_mb": None}
+    assert read_result(request_, entry | {"cost": {"earlier": earlier, **entry["cost"]}}).seconds == 5.0

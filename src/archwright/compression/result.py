@@ -255,6 +255,7 @@ def measure_networks(
         }
 
     pruned, first = evaluator.space.anatomy, read_anatomy(original.config)
+    cut = context.start != context.run.original  # then nothing of the super-network's size was timed
     int8: dict[str, dict[str, Any]] = {}
     with progress("int8 files", len(members), "networks") as bar:
         for member in members:
@@ -272,7 +273,9 @@ def measure_networks(
     return {
         ORIGINAL: measure(ORIGINAL, first, first.full, timings[ORIGINAL]),
         CUT: measure(CUT, pruned, whole, None) if CUT in validation.outcomes else None,
-        SUPERNET: measure(SUPERNET, pruned, whole, timings[ORIGINAL]) if SUPERNET in validation.outcomes else None,
+        SUPERNET: measure(SUPERNET, pruned, whole, None if cut else timings[ORIGINAL])
+        if SUPERNET in validation.outcomes
+        else None,
         "front": sorted(entries, key=lambda entry: entry["nonembedding_parameters"]),
         "latency": describe_latency(evaluator, timings, members),
         "constant": best_constant(context, validation.outcomes[ORIGINAL], test.outcomes[ORIGINAL]),

@@ -53,7 +53,7 @@ HEADS = ("auto", "new")
 PRECISIONS = {
     "auto": "bfloat16 where the device computes it by itself and the network is not narrow, else float32",
     "float32": "the same everywhere",
-    "bfloat16": "matrix products of trainings with three digits; weights, sums and every evaluation stay float32",
+    "bfloat16": "matrix products with three digits; weights and sums stay float32",
 }
 WEIGHTS = {
     "auto": "float32; as the checkpoint where that has bfloat16 and 500 million parameters or more",
@@ -203,8 +203,9 @@ class SupernetOptions:
     """Passes over the training rows: of the super-network, or with --method standard and layer-dropping of each network
     that is trained by itself."""
     distil_epochs: float | None = option(None, minimum=0)
-    """Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or what a budget has room
-    for, each trained by itself towards the original's answers; if not said 3, for lm 0, which trains none."""
+    """Space chain: passes over the training rows of networks of 60, 50, 40, 30, 20 and 10 %, or, where a budget leaves
+    60 % at most, of its size and what is smaller, each trained by itself towards the original's answers; if not said 3,
+    for lm 0, which trains none."""
     min_epochs: float = option(1.0, above=0)
     """Sampler mo-asha: passes after which a network is first compared with the others; the best third goes on to three
     times as many, and so on up to --epochs."""
@@ -216,7 +217,8 @@ class SupernetOptions:
     batch_size: int = option(0, minimum=0)
     """Texts per step; 0 for what suits the task: 32, of lm 4 blocks."""
     precision: str = option("auto", choices=PRECISIONS)
-    """Of the matrix products in trainings; a run goes on with the one it began with."""
+    """Of the matrix products in trainings and in the evaluations of the search, which choose what is scored again;
+    scoring again and testing are done in float32. A run goes on with the one it began with."""
     optimizer: str = option("adamw", choices=OPTIMIZERS)
     """Of all trainings; of weights in bfloat16 either computes in float32 and rounds at random."""
     gradient_checkpointing: bool = False

@@ -32,6 +32,7 @@ from archwright.training.loop import Update
 from archwright.training.losses import task_loss
 from archwright.training.objectives.heads import masked_token_logits
 from archwright.training.objectives.mlm import mlm_update
+from archwright.training.recipes import PRESETS
 
 MOST_ROWS = 2048
 """Windows of a text that are made; longer trainings read them again."""
@@ -84,7 +85,7 @@ class HiddenWordsObjective:
 
     windows: Snippets
     validation: int
-    """How many of the last rows are for judging."""
+    """How many of the last rows are for judging: windows of lines that nothing is learnt from."""
     seed: int
     name: str = "masked words"
     metric: str = "accuracy of hidden words"
@@ -191,15 +192,23 @@ def load_objective(
         return load_task_objective(options, scoring)
     text = scoring.text or public_data(WIKITEXT, origin=WIKITEXT_ORIGIN, option="--text")
     asked = MOST_ROWS if options.steps is None else options.steps * (options.batch_size or MOST_ROWS)
-    rows = min(asked, MOST_ROWS) + options.validation_rows
+    judged = options.validation_rows
     _, length = batch_size(space, scoring)
     vocabulary = TEXT_KINDS[space.text].encoder(text)
-    windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3))
-    return HiddenWordsObjective(windows, options.validation_rows, scoring.seed)
+    rows = min(asked, MOST_ROWS) + judged
+    windows = snippets(text, vocabulary, "mlm", rows=rows, length=length, seed=(scoring.seed, 3), held_out=judged)
+    return HiddenWordsObjective(windows, judged, scoring.seed)
 
 
 def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOptions) -> TaskObjective:
-    task = load_task(options.task, data=options.data, seed=scoring.seed, validation_rows=options.validation_rows)
+    """The rows that a super-network with a teacher learns and is judged on."""
+    task = load_task(
+        options.task,
+        data=options.data,
+        seed=scoring.seed,
+        validation_rows=options.validation_rows,
+        held_out=held_out_share(),
+    )
     check_task_kind(task, options)
     tokenizer = load_tokenizer(resolve_model("minilm"))
     parts = {name: encode(task.splits[name], tokenizer, max_length=MAX_LENGTH) for name in ("train", "validation")}
@@ -213,6 +222,13 @@ def load_task_objective(options: do.OneShotOptions, scoring: do.DesignScoringOpt
         validation=evaluation_batches(parts["validation"], tokens=EVALUATION_TOKENS),
         seed=scoring.seed,
     )
+
+
+def held_out_share() -> float:
+    """Of a task's training rows, those that paths are judged on."""
+    recipe = PRESETS["spos"].finetuning
+    assert recipe is not None
+    return recipe.held_out
 
 
 def check_task_kind(task: Task, options: do.OneShotOptions) -> None:

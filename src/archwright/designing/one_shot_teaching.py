@@ -23,7 +23,12 @@ from archwright.data.public_data import WIKITEXT, WIKITEXT_ORIGIN, public_data
 from archwright.data.text.corpus import encode_corpus, read_corpus
 from archwright.data.text.kinds import TEXT_KINDS
 from archwright.data.text.tokenizer import read_tokenizer
-from archwright.designing.one_shot_objectives import SupernetLearner, TaskObjective, check_task_kind
+from archwright.designing.one_shot_objectives import (
+    SupernetLearner,
+    TaskObjective,
+    check_task_kind,
+    held_out_share,
+)
 from archwright.devices import resolve_device
 from archwright.networks.load import load_saved_network, stock_config
 from archwright.networks.nlu.supernet import NluSupernet, path, path_layers
@@ -47,7 +52,6 @@ from archwright.training.objectives.layers import (
 )
 from archwright.training.objectives.pretraining import check_same_tokens
 from archwright.training.pipeline import run_training
-from archwright.training.recipes import PRESETS
 from archwright.training.students import MODEL, checkpoint_source, is_pruned_checkpoint, load_teacher
 from archwright.training.task_data import TaskData, prepare_task_data
 from archwright.training.teaching.answers import KeptAnswers
@@ -184,18 +188,17 @@ def load_task_stage(options: do.OneShotOptions, scoring: do.DesignScoringOptions
     """90 % of the task's training rows to learn from; of the others at most --validation-rows judge paths."""
     source = checkpoint_source(options.teacher)
     data = o.DataOptions(task=options.task, data=options.data, validation_rows=options.validation_rows)
-    held_out = PRESETS["spos"].finetuning.held_out  # type: ignore[union-attr]
     task_data = prepare_task_data(
         PrunedConfig.from_pretrained(source) if is_pruned_checkpoint(source) else stock_config(source),
         *(source, data),
         seed=scoring.seed,
         device=resolve_device("cpu"),
-        held_out=held_out,
+        held_out=held_out_share(),
     )
     check_task_kind(task_data.task, options)
-    steps = options.steps
     weights = str(digest_weights(source, {})["digest"])
-    identity = digest(weights, repr((options.task, steps, scoring.seed)), digest_rows(task_data.encoded))
+    settings = (options.task, options.steps, teacher_batch_size(options), scoring.seed)
+    identity = digest(weights, repr(settings), digest_rows(task_data.encoded))
     return TaughtTaskObjective(
         name=str(options.task),
         metric=task_data.task.metric,
@@ -208,6 +211,11 @@ def load_task_stage(options: do.OneShotOptions, scoring: do.DesignScoringOptions
         teacher=cache(partial(train_task_teacher, options, scoring, task_data, identity)),
         teacher_identity=identity,
     )
+
+
+def teacher_batch_size(options: do.OneShotOptions) -> int:
+    """Rows of a step in which the teacher learns the task."""
+    return min(TEACHER_BATCH, options.batch_size or TEACHER_BATCH)
 
 
 def train_task_teacher(
@@ -225,7 +233,7 @@ def train_task_teacher(
             steps=options.steps,
             epochs=None if options.steps else TEACHER_EPOCHS,
             learning_rate=TEACHER_RATE,
-            batch_size=min(TEACHER_BATCH, options.batch_size or TEACHER_BATCH),
+            batch_size=teacher_batch_size(options),
         ),
         task=to.TaskOptions(task=options.task, data=options.data, validation_rows=options.validation_rows),
         checks=to.CheckOptions(submission=False),

@@ -8,9 +8,9 @@ as there is room. The scores are those of `score_network`, which runs whole netw
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from time import process_time
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +22,7 @@ from archwright.networks.linear_kernel import fast_linears
 from archwright.networks.roles import Counts, Roles
 from archwright.parallel.pool import WorkerPool, worker_pool
 from archwright.probe import Layer, Probe, Signal, Weight, record
-from archwright.proxies import PROXIES, Unscored, passes_of, roles_of
+from archwright.proxies import PROXIES, Proxy, Unscored, passes_of, roles_of
 from archwright.proxies.pca import Factor, dimensions, factor_of, spectrum
 from archwright.proxies.proxy import average, total
 from archwright.random_streams import INITIAL_WEIGHTS, PROBE_NOISE, generator
@@ -107,6 +107,8 @@ class LruCache(Generic[Key, Value]):
         return self._values.get(key)
 
     def put(self, key: Key, value: Value) -> Value:
+        if key in self._values:
+            self._bytes -= self._size(self._values.pop(key))
         self._values[key] = value
         self._bytes += self._size(value)
         while self._bytes > self._most and len(self._values) > 1:
@@ -145,7 +147,7 @@ class SingleLayer(nn.Module):
 
 
 class PrefixCache:
-    """All designs of one space, one batch and one seed, for the same proxies."""
+    """All designs of one space, one batch and one seed, for the proxies of the first request or some of them."""
 
     def __init__(self, request: ScoreRequest) -> None:
         assert request.space.prefix_layers is not None
@@ -177,7 +179,7 @@ class PrefixCache:
         scores, missing = {}, {}
         self._path = {prefix: state for prefix, state in self._path.items() if prefix in ((), words[: len(prefix)])}
         measure = self._measure_by_terms if self._layerwise else self._measure_by_probe
-        measure_proxy = measure(words, request.config)
+        measure_proxy = measure(words, request)
         for name in request.proxies:
             try:
                 score = measure_proxy(name)
@@ -188,7 +190,7 @@ class PrefixCache:
                 missing[name] = str(reason)
         return ScoreResult(scores, missing, process_time() - begun, None, {})
 
-    def _measure_by_terms(self, words: Prefix, config: Config) -> Callable[[str], float]:
+    def _measure_by_terms(self, words: Prefix, request: ScoreRequest) -> Callable[[str], float]:
         """Score by the name of a proxy, of what each layer contributes."""
         prefixes = [words[: depth + 1] for depth in range(len(words))]
         self.runs.requested += len(words)
@@ -196,7 +198,7 @@ class PrefixCache:
         def measure(name: str) -> float:
             layerwise = LAYERWISE[name]
             terms = [term for prefix in prefixes for term in self._layer_terms(layerwise.proxy, prefix)]
-            return layerwise.combine(terms, self._counts(config))
+            return layerwise.combine(terms, self._counts(request.config))
 
         return measure
 
@@ -222,10 +224,10 @@ class PrefixCache:
             self._factors[key] = factor_of(weight)
         return self._factors[key]
 
-    def _measure_by_probe(self, words: Prefix, config: Config) -> Callable[[str], float]:
+    def _measure_by_probe(self, words: Prefix, request: ScoreRequest) -> Callable[[str], float]:
         """Score by the name of a proxy, of one probe put together from recordings of its layers."""
-        passes = passes_of(self._proxies.values())
-        reads = not all(proxy.closed_form for proxy in self._proxies.values())
+        passes = passes_of(request.proxies.values())
+        reads = not all(proxy.closed_form for proxy in request.proxies.values())
         prefixes = [words[: depth + 1] for depth in range(len(words)) if reads]
         if passes:
             self.runs.requested += len(prefixes)
@@ -242,7 +244,7 @@ class PrefixCache:
         probe = Probe(
             passes=frozenset(passes),
             failures={name: why for each in records for name, why in each.failures.items()},
-            counts=self._counts(config),
+            counts=self._counts(request.config),
             layers=tuple(each.layers[0] for each in records),
             parameters=(*before, *(weight for each in records for weight in each.parameters), *behind),
             inputs=None,
@@ -310,13 +312,16 @@ class PrefixScoring:
     """A score request that a process answers with its PrefixCache; calling it scores."""
 
     request: ScoreRequest
+    proxies: Mapping[str, Proxy] | None = None
+    """Those of the whole search, where the request is for what a folder does not know of this design."""
 
     @property
     def config(self) -> Config:
         return self.request.config
 
     def __call__(self) -> ScoreResult:
-        return prefix_cache_for(self.request).score(self.request)
+        whole = self.request if self.proxies is None else replace(self.request, proxies=self.proxies)
+        return prefix_cache_for(whole).score(self.request)
 
 
 def prefix_cache_for(request: ScoreRequest) -> PrefixCache:
@@ -334,18 +339,20 @@ class PrefixPool:
     """A pool that scores requests with the PrefixCache of the process they are sent to."""
 
     pool: WorkerPool
+    proxies: Mapping[str, Proxy] | None = None
+    """All that requests may be for."""
 
     def map_unordered(self, tasks: Sequence[Any], *, keys: Sequence[Any] | None = None) -> Iterator[tuple[int, Any]]:
         """Designs with equal first layers go to the same process: sorted by their choices, the first layer first."""
         choices = [tuple(map(str, request.config.values())) for request in tasks]
-        return self.pool.map_unordered([PrefixScoring(request) for request in tasks], keys=choices)
+        return self.pool.map_unordered([PrefixScoring(request, self.proxies) for request in tasks], keys=choices)
 
 
 @contextmanager
-def prefix_pool(workers: int) -> Iterator[WorkerPool]:
+def prefix_pool(workers: int, proxies: Mapping[str, Proxy] | None = None) -> Iterator[WorkerPool]:
     """So many processes with one thread each (0: one per core); one alone is this process."""
     with worker_pool(workers, None) as pool:
-        yield PrefixPool(pool)
+        yield PrefixPool(pool, proxies)
 
 
 OWN = frozenset({"config", "batch"})

@@ -63,7 +63,9 @@ def open_pool(setup: ScoringSetup, scoring: do.DesignScoringOptions) -> Iterator
     """Processes with a prefix cache each, or those that score whole networks, or a cluster."""
     forward_only = all(proxy.gradient_free for proxy in setup.proxies.values())
     by_prefix = setup.space.prefix_layers is not None and forward_only and scoring.ray is None
-    with prefix_pool(scoring.workers) if by_prefix else worker_pool(scoring.workers, scoring.ray) as pool:
+    with (
+        prefix_pool(scoring.workers, setup.proxies) if by_prefix else worker_pool(scoring.workers, scoring.ray) as pool
+    ):
         yield pool
 
 

@@ -19,7 +19,7 @@ from archwright.reports.figures.panels import (
     line,
     scatter,
 )
-from archwright.reports.numbers import DASH, millions, milliseconds, number, significant
+from archwright.reports.numbers import DASH, duration, millions, milliseconds, number, significant
 from archwright.reports.page import Block, Picture, Section, Site, facts, notice, plot, render_page, section, text
 from archwright.reports.rivals import rivals_section
 from archwright.reports.tables import Column, ReportTable, table
@@ -41,6 +41,9 @@ SHARES = (
 TIMES = (
     "Days of search on a logarithmic scale. Published numbers are GPU days of their papers; ours are core days of this "
     "machine's CPU. Energy is an estimate: {gpu:.0f} W for a GPU, {core:.0f} W for a core, nothing measured."
+)
+TRAINING = (
+    " Ours has {training} of wall clock for the super-network's training in it, beside the time of its judgements."
 )
 LAYERS = (
     "What each layer of the design contributes to its score: the parts add up to it. They are of the untrained network "
@@ -97,17 +100,30 @@ def design_title(document: Document) -> str:
 def render_design_page(document: Document, *, site: Site | None = None) -> str:
     """A page that opens from disk without any network; sections whose data is missing are left out."""
     leanings = (document.get("blocks") or {}).get("population_leanings") or {}
-    scored = f"{document.get('distinct', 0):,} different designs scored without training any."
     return render_page(
         design_title(document),
         design_sections(document),
         command="archwright design",
-        lead=f"{scored} {preference(leanings)}",
+        lead=f"{what_was_done(document)} {preference(leanings)}",
         cards=[(name, *value.partition(", ")[::2]) for name, value in design_facts(document).items()],
         schema=str(document.get("schema", DASH)),
         explore=True,
         site=site,
     )
+
+
+def what_was_done(document: Document) -> str:
+    """How many designs were judged, and whether anything was trained for that."""
+    designs, training = f"{document.get('distinct', 0):,} different designs", training_seconds(document)
+    if training is None:
+        return f"{designs} scored without training any."
+    return f"{designs} judged as paths of one super-network, which was trained for {duration(training)}."
+
+
+def training_seconds(document: Document) -> float | None:
+    """Wall clock of the training of one seed's super-network; None where designs were scored untrained."""
+    seconds = number(document, "judged", "training_seconds")
+    return None if seconds is None else seconds / (document.get("seeds") or 1)
 
 
 def design_sections(document: Document) -> list[Section | None]:
@@ -241,7 +257,8 @@ def times_section(document: Document) -> Section | None:
     runs = sum(len(runs) for runs in (document.get("against") or {}).values())
     if not spent or not runs:
         return None
-    days = {**PUBLISHED, "this search": spent / runs / DAY}
+    training = training_seconds(document)
+    days = {**PUBLISHED, "this search": (spent / runs + (training or 0.0)) / DAY}
     watts = {**dict.fromkeys(PUBLISHED, GPU_WATT), "this search": CORE_WATT}
     bars: Trace = {
         "type": "bar", "orientation": "h", "x": list(days.values()), "y": list(days),
@@ -253,7 +270,8 @@ def times_section(document: Document) -> Section | None:
     return section(
         "times",
         "What a search takes",
-        TIMES.format(gpu=GPU_WATT, core=CORE_WATT),
+        TIMES.format(gpu=GPU_WATT, core=CORE_WATT)
+        + ("" if training is None else TRAINING.format(training=duration(training))),
         plot(figure([panel], columns=1, height=300)),
         table(("search", "days", "kWh, estimate"), rows, title="Energy, estimated"),
     )

@@ -1,7 +1,7 @@
 """Scores of many networks: equal requests are computed once, and what a folder keeps is not computed again."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -117,20 +117,26 @@ def cache_name(proxy: Proxy) -> str:
 
 def cache_entry(request: ScoreRequest, result: ScoreResult) -> dict[str, Any]:
     names = {name: cache_name(proxy) for name, proxy in request.proxies.items()}
+    cost = {"seconds": result.seconds, "peak_mb": result.peak_mb, "proxies": list(names.values())}
     return {
         "scores": {names[name]: score for name, score in result.scores.items()},
         "missing": {names[name]: reason for name, reason in result.missing.items()},
-        "cost": {digest(*result.scores, *result.missing): {"seconds": result.seconds, "peak_mb": result.peak_mb}},
+        "cost": {digest(*names.values()): cost},
         "etas": result.etas,
     }
 
 
 def read_result(request: ScoreRequest, entry: dict[str, Any]) -> ScoreResult:
-    """What the entry keeps of the proxies of the request."""
+    """What the entry keeps of the proxies of the request, and what it took to compute any of them."""
     names = {name: cache_name(proxy) for name, proxy in request.proxies.items()}
     scores = {name: entry["scores"][kept] for name, kept in names.items() if kept in entry["scores"]}
     missing = {name: entry["missing"][kept] for name, kept in names.items() if kept in entry["missing"]}
-    costs = entry["cost"].values()  # several when more proxies were wanted later
+    costs = [cost for cost in entry["cost"].values() if was_for(cost, names.values())]
     peaks = [cost["peak_mb"] for cost in costs if cost["peak_mb"] is not None]
     etas = entry["etas"] if "v_pca" in names else {}
     return ScoreResult(scores, missing, sum(cost["seconds"] for cost in costs), max(peaks, default=None), etas)
+
+
+def was_for(cost: Mapping[str, Any], proxies: Collection[str]) -> bool:
+    """Whether one of these proxies, by their cache names, was computed at this cost; costs of before do not say."""
+    return "proxies" not in cost or not set(proxies).isdisjoint(cost["proxies"])

@@ -15,6 +15,7 @@ from archwright.data.encoding import Encoded
 from archwright.devices import synchronize
 from archwright.logs import logger
 from archwright.networks.pruned import PrunedNetwork
+from archwright.tasks import TASK_KINDS
 from archwright.training.precision import mixed_precision
 
 SEARCH = 0.05
@@ -56,6 +57,19 @@ def search_deadline(
     left = start + 60 * minutes * (1 - TESTING - LATENCY) - whole - now
     searching = max(left - USUAL_SHARE * rescored * whole, left * tried / (tried + whole))
     return now + max(searching, 60 * minutes * SEARCH)
+
+
+def candidates_deadline(context: RunContext) -> float | None:
+    """When candidates must be ready, as a value of `time.monotonic()`; an interrupted attempt's time is part of theirs.
+
+    None without --minutes.
+    """
+    minutes = context.config.search.minutes
+    if minutes is None:
+        return None
+    share = TASK_KINDS[context.task_data.task.kind].shares.candidates
+    before = context.group.agree(context.run.seconds.get("candidates", 0.0))
+    return monotonic() + 60 * share * minutes - before
 
 
 def tested_rows(context: RunContext, original: PrunedNetwork, *, members: int) -> tuple[Encoded, Encoded]:

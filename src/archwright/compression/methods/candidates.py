@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
+from archwright.compression.budgets.minutes import candidates_deadline
 from archwright.compression.checkpoint_size import checkpoint_anatomy
 from archwright.compression.context import RunContext
 from archwright.compression.evaluator import params_bounds
@@ -37,7 +38,6 @@ from archwright.subnet.pruning import REPAIRS
 from archwright.subnet.pruning.streams import StreamRecording, record_streams
 from archwright.subnet.spec import LayerSpec, SubnetSpec
 from archwright.subnet.supernet import plain_update
-from archwright.tasks import TASK_KINDS
 from archwright.training.task_data import save_network
 
 DISTILLED_SHARES = (50, 30, 20, 10, 40, 60)
@@ -87,7 +87,10 @@ def distilled_shares(fits: Callable[[int], bool]) -> list[int]:
 
 
 def parameter_budget(context: RunContext, space: ChainSpace) -> Callable[[SubnetSpec], bool]:
-    """Whether a sub-network is within --params and --total-params; nothing else can be on the front."""
+    """Whether a sub-network is within --params and --total-params; one that is not cannot be on the front.
+
+    Of those that are, --latency-ms may still refuse some.
+    """
     checkpoint = checkpoint_anatomy(context.task_data, context.config.model)
     bounds = params_bounds(context.config.budget, space, checkpoint)
     return lambda spec: all(COSTS[name].measure(space.anatomy, spec, length=1) <= most for name, most in bounds.items())
@@ -112,9 +115,7 @@ def prepare_candidates(context: RunContext, order: ImportanceOrder) -> None:
     with group.first_ahead():
         space = open_space(context, supernet, order)
     assert isinstance(space, ChainSpace)
-    minutes, shares = context.config.search.minutes, TASK_KINDS[context.task_data.task.kind].shares
-    deadline = None if minutes is None else monotonic() + 60 * shares.candidates * minutes
-    plan = plan_candidates(context, space)
+    deadline, plan = candidates_deadline(context), plan_candidates(context, space)
     with context.run.phase("candidates"), progress("candidates", len(plan), "networks") as bar:
         with group.first_ahead():  # the others train what the first one has repaired
             networks = {"original": original, "repaired": supernet}
@@ -180,7 +181,7 @@ def drop_layers(
     freeze_embeddings(network, not options.train_embeddings)
     steps_per_epoch = context.task_data.steps_per_epoch(options.batch_size)
     steps = plan_steps(context, source, lambda: affordable_steps(context, network, deadline))
-    if deadline is not None and steps < FEWEST_EPOCHS * steps_per_epoch:
+    if deadline is not None and steps < round(min(FEWEST_EPOCHS, options.epochs) * steps_per_epoch):
         logger.info("no time for the candidate %s: %d steps, an epoch has %d", source, steps, steps_per_epoch)
         return False
     train_alone(context, network, source, steps)

@@ -90,8 +90,10 @@ def deal_time(epochs: Mapping[int, float], seconds: float, per_epoch: Mapping[in
     while chosen:
         dealt, left = dict.fromkeys(epochs, 0.0), seconds
         for n, share in enumerate(sorted(chosen)):
-            taken = min(epochs[share] * per_epoch[share], left / (len(chosen) - n))
-            dealt[share], left = taken / per_epoch[share], left - taken
+            whole = epochs[share] * per_epoch[share]
+            taken = min(whole, left / (len(chosen) - n))
+            # not whole / per_epoch, which rounding may make a little less than the epochs, as if time were short
+            dealt[share], left = epochs[share] if taken == whole else taken / per_epoch[share], left - taken
         if all(dealt[share] >= min(FEWEST_EPOCHS, epochs[share]) for share in chosen):
             return dealt
         chosen.pop()

@@ -48,7 +48,7 @@ def prune_by_magnitude(context: RunContext, original: PrunedNetwork, order: Impo
 
 
 def prune_at_random(context: RunContext, original: PrunedNetwork, order: ImportanceOrder | None) -> None:
-    """As many sub-networks as there are trials, of sizes between nothing and everything."""
+    """With the whole network as many as there are trials, of sizes drawn uniformly between 10 and 90 %."""
     rng = np.random.default_rng((context.seed, RANDOM_SUBNETS))
     shares = rng.uniform(min(SHARES), max(SHARES), size=context.config.search.trials - 1).tolist()
     write_subnets(context, original, random_pruning(original, shares, rng).values())

@@ -82,13 +82,16 @@ def read_corpus(train: Path, validation: Path | None) -> tuple[Corpus, Corpus]:
     corpus = read_lines(train)
     if validation is not None:
         return corpus, read_lines(validation)
-    kept = len(corpus.lines) - max(1, round(HELD_OUT * len(corpus.lines)))
-    if kept < 1:
+    if len(corpus.lines) < 2:
         raise BadInput(f"{train} has one line; give more text, or --corpus-validation FILE to judge by.")
-    return (
-        Corpus(f"{train} (train part)", corpus.lines[:kept]),
-        Corpus(f"{train} (validation part)", corpus.lines[kept:]),
-    )
+    learnt, held_out = hold_out_lines(corpus.lines)
+    return Corpus(f"{train} (train part)", learnt), Corpus(f"{train} (validation part)", held_out)
+
+
+def hold_out_lines(lines: list[str]) -> tuple[list[str], list[str]]:
+    """The lines without the last twentieth, and it; each has one at least where there are two."""
+    kept = len(lines) - max(1, round(HELD_OUT * len(lines)))
+    return lines[:kept], lines[kept:]
 
 
 def encode_corpus(corpus: Corpus, tokenizer: Any, *, layout: str, max_length: int, causal: bool = False) -> Encoded:

@@ -8,7 +8,7 @@ import numpy as np
 
 from archwright.data.encoding import NO_TARGET
 from archwright.data.files import read_bytes
-from archwright.data.text.corpus import UNKNOWN, cached_lines
+from archwright.data.text.corpus import UNKNOWN, cached_lines, hold_out_lines
 from archwright.data.text.masking import BERT, REPLACED, Ids, mask_tokens
 from archwright.data.text.tokenizer import GPT2_FILES, load_tokenizer
 from archwright.errors import BadInput
@@ -38,14 +38,30 @@ class Snippets:
     """How many different tokens occur: a network needs no more embeddings to read them."""
 
 
-def snippets(text: Path, encoder: TextEncoder, loss: str, *, rows: int, length: int, seed: tuple[int, ...]) -> Snippets:
+def snippets(
+    text: Path,
+    encoder: TextEncoder,
+    loss: str,
+    *,
+    rows: int,
+    length: int,
+    seed: tuple[int, ...],
+    held_out: int = 0,
+) -> Snippets:
     """`rows` windows of `length` tokens at random lines, with the labels of the loss.
 
     electra: which tokens were replaced by random others; mlm: the tokens themselves where some were chosen, -100
-    elsewhere; else causal language modelling, where the network itself shifts the labels.
+    elsewhere; else causal language modelling, where the network itself shifts the labels. The last `held_out` rows are
+    of the last twentieth of the lines, and the others then of the lines before them.
     """
     rng = np.random.default_rng(seed)
-    ids = np.array([window(cached_lines(text), encoder, length, rng, text) for _ in range(rows)], dtype=np.int64)
+    parts = [(cached_lines(text), rows, str(text))]
+    if held_out:
+        parts = split_lines(text, rows, held_out)
+    ids = np.array(
+        [window(lines, encoder, length, rng, source) for lines, count, source in parts for _ in range(count)],
+        dtype=np.int64,
+    )
     if loss == "electra":
         inputs, _ = mask_tokens(ids, rng, mask_id=encoder.mask_id, vocabulary=encoder.size, rule=REPLACED)
         known = np.unique(inputs)
@@ -58,7 +74,17 @@ def snippets(text: Path, encoder: TextEncoder, loss: str, *, rows: int, length: 
     return Snippets(np.searchsorted(known, inputs), labels, len(known))
 
 
-def window(lines: list[str], encoder: TextEncoder, length: int, rng: np.random.Generator, source: Path) -> list[int]:
+def split_lines(text: Path, rows: int, held_out: int) -> list[tuple[list[str], int, str]]:
+    """Lines to learn from and lines to judge by, with how many rows to draw of them, and what they are called."""
+    learnt, judged = hold_out_lines(cached_lines(text))
+    if not learnt:
+        raise BadInput(f"{text} has one line, of which none can be held out to judge by; give a text of more lines.")
+    return [(learnt, rows - held_out, f"{text} (train part)"), (judged, held_out, f"{text} (validation part)")]
+
+
+def window(
+    lines: list[str], encoder: TextEncoder, length: int, rng: np.random.Generator, source: Path | str
+) -> list[int]:
     """The first `length` tokens from a random line on; goes on at the beginning of the text after its end."""
     start = int(rng.integers(len(lines)))
     turned, characters = lines[start:] + lines[:start], CHARACTERS * length
