@@ -100,11 +100,18 @@ def test_what_a_teacher_a_clock_and_a_collapse_add() -> None:
     added = [line for line in train_lines({**TRAINED, **more}, None) if line not in train_lines(TRAINED, None)]
     assert added == [
         "collapsed at step 30 (one class), begun again at a learning rate of 3e-05",
-        "the trained network has learnt nothing: one number; try a lower --learning-rate",
+        "the trained network has learnt nothing: one number; try --start teacher, --layer-weight 0 or a lower "
+        "--learning-rate",
         "training took 5 s, 6 s were forecast",
         "teacher's answers to 1,000 rows (50%) kept in 2.50 GB: "
         "800 tokens per second in the first epoch, 1200 from then on",
     ]
+
+
+def test_a_student_that_has_started_from_its_teacher_or_has_none_is_told_to_learn_slower() -> None:
+    for others in ({"start": {"rows": 1, "parts": []}}, {"teacher": None, "teacher_metrics": {}}):
+        lines = train_lines({**TRAINED, "collapsed": "one class", **others}, None)
+        assert "the trained network has learnt nothing: one class; try a lower --learning-rate" in lines
 
 
 def test_published_scores_are_marked_as_such() -> None:

@@ -41,7 +41,7 @@ def train_lines(document: Document, folder: Path | None) -> Iterator[str]:
         rate = significant(collapse["learning_rate"])
         yield f"collapsed at step {collapse['step']:,} ({collapse['reason']}), begun again at a learning rate of {rate}"
     if document.get("collapsed"):
-        yield f"the trained network has learnt nothing: {document['collapsed']}; try a lower --learning-rate"
+        yield f"the trained network has learnt nothing: {document['collapsed']}; try {after_collapse(document)}"
     if document.get("forecast"):
         expected, took = document["forecast"]["seconds"], document["seconds"]["training"]
         yield f"training took {took:.0f} s, {expected:.0f} s were forecast"
@@ -82,6 +82,13 @@ def cache_line(cache: Document) -> str:
 
 def score_words(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {significant(value)}" for name, value in scores.items())
+
+
+def after_collapse(document: Document) -> str:
+    """What may help a network that has learnt nothing."""
+    if document.get("teacher_metrics") and not document.get("start"):  # the layers of a teacher outweigh its answers
+        return "--start teacher, --layer-weight 0 or a lower --learning-rate"
+    return "a lower --learning-rate"
 
 
 def validation_lines(validation: Document) -> Iterator[str]:
