@@ -73,7 +73,7 @@ class ObjectiveOptions:
     first, unless its labels, or a head of the kind where there are none, say that it was."""
     teacher_epochs: float = option(3.0, above=0)
     """Passes over the task's rows for that."""
-    teacher_learning_rate: float = 5e-5
+    teacher_learning_rate: float = option(5e-5, above=0, below=1)
     """Peak learning rate of that."""
 
 

@@ -137,6 +137,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no such rows": ({"unlabelled": Path("nothing.txt")}, "--unlabelled must be a file with texts, there is no 'noth"),
     "negative copies": ({"augment": -1}, "--augment must not be negative, got -1"),
     "teacher without epochs": ({"teacher_epochs": 0.0}, "--teacher-epochs must be above 0, got 0.0"),
+    "rate of a teacher": (
+        {"teacher_learning_rate": 2.0},
+        "--teacher-learning-rate must be above 0 and below 1, got 2.0",
+    ),
     "negative cache": ({"teacher_cache_gb": -1.0}, "--teacher-cache-gb must not be negative, got -1.0"),
 }
 
