@@ -41,7 +41,8 @@ class Judged:
     rest: float
     """Variance of a single training, without what its design and its cell have in common with others.
 
-    Of accuracies in a single cell that of a share of so many test rows, the least it can be.
+    Of accuracies in a single cell that of a share of so many test rows, the least it can be; of losses in a single cell
+    that of the random designs, the most it can be.
     """
 
     @property
@@ -92,6 +93,8 @@ def collect(rows: Sequence[Row], column: str) -> Judged:
     rest = interaction(np.array([[found[name, *cell] for cell in cells] for name in often]))
     if column == "accuracy" and math.isnan(rest):
         rest = float((values * (1 - values)).mean()) / int(rows[0]["test_rows"])
+    elif math.isnan(rest):
+        rest = float(values[[name.startswith("random-") for name in names]].var(ddof=1))
     return Judged(names, values, rest)
 
 
